@@ -1,12 +1,58 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's side of benchmark."""
+"""The controller's side of benchmark: the limits of EBS beside a disk's figures, and the baseline of the host."""
 
 from __future__ import annotations
 
+import json
+import time
+from typing import Any
+
+from ansible.plugins.loader import callback_loader
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import registry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import caps, entry, store
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils.state_action import StateAction
+
+_OF_ONE_HOST = ("write_device", "address")  # options that differ between hosts which are to be compared
 
 
 class ActionModule(StateAction):
-    """Says what only the controller can see."""
+    """Runs the module, and writes its figures down."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The module's result, with `limits` and `baseline`."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        if result.get("failed") or "metrics" not in result or self._task.async_val:
+            return result
+        platform = result.get("platform")
+        kind = platform.get("instance_type") if isinstance(platform, dict) else None
+        limits = caps.sentence(result, offline_types().get(str(kind)))
+        if limits:
+            result.update(limits=limits, msg=f"{result.get('msg', '')}; {limits}")
+        # The figures of a task whose output is secret are written down nowhere.
+        if not self._task.no_log:
+            self._write_down(result, str((task_vars or {}).get("inventory_hostname", "")))
+        return result
+
+    def _write_down(self, result: dict[str, Any], host: str) -> None:
+        try:
+            name = str(self._task.args["name"])
+            options = registry.options_of(name, self._task.args.get("options") or {})
+            alike = {name: value for name, value in options.items() if name not in _OF_ONE_HOST}
+            text = json.dumps(alike, sort_keys=True)
+            found = entry.entry_of_result(host, int(time.time()), name, text, result)
+            if found is not None:
+                result["baseline"] = plays.near(store.append(_directory(), found))
+        except NearmetalError as error:
+            self._display.warning(str(error))
+
+
+def _directory() -> str:
+    """The directory of the callback's reports: benchmark has no setting of its own."""
+    callback = callback_loader.get(plays.CALLBACK)
+    callback.set_options()
+    return str(callback.get_option("report_directory"))

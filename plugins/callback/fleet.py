@@ -47,6 +47,8 @@ from ansible.utils.color import stringc
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _results as results
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import store, words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.sisters import rankings
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import heat_map, several
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, proven
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, text
@@ -75,6 +77,7 @@ class CallbackModule(DefaultCallback):
         self._is_our_play = False  # whether the play has tasks of ours
         self._early_failures: List[Tuple[Tell, str, str]] = []  # hosts that failed before the play was known to be ours
         self._proofs: Dict[str, several.Host] = {}
+        self._benchmarked: List[str] = []
         self._any_task_started = False  # whether any task of ours started on a host
 
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
@@ -118,6 +121,8 @@ class CallbackModule(DefaultCallback):
     def v2_runner_on_ok(self, result: Any) -> None:
         result = results.of(result)
         self._keep_proof(result)
+        if plays.measures(result.task):
+            self._benchmarked.append(result.host.get_name())
         if self._take(result):
             return
         self._progress.erase()
@@ -244,6 +249,7 @@ class CallbackModule(DefaultCallback):
         if len(self._proofs) > 1:
             self._tell_proofs(list(self._proofs.values()))
         if not self._mode:
+            self._tell_rankings()
             super().v2_playbook_on_stats(stats)
             return
         no_task = (
@@ -268,7 +274,9 @@ class CallbackModule(DefaultCallback):
         blind_spots = [self._gate.complaint] if self._gate.complaint else []
         directory = str(self.get_option("report_directory"))
         proofs = proven.last(directory, self._collector.names())
-        report = self._collector.report(run, blind_spots, self._gate.statuses, earlier, plays.near(directory), proofs)
+        found = rankings(store.runs(directory), self._collector.names())
+        near = plays.near(directory)
+        report = self._collector.report(run, blind_spots, self._gate.statuses, earlier, near, proofs, found)
         color = None
         # Before anything is printed: the reader of the output may have ended (`| head`).
         try:
@@ -280,6 +288,13 @@ class CallbackModule(DefaultCallback):
             self._display.display(line)
         self._tell("")
         self._tell(written, color)
+
+    def _tell_rankings(self) -> None:
+        """How the hosts that were measured compare with others of their type, by every run that was written down."""
+        if self._benchmarked:
+            runs = store.runs(str(self.get_option("report_directory")))
+            for line in words.lines(rankings(runs, self._benchmarked), _paint, plays.columns()):
+                self._tell(line)
 
     def _tell_proofs(self, hosts: List[several.Host]) -> None:
         for line in several.lines(hosts, _paint, plays.columns()):

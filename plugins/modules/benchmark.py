@@ -15,6 +15,8 @@ description:
     tuning with the untuned host, name the benchmark in O(nearmetal.ec2.prove#module:benchmark).
   - The run has a folder of its own, and limits of time and memory. At its end, also if it fails or is killed, none of
     its processes and none of its files is left.
+  - The figures of each run are added to the baseline, a file for each host in the report directory. Reports rank the
+    hosts of one instance type by it, and name a host that differs from its sisters.
   - Without O(install) nothing is installed. A missing tool, an occupied port or too little room on a disk fails in one
     sentence before anything starts.
 options:
@@ -46,7 +48,7 @@ attributes:
     description: Changes nothing that lasts, so there is no difference to show.
     support: none
   idempotent:
-    description: Changes nothing.
+    description: Changes nothing, but for a raw device that C(disk) is told to write.
     support: full
   platform:
     description: The systems it works on.
@@ -129,6 +131,21 @@ installed:
   elements: str
   returned: when it was measured
   sample: [sockperf]
+platform:
+  description: What the run is filed under; C(instance) is a digest of the instance's id.
+  type: dict
+  returned: when it was measured
+  sample: {instance_type: m5.2xlarge, instance: 0f1e2d3c4b5a, host_class: nitro, kernel: 6.1.0}
+limits:
+  description: Whether the volume or the instance limited a disk on EBS, and what the instance type can do.
+  type: str
+  returned: when V(disk) measured an EBS volume
+  sample: "your knee is the instance's cap, not the volume's"
+baseline:
+  description: The file of the host's runs, to which this one was added.
+  type: str
+  returned: when the run was written down
+  sample: nearmetal-report/benchmark/redis-1.jsonl
 """
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.benchmarking import OPTIONS, do

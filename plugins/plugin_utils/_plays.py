@@ -31,7 +31,8 @@ AUDIT = "nearmetal.ec2.audit"
 REPORT = "nearmetal.ec2.audit_report"
 # Modules without findings: a play with only these has nothing to report.
 PROVE = "nearmetal.ec2.prove"
-NO_FINDINGS = (REPORT, "nearmetal.ec2.benchmark", "nearmetal.ec2.capture", "nearmetal.ec2.confirm", PROVE)
+BENCHMARK = "nearmetal.ec2.benchmark"
+NO_FINDINGS = (REPORT, BENCHMARK, "nearmetal.ec2.capture", "nearmetal.ec2.confirm", PROVE)
 CALLBACK = "nearmetal.ec2.fleet"
 VALIDATION = "ansible.builtin.validate_argument_spec"
 # Playbooks that audit what another playbook changes.
@@ -47,6 +48,11 @@ def is_ours(task: Any) -> bool:
 def proves(task: Any) -> bool:
     """Whether the task compares two states of its host."""
     return str(task.resolved_action or task.action) == PROVE
+
+
+def measures(task: Any) -> bool:
+    """Whether the task runs a ready benchmark."""
+    return str(task.resolved_action or task.action) == BENCHMARK
 
 
 def checks_our_options(task: Any) -> bool:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping
+import hashlib
+from typing import Any, Callable, Dict, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import tools_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import (
@@ -22,6 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.me
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.load import Ran, is_awaited
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import imds, platform
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, sentence
@@ -54,6 +56,22 @@ def do(host: WritableHost, options: Mapping[str, Any], check: bool) -> Dict[str,
         "used": found.used._asdict(),
         "seconds": found.seconds,
         "installed": list(found.installed),
+        "platform": _platform(host),
+    }
+
+
+def _platform(host: WritableHost) -> Dict[str, Optional[str]]:
+    """What a baseline is filed under; the instance by a digest, because its id belongs in no report."""
+    known = platform.observe(host)
+    kind = known.instance_type
+    if kind is None and host.metadata_service is not None:
+        kind = imds.instance_type(known, host.metadata_service)
+    digest = hashlib.sha256((known.instance_id or "").encode()).hexdigest()[:12]
+    return {
+        "instance_type": kind,
+        "instance": digest if known.instance_id else None,
+        "host_class": known.host_class,
+        "kernel": known.kernel,
     }
 
 

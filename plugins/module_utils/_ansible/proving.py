@@ -104,6 +104,10 @@ def _run(host: WritableHost, options: Mapping[str, Any]) -> load.Ran:
     def goes_on() -> bool:  # what takes the experiment back removes its file
         return compares(host)
 
+    return _ran(host, command, limit, goes_on)
+
+
+def _ran(host: WritableHost, command: str, limit: float, goes_on: Callable[[], bool]) -> load.Ran:
     if not is_benchmark(command):
         return load.run(command, limit, goes_on)
     from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import benchmarking
@@ -135,7 +139,7 @@ def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Run the load on a client host, of which nothing else is changed."""
     before = load_sample.observe(host, ())
     ticks = load_sample.ticks(host)  # around the load alone: observing keeps a CPU busy too
-    ran = load.run(options["command"] or "", longest_load(options["seconds"]), load.is_awaited)
+    ran = _ran(host, options["command"] or "", longest_load(options["seconds"]), load.is_awaited)
     busy = load_sample.busy(ticks, load_sample.ticks(host))
     after = load_sample.observe(host, ())
     return {"load": ran._asdict(), "busy": busy, **_around(before, after, options)}

@@ -107,6 +107,7 @@ class Benchmark(NamedTuple):
     fit: Optional[Callable[[Options, Machine], Options]] = None
     # The outputs so far → the commands that follow from them; none ends the run. Raises NearmetalError.
     then: Callable[[Sequence[str], Options], Tuple[Command, ...]] = lambda outputs, options: ()
+    disks: bool = False  # whether its details name the disks that it loaded
 
 
 def tools_of(benchmark: Benchmark, options: Options) -> Tuple[Tool, ...]:

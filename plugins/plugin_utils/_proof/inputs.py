@@ -8,10 +8,12 @@ from __future__ import annotations
 import secrets
 from typing import Any, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import HOST
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import CONTROLLER, HOST
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import registry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.network import CLIENT, SERVER
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings, settings_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 
 def load_of(options: Mapping[str, Any], seconds: float) -> str:
@@ -24,12 +26,17 @@ def load_of(options: Mapping[str, Any], seconds: float) -> str:
         )
     if not benchmark:
         return str(command)
-    if options["timed"] or options["load_on"] != HOST:
+    if options["timed"]:
+        raise NearmetalError(f"prove.benchmark {benchmark} has figures of its own: leave out prove.timed")
+    load = registry.load_of(benchmark, options["benchmark_options"], seconds)
+    part = options["benchmark_options"].get("part")
+    if (options["load_on"] == HOST) == (part == CLIENT) or options["load_on"] == CONTROLLER or part == SERVER:
         raise NearmetalError(
-            f"prove.benchmark {benchmark} runs on the host and has figures of its own: leave out prove.timed and"
-            " prove.load_on"
+            f"prove.benchmark {benchmark} with the part {part or 'both'} can't run on {shown(options['load_on'])}: a"
+            " benchmark runs on the host under test (leave out prove.load_on), and the part client of network on"
+            " another host of the inventory, whose name prove.load_on (prove_on in the role) has"
         )
-    return registry.load_of(benchmark, options["benchmark_options"], seconds)
+    return load
 
 
 def settings(options: Mapping[str, Any]) -> Settings:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.sisters import Ranking
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, drift, model, proven, queues
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, Budget, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import (
@@ -175,6 +176,7 @@ class Collector:
         earlier: Optional[Tuple[str, Tuple[HostReport, ...]]] = None,
         directory: str = "",
         proofs: Optional[Mapping[str, proven.Proof]] = None,
+        rankings: Tuple[Ranking, ...] = (),
     ) -> Report:
         """The report of the results so far, hosts by name; `earlier` is a result of document.load."""
         since, before = earlier or ("", ())
@@ -188,6 +190,7 @@ class Collector:
             gate=gate_of(hosts, tuple(fail_on)) if fail_on else None,
             drift=drift.compare(since, before, hosts, run.mode) if earlier else None,
             directory=directory,
+            rankings=rankings,
         )
 
     def _host(self, name: str) -> _Host:

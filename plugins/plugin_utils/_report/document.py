@@ -15,6 +15,8 @@ from typing import Any, Dict, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.sisters import Ranking
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, model, summary
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import Budget, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import OTHER, heading_of, headings
@@ -47,8 +49,14 @@ def document(report: Report) -> Dict[str, Any]:
         ],
         "top": [asdict(top) for top in tops],
         "drift": report.drift,
+        "rankings": [_ranking(ranking) for ranking in report.rankings],
         "hosts": [_host(host) for host in report.hosts],
     }
+
+
+def _ranking(ranking: Ranking) -> Dict[str, Any]:
+    hosts = [host._asdict() for host in ranking.hosts]
+    return {**ranking._asdict(), "hosts": hosts, "says": words.sentences(ranking)}
 
 
 def _host(host: HostReport) -> Dict[str, Any]:

@@ -17,6 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import OTHER, heading_of, headings
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report
@@ -59,6 +60,8 @@ def render(report: Report) -> str:
         left_out=summary.left_out(report),
         span=summary.span,
         plural=summary.plural,
+        ranking_title=words.title,
+        ranking_says=words.sentences,
     )
 
 

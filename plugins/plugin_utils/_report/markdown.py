@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterable, List, Sequence
 
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import heading_of
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, ReportedFinding
@@ -38,7 +39,7 @@ def render(report: Report) -> str:
         counts = [f"{BY_NAME[status].mark} {BY_NAME[status].counted(count)}" for status, count in totals.items()]
         lines += [" · ".join(counts), ""]
     lines += [f"**Not seen:** {escape(sentence)}\n" for sentence in report.blind_spots]
-    lines += _gate(report) + _tops(report) + _matrix(report) + _drift(report)
+    lines += _gate(report) + _tops(report) + _matrix(report) + _rankings(report) + _drift(report)
     for host in report.hosts:
         lines += _host(host)
     return "\n".join(lines).rstrip() + "\n"
@@ -93,6 +94,25 @@ def _matrix(report: Report) -> List[str]:
         "",
         *missing_headings,
     ]
+
+
+def _rankings(report: Report) -> List[str]:
+    lines = ["## Instances of one type", ""] if report.rankings else []
+    for ranking in report.rankings:
+        rows = [
+            (
+                str(place),
+                escape(host.host),
+                f"{host.value:.6g}",
+                "" if host.change is None else escape(f"{host.change:+.1f} %"),
+                "odd one out" if host.odd else "",
+            )
+            for place, host in enumerate(ranking.hosts, 1)
+        ]
+        lines += [f"{escape(words.title(ranking))}", ""]
+        lines += _table(("place", "host", escape(ranking.metric), "against its sisters", ""), rows)
+        lines += [line for sentence in words.sentences(ranking) for line in (escape(sentence), "")]
+    return lines
 
 
 def _drift(report: Report) -> List[str]:

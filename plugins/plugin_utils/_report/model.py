@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.sisters import Ranking
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
 
 VERSION = 1  # of the schema: a reader refuses another one
@@ -124,6 +125,7 @@ class Report:
     gate: Optional[Gate] = None
     drift: Optional[Mapping[str, Any]] = None  # see drift.py
     directory: str = ""  # where it is written, as a user would type it
+    rankings: Tuple[Ranking, ...] = ()  # of the hosts' benchmarks: see _baseline/sisters.py
 
     def states(self) -> Dict[str, int]:
         """How many hosts are in each state."""

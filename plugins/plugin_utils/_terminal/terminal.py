@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Sequence, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model, summary
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import heading_of, in_order
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, ReportedFinding
@@ -34,6 +35,7 @@ def render(report: Report, columns: int = 80, paint: Paint = plain) -> List[str]
         lines += ["", *below] if below else []
         lines += _sizing(report.hosts[0], columns, paint) if single else []
     lines += _commands(report, paint)
+    lines += words.lines(report.rankings, paint, columns)
     lines += _reboots(report, columns, paint) + _drift(report, columns, paint) + _gate(report, columns, paint)
     for sentence in report.blind_spots:
         lines += [paint(line, "bright yellow") for line in _indented("Not seen: ", sentence, columns)]

@@ -31,6 +31,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import topology
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import inputs
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/benchmarks.md").read_text("utf-8")
@@ -343,3 +344,29 @@ def test_a_path_without_the_program_is_named(tmp_path: Path) -> None:
     (tool,) = tools_of(BENCHMARKS["unixbench"], {"path": f"{path}/"})
     with pytest.raises(NearmetalError, match=rf"^{path}/Run is no program that this host can start: build it, and "):
         refusals.demand_tool(Host(str(tmp_path)), tool)
+
+
+def test_a_proof_of_the_network_has_its_load_on_a_client() -> None:
+    (text,) = re.findall(r"^```yaml\n(# network-proof.yml\n.*?)^```$", PAGE, re.M | re.S)
+    shown: Dict[str, Any] = yaml.safe_load(text)
+    given = {name[len("prove_") :]: value for name, value in shown.items() if name.startswith("prove_")}
+    options = {"timed": False, "load_on": given["on"], **given}
+    name, chosen = named(inputs.load_of(options, 10))
+    (command,) = BENCHMARKS[name].run(chosen, "").commands
+    assert command.argv[:5] == ("iperf3", "--client", "10.0.0.12", "--port", "15201")
+    with pytest.raises(NearmetalError, match=r"^prove.benchmark network with the part client can't run on 'host': "):
+        inputs.load_of({**options, "load_on": "host"}, 10)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_page_has_each_shape_as_it_is(shape: str) -> None:
+    table = PAGE[PAGE.index("| `shape` |") :].split("\n\n")[0]
+    (row,) = [line for line in table.split("\n") if f"`{shape}`" in line.split(" | ")[0]]
+    names, requests, in_flight = row.strip("| ").split(" | ")
+    which = names.split(", ").index(f"`{shape}`")
+    found = SHAPES[shape]
+    depths = in_flight.split(", ")
+    assert depths[min(which, len(depths) - 1)] == str(found.depth)
+    assert requests.startswith(f"{found.kib} KiB {'at random' if 'rand' in found.pattern else 'in order'}")
+    if found.read_percent:
+        assert re.search(rf"\b{found.read_percent}\b", requests)

@@ -18,6 +18,7 @@ from ansible.playbook.play_context import PlayContext
 from ansible.playbook.task import Task
 from ansible.template import Templar
 from ansible_collections.nearmetal.ec2.plugins.action import prove as action
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import measure, session
 from ansible_collections.nearmetal.ec2.plugins.modules import prove
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._delegation import action_on
 
@@ -52,6 +53,30 @@ def test_the_load_runs_on_a_client_of_which_nothing_is_changed(
     assert measurement["client_after"]["boot_id"] == client_host.boot_id() != measurement["after"]["boot_id"]
     assert measurement["client_after"]["cpu_foreign"] is not None
     assert measurement["after"]["cpu_foreign"] is None, "on the host, the load's server is no other program"
+
+
+def test_the_client_s_part_of_a_benchmark_runs_on_the_client(
+    host: FakeKernel, client_host: FakeKernel, play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = Path(__file__).parents[1] / "benchmarks/read/network/iperf3-3.12-tcp.out"
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/iperf3").write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/ran\nexec cat {output}\n')
+    (tmp_path / "bin/iperf3").chmod(0o755)
+    (tmp_path / "ran").touch(0o666)
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(0o755)
+    (tmp_path / "ran").chmod(0o666)
+    (tmp_path / "runs").mkdir(mode=0o755)
+    monkeypatch.setattr(measure, "_FOLDER", str(tmp_path / "runs"))
+    monkeypatch.setattr(session, "PATH", f"{tmp_path}/bin:{session.PATH}")
+    options = {"part": "client", "server": "10.0.0.12"}
+    result = play(benchmark="network", benchmark_options=options, load_on="client-1", seconds=1)
+    assert result["verdict"]["verdict"] == "same", result
+    assert set(play.client.steps) == {"load"}
+    begun = (tmp_path / "ran").read_text().splitlines()
+    assert begun[1].startswith("--client 10.0.0.12 --port 15201 --json --time 1 ")
+    measurement = json.loads(Path(result["record"]).read_text().splitlines()[1])
+    assert [metric["name"] for metric in measurement["metrics"]] == ["throughput"]
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import (
     brought,
     clock_read,
+    disks,
     machine,
     page_fault,
+    raw_device,
     refusals,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import Session, Usage
@@ -63,10 +65,10 @@ def measure(
     Whatever happens, no process and no file of it is left, and of the packages that came with `install` none.
     """
     benchmark = BENCHMARKS[name]
-    options = machine.fitted(host, benchmark, options)
-    demand(host, name, options)
-    with brought.during(host, tools_of(benchmark, options), install) as installed:
-        return _measured(host, benchmark, options, goes_on, seconds)._replace(installed=installed)
+    with raw_device.claimed(host, machine.fitted(host, benchmark, options)) as settled:
+        _demand(host, name, settled)
+        with brought.during(host, tools_of(benchmark, settled), install) as installed:
+            return _measured(host, benchmark, settled, goes_on, seconds)._replace(installed=installed)
 
 
 def _measured(
@@ -74,6 +76,7 @@ def _measured(
 ) -> Measured:
     limits = benchmark.limits(options)
     demand_tools(host, benchmark, options)
+    before = disks.counters(host) if benchmark.disks else {}
     started = time.monotonic()
     until = started + min(limits.seconds, seconds)
     with Session(_folder(options), limits.memory_mib) as session:
@@ -95,8 +98,12 @@ def _measured(
                     session.complete(argv, until, goes_on, command.as_root, command.result, command.messages)
                 )
             commands = benchmark.then(outputs, options)
+    result = benchmark.read(outputs, options)
+    if benchmark.disks:
+        found = disks.loaded(host, result.details["disks"], before, disks.counters(host))
+        result = result._replace(details={**result.details, **found})
     return Measured(
-        benchmark.read(outputs, options),
+        result,
         tuple(" ".join(map(shlex.quote, argv)) for argv in (*run.servers, *(command.argv for command in begun))),
         versions,
         session.used,
@@ -107,6 +114,11 @@ def _measured(
 
 def demand(host: Host, name: str, options: Options) -> None:
     """Raises NearmetalError for what keeps the benchmark from running here, its tools left out."""
+    with raw_device.claimed(host, options) as settled:
+        _demand(host, name, settled)
+
+
+def _demand(host: Host, name: str, options: Options) -> None:
     benchmark = BENCHMARKS[name]
     limits = benchmark.limits(machine.fitted(host, benchmark, options))
     refusals.demand_setpriv()

@@ -1,0 +1,98 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A disk's figures beside the limits of EBS: whose limit the knee is. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Mapping, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.disk import SHAPES
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import EBS
+
+# AWS's page "Amazon EBS-optimized instances" gives an instance's requests for 16 KiB, its throughput in MB of 10^6.
+_MB, _KIB = 1e6, 1024
+_HELD = 10  # ms: a shorter time is a moment at the start
+_LONGEST = 10**12  # ms
+_NEAR = 0.93  # of a limit: a run that does so much has reached it
+
+
+def sentence(result: Mapping[str, Any], kind: Optional[TypeFacts]) -> str:
+    """What the figures of a result, which a host wrote, say about EBS's limits; empty without an EBS volume."""
+    details = result.get("details")
+    if not isinstance(details, Mapping) or details.get("kinds") != [EBS]:
+        return ""
+    requests = _requests(result, details)
+    if requests is None:
+        return ""
+    rate, kib = requests
+    known = _instance(kind)
+    cause = _held_back(details.get("held_back_ms"))
+    if cause is None:
+        cause = _by_figures(rate, kib, kind)
+    return "; ".join(part for part in (cause, known) if part)
+
+
+def _requests(result: Mapping[str, Any], details: Mapping[str, Any]) -> Optional[Tuple[float, int]]:
+    """Requests a second in both directions, and the KiB of each."""
+    shape = SHAPES.get(str(details.get("shape")))
+    metrics = result.get("metrics")
+    if shape is None or not isinstance(metrics, list):
+        return None
+    rate = 0.0
+    for name, value in _figures(metrics):
+        if name in ("read_rate", "write_rate"):
+            rate += value
+        elif name in ("read_bandwidth", "write_bandwidth"):
+            rate += value * _KIB / shape.kib
+    return (rate, shape.kib) if rate else None
+
+
+def _figures(metrics: Any) -> Iterator[Tuple[str, float]]:
+    for metric in metrics:
+        if isinstance(metric, Mapping) and isinstance(metric.get("value"), (int, float)):
+            yield str(metric.get("name")), float(metric["value"])
+
+
+def _held_back(found: Any) -> Optional[str]:
+    """By EBS's own counters; None where there are none."""
+    if not isinstance(found, Mapping):
+        return None
+    times = {name: value for name, value in found.items() if isinstance(value, int) and 0 <= value <= _LONGEST}
+    volume = max(times.get("volume_iops", 0), times.get("volume_throughput", 0))
+    instance = max(times.get("instance_iops", 0), times.get("instance_throughput", 0))
+    if max(volume, instance) < _HELD:
+        return "by EBS's counters neither the volume's limits nor the instance's held it back"
+    whose, other = ("instance", "volume") if instance > volume else ("volume", "instance")
+    what = "requests" if times.get(f"{whose}_iops", 0) >= times.get(f"{whose}_throughput", 0) else "throughput"
+    return (
+        f"your knee is the {whose}'s cap, not the {other}'s: by EBS's counters its limit of {what} held requests back"
+        f" for {max(volume, instance):,} ms, the {other}'s for {min(volume, instance):,} ms"
+    )
+
+
+def _by_figures(rate: float, kib: int, kind: Optional[TypeFacts]) -> str:
+    """By the type's limits alone, where EBS has no counters."""
+    if kind is None or not kind.ebs_baseline_iops or not kind.ebs_maximum_iops:
+        return ""
+    limits = [(kind.ebs_maximum_iops, "most"), (kind.ebs_baseline_iops, "baseline")]
+    megabytes = rate * kib * _KIB / _MB
+    speeds = [(kind.ebs_maximum_mb_s, "most"), (kind.ebs_baseline_mb_s, "baseline")]
+    for found, pairs, what in ((rate, limits, "requests"), (megabytes, speeds, "throughput")):
+        for limit, name in pairs:
+            if limit and _NEAR <= found / limit <= 2 - _NEAR:
+                return f"your knee is the instance's cap: it did {found / limit:.0%} of its {name} of {what}"
+    if kind.ebs_maximum_mb_s and rate < kind.ebs_baseline_iops and megabytes < (kind.ebs_baseline_mb_s or 0):
+        return "your knee is below what the instance can always do, so it is the volume's limit, or the load's"
+    return "your knee is no limit of the instance"
+
+
+def _instance(kind: Optional[TypeFacts]) -> str:
+    if kind is None or not kind.ebs_maximum_iops or not kind.ebs_maximum_mb_s:
+        return ""
+    words = f"to EBS, {kind.instance_type} does at most {kind.ebs_maximum_iops:,} requests of 16 KiB"
+    words += f" and {kind.ebs_maximum_mb_s:,.0f} MB a second"
+    if (kind.ebs_baseline_iops, kind.ebs_baseline_mb_s) != (kind.ebs_maximum_iops, kind.ebs_maximum_mb_s):
+        words += f", and {kind.ebs_baseline_iops:,} and {kind.ebs_baseline_mb_s or 0:,.0f} for long"
+    return words

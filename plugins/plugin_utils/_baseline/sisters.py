@@ -1,0 +1,195 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which instance of a type differs from its sisters: a ranking, and who is the odd one out. Pure. PRIVATE.
+
+The assumption that is tested: each host's figure is drawn from one normal distribution of logarithms, so hosts may
+differ, and none is special. Then the distance of a host from the mean of its sisters, in units of their own spread,
+has Student's distribution with as many degrees of freedom as there are sisters, less one (the test of Grubbs,
+Technometrics 11, 1969, in its other form). Every host of every ranking in a report is tested, so the 5 % are shared
+out among all of them (Bonferroni). A host's figure is the median of its runs; repeating a run makes it steadier, and
+adds no host to compare with.
+
+Runs that are disturbed are not normal: so most runs of a host must show half of the difference or more, and they must
+be of several days.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean, median, stdev
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.entry import Entry
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.student import quantile
+
+ALPHA = 0.05  # of all reports whose hosts are equal may name one
+FEWEST_HOSTS = 4  # of one type: with three, a host must differ by 40 times the spread
+FEWEST_RUNS = 5  # of each host
+FEWEST_DAYS = 2
+MARGIN = 0.02  # a smaller difference counts as none, as in prove
+_MOST_RUNS_SHOW = 0.75  # of the runs, half of the difference
+_LEAST_SPREAD = 0.001  # figures that agree to the last digit were rounded
+_DAY = 86400  # seconds
+_LARGEST_LOGARITHM = 700.0  # beyond it the percentage overflows a float
+
+
+class Ranked(NamedTuple):
+    """One host."""
+
+    host: str
+    value: float  # the median of its runs
+    change: Optional[float] = None  # percent against the mean of its sisters; above zero: better
+    low: Optional[float] = None
+    high: Optional[float] = None
+    odd: bool = False
+    alone_with: str = ""  # what distinguishes an odd one from all its sisters: "kernel 5.10.1"
+
+
+class Ranking(NamedTuple):
+    """The hosts of one type under one benchmark, the best first."""
+
+    benchmark: str
+    options: str
+    instance_type: str
+    versions: Tuple[str, ...]
+    metric: str
+    unit: str
+    better: str
+    runs: int  # of each host
+    days: int
+    hosts: Tuple[Ranked, ...]
+    left_out: Tuple[str, ...]  # hosts with too few runs
+    visible: Optional[float] = None  # percent: the smallest difference of one host that would be seen
+    obstacle: str = ""  # why nobody is judged
+
+
+class _Figures(NamedTuple):
+    """One host's runs in a ranking, the oldest first."""
+
+    entries: Tuple[Entry, ...]
+
+    def gains(self, count: int) -> List[float]:
+        """The logarithms of the latest runs, with the sign turned where smaller is better."""
+        metrics = [entry.metrics[0] for entry in self.entries[-count:]]
+        return [(-1 if metric.better == SMALLER else 1) * math.log(metric.value) for metric in metrics]
+
+
+def rankings(runs: Mapping[str, Sequence[Entry]], hosts: Iterable[str]) -> Tuple[Ranking, ...]:
+    """The rankings in which one of these hosts is, of everything that was recorded."""
+    named = set(hosts)
+    groups: Dict[Tuple[str, ...], Dict[str, List[Entry]]] = {}
+    for host, entries in runs.items():
+        for entry in _of_this_instance(entries):
+            if entry.instance_type:
+                groups.setdefault(_key(entry), {}).setdefault(host, []).append(entry)
+    chosen = [members for _key_of_group, members in sorted(groups.items()) if len(members) > 1 and named & set(members)]
+    judged = [_enough(members) for members in chosen]
+    tests = sum(len(members) for members in judged if len(members) >= FEWEST_HOSTS)
+    return tuple(_ranking(members, enough, tests) for members, enough in zip(chosen, judged))
+
+
+def _of_this_instance(entries: Sequence[Entry]) -> List[Entry]:
+    """The runs of the instance that the name means now."""
+    last = entries[-1]
+    return [entry for entry in entries if (entry.instance, entry.instance_type) == (last.instance, last.instance_type)]
+
+
+def _key(entry: Entry) -> Tuple[str, ...]:
+    metric = entry.metrics[0]
+    versions = "\n".join(entry.versions)
+    return (entry.benchmark, entry.instance_type, entry.options, versions, metric.name, metric.unit, metric.better)
+
+
+def _days(entries: Sequence[Entry]) -> int:
+    return len({entry.at // _DAY for entry in entries})
+
+
+def _enough(members: Mapping[str, Sequence[Entry]]) -> Dict[str, _Figures]:
+    return {
+        host: _Figures(tuple(entries))
+        for host, entries in members.items()
+        if len(entries) >= FEWEST_RUNS and _days(entries) >= FEWEST_DAYS
+    }
+
+
+def _ranking(members: Mapping[str, Sequence[Entry]], enough: Mapping[str, _Figures], tests: int) -> Ranking:
+    some = next(iter(members.values()))[-1]
+    metric = some.metrics[0]
+    judged = len(enough) >= FEWEST_HOSTS
+    shown = enough if judged else {host: _Figures(tuple(entries)) for host, entries in members.items()}
+    count = min(len(figures.entries) for figures in shown.values())
+    ranked = [
+        Ranked(host, median(entry.metrics[0].value for entry in figures.entries[-count:]))
+        for host, figures in shown.items()
+    ]
+    visible = None
+    if judged:
+        ranked, visible = _judged(ranked, shown, count, tests)
+    ranked.sort(key=lambda host: (host.value if metric.better == SMALLER else -host.value, host.host))
+    return Ranking(
+        benchmark=some.benchmark,
+        options=some.options,
+        instance_type=some.instance_type,
+        versions=some.versions,
+        metric=metric.name,
+        unit=metric.unit,
+        better=metric.better,
+        runs=count,
+        days=min(_days(figures.entries[-count:]) for figures in shown.values()),
+        hosts=tuple(ranked),
+        left_out=tuple(sorted(set(members) - set(shown))),
+        visible=visible,
+        obstacle="" if judged else _obstacle(len(members), len(enough)),
+    )
+
+
+def _obstacle(hosts: int, enough: int) -> str:
+    needed = f"{FEWEST_HOSTS} hosts of the type, each with {FEWEST_RUNS} runs on at least {FEWEST_DAYS} days"
+    return f"nobody is judged: that takes {needed}; {enough} of {hosts} have them"
+
+
+def _judged(
+    ranked: Sequence[Ranked], figures: Mapping[str, _Figures], count: int, tests: int
+) -> Tuple[List[Ranked], float]:
+    gains = {host: each.gains(count) for host, each in figures.items()}
+    centers = {host: median(values) for host, values in gains.items()}
+    reach = quantile(ALPHA / tests, len(ranked) - 2) * math.sqrt(1 + 1 / (len(ranked) - 1))
+    found = []
+    for host in ranked:
+        sisters = [center for name, center in centers.items() if name != host.host]
+        mean, width = fmean(sisters), reach * _spread(sisters)
+        distance = centers[host.host] - mean
+        odd = abs(distance) > max(width, MARGIN) and _lasts(gains[host.host], mean, distance)
+        found.append(
+            host._replace(
+                change=_percent(distance),
+                low=_percent(distance - width),
+                high=_percent(distance + width),
+                odd=odd,
+                alone_with=_alone_with(host.host, figures) if odd else "",
+            )
+        )
+    others = [centers[host.host] for host in found if not host.odd]
+    return found, max(_percent(reach * _spread(others)), 100 * MARGIN)
+
+
+def _spread(values: Sequence[float]) -> float:
+    return max(stdev(values) if len(values) > 1 else 0.0, _LEAST_SPREAD)
+
+
+def _lasts(gains: Sequence[float], mean: float, distance: float) -> bool:
+    """Whether most runs show half of the difference, so that it isn't that of single hours."""
+    shares = [(gain - mean) / distance >= 0.5 for gain in gains]
+    return sum(shares) >= _MOST_RUNS_SHOW * len(shares)
+
+
+def _alone_with(host: str, figures: Mapping[str, _Figures]) -> str:
+    kernel = figures[host].entries[-1].kernel
+    theirs = {each.entries[-1].kernel for name, each in figures.items() if name != host}
+    return f"kernel {kernel}" if kernel and kernel not in theirs else ""
+
+
+def _percent(distance: float) -> float:
+    return 100 * math.expm1(min(distance, _LARGEST_LOGARITHM))
