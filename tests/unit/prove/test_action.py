@@ -331,7 +331,7 @@ def test_a_value_set_by_somebody_meanwhile_voids_a_measurement(host: FakeKernel,
         ({"command": None, "benchmark": "network", "benchmark_options": {"part": "server"}}, "prove.benchmark network"),
         (
             {"command": None, "benchmark": "network", "benchmark_options": {"part": "client", "server": "10.0.0.1"}},
-            "prove.benchmark network with the part client can't run on host: a benchmark runs on the host under test ",
+            "prove.benchmark network with the part client can't run on 'host': a benchmark runs on the host ",
         ),
         (
             {"command": None, "benchmark": "clock", "benchmark_options": {"reads": 5}},
