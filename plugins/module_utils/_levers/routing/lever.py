@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import nic, r
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.routes import MAIN, NO_ROUTES, PRIORITY, State
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place, refused
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place, quoted, refused
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.network import OnNic, no_nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import route_message
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.route_message import Address, Route, Rule
@@ -75,6 +75,17 @@ class Paths(OnNic):
                 _removed(host, route_message.without_rule(found))
         except OSError as error:
             raise refused(error, f"the path of {text}: {value}") from None
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        index, text = _looked_up(host, where)
+        place, family, number = where.partition("/")[0], routes.family_of(text), routes.table(index)
+        tool = "ip -6" if family == routes.IPV6 else "ip"
+        if value == MAIN:
+            return [f"{tool} rule del from {text} priority {PRIORITY}"]
+        device = quoted(nic.name_at(host, place) or place)
+        made = [f"{tool} rule add from {text} lookup {number} priority {PRIORITY}"]
+        parts = str(value).split(", ") if value != NO_ROUTES else []
+        return made + [f"{tool} route replace {part} dev {device} table {number}" for part in parts]
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         return "" if routes.addresses(host) is not None else "the kernel lists no addresses: run on the host itself"
