@@ -1,0 +1,12 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's side of network_routes."""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils.state_action import StateAction
+
+
+class ActionModule(StateAction):
+    """Says what only the controller can see."""
