@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from dev import ROOT, junit
-from dev.gates import Copy, Gate, files, options, python, tasks
+from dev.gates import Copy, Gate, dates, files, options, python, tasks
 
 GATES: "dict[str, Gate]" = {
     "no-suppressions": python.no_suppressions,
@@ -24,6 +24,7 @@ GATES: "dict[str, Gate]" = {
     "generated-is-fresh": options.generated_is_fresh,
     "role-variables-arrive": options.role_variables_arrive,
     "concerns-share-their-options": options.concerns_share_their_options,
+    "known-faults-are-current": dates.known_faults_are_current,
     "licence": files.licence,
     "no-traces": files.no_traces,
     "nothing-ignored": files.nothing_ignored,

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Say what no tuning makes good: kernel, distribution, drivers, virtualization, stolen time."""
+"""Say what no tuning makes good: kernel, distribution, drivers and their known faults, counts that tell of overload."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ description:
   - Compares the kernel with a minimum and the distribution with the end of its public support, names the
     measured gain of HVM over Xen PV, compares the drivers of the NICs with what the type offers and the ENA driver with
     what the type's generation needs, and checks how much CPU time others took.
+  - Names known faults of this host's kernel and ENA driver, with what to do about them.
+  - Tells from the kernel's counts since boot where queues or memory were too small, and whether the clock follows the
+    Amazon Time Sync Service.
   - With O(workload) it also checks the instance type. If the type is wrong for that workload, the finding names a
     better one.
 options:
@@ -34,6 +37,12 @@ options:
     elements: str
     choices: [hpc, low_latency, sap_hana]
     default: []
+  review_after:
+    description:
+      - The day from which a finding reminds of the next review of this host, such as V(2027-06-30).
+      - The report for Prometheus then has C(nearmetal_review_due) 1 for it. The default is no day.
+    type: str
+    default: ""
 extends_documentation_fragment:
   - nearmetal.ec2.state.common
   - nearmetal.ec2.state
@@ -56,6 +65,10 @@ EXAMPLES = r"""
 - name: Check whether the instance type is right for SAP HANA
   nearmetal.ec2.kernel_check:
     workload: [sap_hana]
+
+- name: Be reminded of a review
+  nearmetal.ec2.kernel_check:
+    review_after: "2027-06-30"
 
 - name: Show what isn't fine
   ansible.builtin.debug:

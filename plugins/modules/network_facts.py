@@ -142,6 +142,11 @@ ansible_facts:
                   returned: always
                   type: dict
                   sample: {"0": 0.01, "1": 0.4}
+                steal:
+                  description: The share of CPU time, 0 to 1, that other guests took. Null when the kernel doesn't tell.
+                  returned: always
+                  type: float
+                  sample: 0.0
                 allowances:
                   description:
                     - Per ENA interface how many packets were queued or dropped because the instance type allows no

@@ -120,6 +120,11 @@ ansible_facts:
               returned: always
               type: dict
               sample: {"L1d": ["0,32", "1,33"], "L3": ["0-63"]}
+            cache_sizes:
+              description: Per level and kind the bytes of a cache of the first CPU that runs.
+              returned: always
+              type: dict
+              sample: {"L1d": 32768, "L3": 31457280}
             nodes:
               description: The NUMA nodes. Empty for a kernel without NUMA.
               returned: always

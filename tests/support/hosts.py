@@ -20,6 +20,7 @@ from typing import Any, Dict, Iterator, Optional, Tuple
 
 from tests.support.fake_disks import disk_files
 from tests.support.fake_nics import nic_files
+from tests.support.host_counters import counter_files
 from tests.support.host_memory import memory_files
 from tests.support.host_power import frequency_files, idle_files
 
@@ -49,6 +50,7 @@ def built(host: Dict[str, Any], changes: Optional[Dict[str, Optional[str]]] = No
     """The same for a host that isn't in a file."""
     shape = host["shape"]
     files = {**BOOTED, **dict(_topology(**shape)), **dict(memory_files(shape["nodes"]))}
+    files.update(counter_files(shape["nodes"], host.get("nics", [])))
     cpus = shape["sockets"] * shape["cores"] * shape["threads"]
     if "idle" in host:
         files.update(idle_files(cpus, **host["idle"]))

@@ -18,7 +18,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import ABOUT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import CONTAINER_GROUP, MARKERS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import OBSERVED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import listening, program
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.time_source import UNITS as TIME_SERVICES
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import listening, program, swaps, time_sources
 
 Filter = Callable[[str], str]
 
@@ -135,6 +136,18 @@ def _ports(text: str) -> str:
     return listening.render(listening.parse(text))
 
 
+def _swaps(text: str) -> str:
+    return swaps.render(swaps.parse(text) or [])
+
+
+def _time_sources(text: str) -> str:
+    return time_sources.render(time_sources.chrony(text))
+
+
+def _time_servers(text: str) -> str:
+    return time_sources.render(time_sources.timesyncd(text))
+
+
 def _container_group(text: str) -> str:
     """Whether a process is in a container, without the name of its control group."""
     return ("/docker/\n" if CONTAINER_GROUP.search(text) else "") + ("/..\n" if "/.." in text else "")
@@ -177,12 +190,25 @@ RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
     _rule(r"/sys/devices/virtual/dmi/id/(?:sys_vendor|bios_vendor|bios_version|product_name)"),
     _rule(r"/sys/devices/virtual/dmi/id/board_asset_tag", _instance),
     _rule(
-        r"/sys/fs/(?:cgroup(?:/systemd)?/system\.slice/(?:tuned|irqbalance|kubelet)\.service/cgroup\.procs)",
+        r"/sys/fs/cgroup(?:/systemd)?/system\.slice"
+        rf"(?:/(?:(?:tuned|irqbalance|kubelet)\.service|{_any(TIME_SERVICES)})/cgroup\.procs)?",
         lambda _: "1\n",
     ),
     _rule(r"/sys/fs/selinux/enforce"),
-    _rule(rf"/proc/sys/(?:{_KEY_FILES}|kernel/osrelease|kernel/arch)"),
-    _rule(r"/proc/(?:meminfo|interrupts|stat)"),
+    _rule(rf"/proc/sys/(?:{_KEY_FILES}|fs/file-nr|kernel/osrelease|kernel/arch)"),
+    _rule(r"/proc/(?:meminfo|interrupts|stat|uptime|vmstat|diskstats|net/(?:dev|softnet_stat|netstat|snmp))"),
+    _rule(r"/proc/swaps", _swaps),
+    _rule(r"/sys/class/ptp(?:/ptp[0-9]{1,4}(?:/clock_name)?)?"),
+    _rule(
+        rf"/etc/(?:chrony/)?chrony\.conf|/etc/ntp(?:sec/ntp)?\.conf|/(?:etc|run)/chrony\.d(?:/{_NAME})?"
+        rf"|/etc/chrony/(?:conf|sources)\.d(?:/{_NAME})?",
+        _time_sources,
+    ),
+    _rule(
+        rf"/(?:usr/lib|etc|run)/systemd/timesyncd\.conf(?:\.d(?:/{_NAME})?)?"
+        r"|/run/systemd/netif/links(?:/[0-9]{1,9})?",
+        _time_servers,
+    ),
     _rule(rf"/proc/irq(?:/{_NAME})*"),
     _rule(r"/proc(?:/[0-9]{1,7}(?:/fd(?:/[0-9]{1,7})?|/exe|/ns/(?:pid|net))?)?"),
     _rule(r"/proc/[0-9]{1,7}/comm", _known_name),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         block,
         boot,
         clock,
+        counters,
         cpu,
         hugepages,
         irqbalance,
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
         power,
         routes,
         running,
+        service_load,
         services,
         smt,
         sysctl,
+        time_source,
         topology,
         unit,
     )
@@ -56,6 +59,8 @@ class Facts(NamedTuple):
     memory: Optional[memory.MemoryFacts] = None
     numa: Optional[numa.NumaFacts] = None
     kernel: Optional[kernel.KernelFacts] = None
+    counters: Optional[counters.CounterFacts] = None
+    time_source: Optional[time_source.TimeSourceFacts] = None
     boot: Optional[boot.BootFacts] = None
     owners: Optional[owners.OwnersFacts] = None
     unit: Optional[unit.UnitFacts] = None
@@ -66,6 +71,7 @@ class Facts(NamedTuple):
     blkfront: Optional[blkfront.BlkfrontFacts] = None
     running: Optional[running.RunningFacts] = None
     services: Optional[Mapping[str, services.Process]] = None  # running service → its main process
+    service_load: Optional[Mapping[str, service_load.ServiceLoad]] = None  # running service → its load
     sysctl: Optional[Mapping[str, str]] = None  # key → value, for the keys that concerns manage
     files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
     # (lever, place) → the value before nearmetal, and the values that nearmetal has set since then. The engine takes

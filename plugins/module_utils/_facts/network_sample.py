@@ -25,7 +25,7 @@ class _Counters(NamedTuple):
 
 
 def observe(host: Host, seconds: int, wait: Callable[[float], None] = time.sleep) -> Dict[str, Any]:
-    """Interrupt load per CPU (shares, 0 to 1), ENA's allowances, and packets in `seconds`; with 0 since boot."""
+    """Interrupt load per CPU and steal (0 to 1), ENA's allowances, and packets in `seconds`; with 0 since boot."""
     first = _counters(host) if seconds else _Counters({}, {}, {})
     if seconds:
         wait(seconds)
@@ -33,6 +33,7 @@ def observe(host: Host, seconds: int, wait: Callable[[float], None] = time.sleep
     return {
         "seconds": seconds,
         "interrupt_load": _load(first, second),
+        "steal": _steal(first, second),
         "allowances": {
             name: {
                 counter: value if counter == _GAUGE else value - first.allowances.get(name, {}).get(counter, 0)
@@ -70,3 +71,12 @@ def _load(first: _Counters, second: _Counters) -> Dict[str, float]:
         if after.total > before.total:
             found[str(cpu)] = round((after.interrupts - before.interrupts) / (after.total - before.total), 4)
     return found
+
+
+def _steal(first: _Counters, second: _Counters) -> Optional[float]:
+    """Of the CPUs that were online at both times."""
+    nothing = proc_stat.Times(0, 0)
+    pairs = [(first.times.get(cpu, nothing), after) for cpu, after in second.times.items()]
+    passed = sum(after.total - before.total for before, after in pairs)
+    stolen = sum(after.stolen - before.stolen for before, after in pairs)
+    return round(max(0, stolen) / passed, 4) if passed > 0 else None

@@ -81,7 +81,7 @@ def units(host: Host) -> FrozenSet[str]:
 def observe(host: Host) -> Mapping[str, Process]:
     """Running service → its main process: the one in its control group that systemd started."""
     found: Dict[str, Process] = {}
-    for unit, group in _groups(host):
+    for unit, group in groups(host):
         pids = sorted(int(word) for word in (host.text(f"{group}/cgroup.procs") or "").split() if word.isdigit())
         for pid in pids[:_LOOKED_AT]:
             status = dict(_STATUS.findall(host.text(f"/proc/{pid}/status", 65536) or ""))
@@ -108,7 +108,7 @@ def devices(host: Host) -> Mapping[str, Device]:
     return found
 
 
-def _groups(host: Host) -> Iterator[Tuple[str, str]]:
+def groups(host: Host) -> Iterator[Tuple[str, str]]:
     """Unit and control group of each service, two slices deep: system-getty.slice is in system.slice."""
     for root in _CGROUPS:
         for outer in (name for name in host.names(root) if name.endswith(".slice")):

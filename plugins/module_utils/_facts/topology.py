@@ -10,7 +10,7 @@ computed from numbers of CPUs: siblings, sockets and nodes are what the kernel l
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -61,6 +61,7 @@ class TopologyFacts(NamedTuple):
     caches: Tuple[Cache, ...]  # empty: the kernel lists none (many virtual machines)
     nodes: Tuple[Node, ...]  # empty: a kernel without NUMA, not a host without memory
     memory: Optional[int]  # bytes, MemTotal
+    cache_sizes: Mapping[str, int] = {}  # name of a cache → bytes, of the first CPU that runs
 
     @property
     def sockets_count(self) -> Optional[int]:
@@ -104,6 +105,7 @@ class TopologyFacts(NamedTuple):
             "sockets": _lists(self.sockets),
             "cores": _lists(self.cores),
             "caches": {cache.name: _lists(cache.shared) for cache in self.caches},
+            "cache_sizes": dict(self.cache_sizes),
             "nodes": [
                 {
                     "id": node.id,
@@ -139,6 +141,7 @@ def observe(host: Host) -> TopologyFacts:
         caches=_caches(host, sets, online or (), cores or ()),
         nodes=_nodes(host, sets, online or ()),
         memory=_memory(host.text("/proc/meminfo")),
+        cache_sizes=_cache_sizes(host, online or ()),
     )
 
 
@@ -283,6 +286,19 @@ def largest_cache_kib(host: Host, cpu: int) -> int:
     folder = "{}/cpu{}/cache".format(CPU, cpu)
     sizes = (_CACHE_SIZE.fullmatch(host.line("{}/{}/size".format(folder, name)) or "") for name in host.names(folder))
     return max((int(size[1]) for size in sizes if size), default=0)
+
+
+def _cache_sizes(host: Host, online: Cpus) -> Mapping[str, int]:
+    """Name → bytes of the caches of the first CPU that runs: EC2 has no type whose cores differ."""
+    found: Dict[str, int] = {}
+    folder = "{}/cpu{}/cache".format(CPU, online[0]) if online else ""
+    for index in host.names(folder) if folder else ():
+        path = "{}/{}/".format(folder, index)
+        kind = _CACHE_KINDS.get(host.line(path + "type") or "")
+        level, size = host.line(path + "level"), _CACHE_SIZE.fullmatch(host.line(path + "size") or "")
+        if _CACHE_NAME.fullmatch(index) and level in _LEVELS and kind is not None and size is not None:
+            found["L{}{}".format(level, kind)] = int(size.group(1)) * 1024
+    return dict(sorted(found.items()))
 
 
 def _nodes(host: Host, sets: _Sets, online: Cpus) -> Tuple[Node, ...]:

@@ -17,6 +17,7 @@ class Times(NamedTuple):
 
     total: int
     interrupts: int  # irq and softirq
+    stolen: int = 0  # by other guests of the same host
 
 
 def parse(text: str) -> Dict[int, Times]:
@@ -24,5 +25,5 @@ def parse(text: str) -> Dict[int, Times]:
     found = {}
     for cpu, numbers in _LINE.findall(text):
         ticks = [int(number) for number in numbers.split()[:8]]
-        found[int(cpu)] = Times(sum(ticks), ticks[5] + ticks[6])
+        found[int(cpu)] = Times(sum(ticks), ticks[5] + ticks[6], ticks[7])
     return found

@@ -15,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary impo
 
 OURS = "nearmetal.ec2"
 _PLATFORM = ("instance_type", "host_class", "kernel", "distribution", "distribution_version")
-_SHARE = re.compile(r"\d+(\.\d+)? %", re.ASCII)
+_SHARE = re.compile(r"\d+(\.\d+)? (?:%|a minute|threads)", re.ASCII)
 Key = Tuple[str, str, str]
 
 
@@ -96,7 +96,7 @@ def _same(earlier: ReportedFinding, current: ReportedFinding) -> bool:
 
 
 def _measured(value: Any) -> bool:
-    """Whether a value is a share of time, which differs in each run: no setting is in percent."""
+    """Whether a value is a share, a rate or a number of threads, which differ in each run: no setting is one."""
     return isinstance(value, str) and _SHARE.fullmatch(value) is not None
 
 

@@ -56,6 +56,11 @@ def _metrics(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
         (((("host", host.name),), len(host.errors)) for host in hosts),
     )
     yield (
+        "nearmetal_review_due",
+        "1 when the day that kernel_check's review_after names has come.",
+        (((("host", name),), int("advice" in statuses)) for name, statuses in _reviews(report) if statuses),
+    )
+    yield (
         "nearmetal_ena_allowance_exceeded_packets",
         "Packets over an EC2 limit between the last two samples.",
         (
@@ -75,6 +80,12 @@ def _metrics(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
         ),
     )
     yield from _proven(report)
+
+
+def _reviews(report: Report) -> Iterator[Tuple[str, List[str]]]:
+    for host in report.hosts:
+        findings = (finding for finding in host.findings if finding.concern == "kernel_check")
+        yield host.name, [finding.status for finding in findings if finding.knob == "review_after"]
 
 
 def _proven(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:

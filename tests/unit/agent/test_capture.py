@@ -52,6 +52,9 @@ SECRETS = {
         "net.core.somaxconn=2048\n[bootloader]\ncmdline_site=+nosmt token=hunter2\n[script]\nscript=/opt/hunter2\n"
     ),
     "/sys/fs/cgroup/system.slice/tuned.service/cgroup.procs": "812\n",
+    "/etc/chrony.conf": "server hunter2.example.com iburst\nserver 169.254.169.123 prefer\nkeyfile /etc/hunter2\n",
+    "/etc/systemd/timesyncd.conf.d/site.conf": "[Time]\nNTP=hunter2.example.com 169.254.169.123\n",
+    "/proc/swaps": "Filename Type Size Used Priority\n/srv/hunter2/swap file 4096 0 -2\n",
     "/etc/os-release": 'ID=amzn\nVERSION_ID="2023"\nPRETTY_NAME="of hunter2"\nHOME_URL=http://hunter2/\n',
     "/proc/net/route": (
         "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"

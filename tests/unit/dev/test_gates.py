@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import subprocess
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,15 @@ IMPORT = "from ansible_collections.nearmetal.ec2.plugins.module_utils"
 # The forbidden words are put together here, so that this file keeps the rules that it tests.
 OFF = "no" + "qa"
 NO_CHANGE = "- name: Do\n  {}\n  changed_when: false\n"
+KNOWN_FAULTS = f"{UTILS}/_concerns/kernel_check/advisories.py"
+TODAY = datetime.now(timezone.utc).date()
+YESTERDAY, TOMORROW = TODAY - timedelta(days=1), TODAY + timedelta(days=1)
+
+
+def fault(checked: object, expires: object) -> str:
+    """The entry of a known fault with these days."""
+    return f"A = (Advisory(name='x', checked='{checked}', expires='{expires}'),)\n"
+
 
 # gate, file, content that breaks the rule, content that keeps it
 CASES = [
@@ -55,6 +65,16 @@ CASES = [
         NO_CHANGE.format("ansible.builtin.command: {argv: [systemctl, is-active, x]}"),
     ),
     ("no-hidden-failure", "playbooks/a.yml", "- shell: x || true\n", "- command: x\n"),
+    ("known-faults-are-current", KNOWN_FAULTS, fault(YESTERDAY, YESTERDAY), fault(YESTERDAY, TODAY)),
+    ("known-faults-are-current", KNOWN_FAULTS, fault(TOMORROW, TOMORROW), fault(TODAY, TOMORROW)),
+    (
+        "known-faults-are-current",
+        KNOWN_FAULTS,
+        fault(TODAY, TODAY + timedelta(days=731)),
+        fault(TODAY, TODAY + timedelta(days=730)),
+    ),
+    ("known-faults-are-current", KNOWN_FAULTS, fault("soon", TOMORROW), fault(TODAY, TODAY)),
+    ("known-faults-are-current", KNOWN_FAULTS, "A = (Advisory(name='x'),)\n", fault(TODAY, TODAY)),
     ("licence", "dev/a.py", "x = 1\n", LICENCE),
     ("no-traces", "README.md", "see /" + "work/main\n", "see /var/lib\n"),
     ("ids-stay-inside", "roles/x/README.md", "Faster (S0" + "-12).\n", "Faster (AWS, 2017).\n"),

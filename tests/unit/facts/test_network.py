@@ -118,10 +118,11 @@ def test_a_sample_counts_what_happens_within_it(root: Path) -> None:
     lay_out(root, nic_files(2, [ENA]))
 
     def wait(_seconds: float) -> None:
-        (root / "proc/stat").write_text("cpu0 100 0 100 9050 0 10 60 0 0 0\ncpu1 100 0 100 9100 0 10 10 0 0 0\n")
+        (root / "proc/stat").write_text("cpu0 100 0 100 9050 0 10 60 0 0 0\ncpu1 100 0 100 9075 0 10 10 25 0 0\n")
 
     found = network_sample.observe(Host(str(root)), 1, wait)
     assert found["interrupt_load"] == {"0": 0.5, "1": 0.0}
+    assert found["steal"] == 0.125
 
 
 def test_a_host_of_192_cpus_and_64_queues_is_small_and_quick(root: Path) -> None:

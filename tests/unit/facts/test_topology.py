@@ -136,6 +136,21 @@ def test_caches_are_shared_as_the_mask_says_where_the_list_is_wrong(host_of: Bui
     assert observe(host_of(files)).as_dict()["caches"] == {"L2": ["0-1"]}
 
 
+def test_cache_sizes_of_the_talks_m4_10xlarge(host_of: Build) -> None:
+    """L3 30 MB, L2 256 KB, L1 32 and 32 KB, as its picture of hwloc has them."""
+    files = machine({0: "0-1", 1: "0-1"}, "0-1", "0-1")
+    sizes = [("1", "Data", "32K"), ("1", "Instruction", "32K"), ("2", "Unified", "256K"), ("3", "Unified", "30720K")]
+    for index, (level, kind, size) in enumerate([*sizes, ("9", "Unified", "1K"), ("4", "Unified", "64M of it")]):
+        folder = "{}cpu0/cache/index{}/".format(CPU, index)
+        files.update({folder + "level": level, folder + "type": kind, folder + "size": size + "\n"})
+    assert observe(host_of(files)).as_dict()["cache_sizes"] == {
+        "L1d": 32 * 1024,
+        "L1i": 32 * 1024,
+        "L2": 256 * 1024,
+        "L3": 30 * 1024 * 1024,
+    }
+
+
 def test_a_cache_whose_map_is_empty_is_shared_by_its_core(host_of: Build) -> None:
     files = machine({0: "0-1", 1: "0-1", 2: "2-3", 3: "2-3"}, "0-3", "0-3")
     for cpu in range(4):

@@ -24,7 +24,7 @@ from tests.unit.facts import large
 Call = Callable[..., Dict[str, Any]]
 PROJECT = Path(__file__).resolve().parents[3]
 MODULES = (topology_facts, host_facts, network_facts)
-TYPES = {"str": str, "int": int, "bool": bool, "list": list, "dict": dict}
+TYPES = {"str": str, "int": int, "float": float, "bool": bool, "list": list, "dict": dict}
 
 
 def is_of(name: str, value: Any) -> bool:

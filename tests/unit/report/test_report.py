@@ -158,7 +158,10 @@ def test_values_that_a_run_set_are_no_drift_in_the_next_audit(tmp_path: Path, ca
 def test_a_measured_value_drifts_when_its_status_does(tmp_path: Path, call: Call) -> None:
     results = []
     for stolen in (1100, 2300, 90000):
-        times = {"/proc/stat": f"cpu  100000 0 100000 800000 0 0 0 {stolen} 0 0\n"}
+        times = {
+            "/proc/stat": f"cpu  100000 0 100000 800000 0 0 0 {stolen} 0 0\n",
+            "/proc/vmstat": f"compact_stall {stolen // 100}\npswpin 0\n",
+        }
         host = FakeKernel(tmp_path / str(stolen), files_of("nitro", times))
         results.append(call(tune.main, host, check=True, workload="base"))
     assert {finding["now"] for result in results for finding in result["findings"] if finding["knob"] == "steal"} == {
@@ -312,6 +315,14 @@ def test_numbers_for_prometheus() -> None:
     assert found["nearmetal_failed_concerns"] == {("h1",): 1, ("h2",): 0}
     assert found["nearmetal_report_timestamp_seconds"] == {(): 1769860800}
     assert found["nearmetal_report_duration_seconds"] == {(): 60}
+
+
+def test_a_review_that_is_due_is_a_number_for_prometheus() -> None:
+    def review(status: str) -> Dict[str, Any]:
+        return result_with(finding("kernel_check", status, "review_after"))
+
+    found = metrics(reports.report(review("advice"), review("ok"), review("waived"), result_with()))
+    assert found["nearmetal_review_due"] == {("h0",): 1, ("h1",): 0, ("h2",): 0}
 
 
 def test_no_value_and_no_sentence_in_prometheus() -> None:

@@ -6,8 +6,14 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import Any, Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.advisories import (
+    ADVISORIES,
+    Advisory,
+    about,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.ages import end_of_life
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.offers import (
     ENA_ATTACHES,
@@ -15,6 +21,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_che
     driver_of,
     ena_kernel,
     needs_new_ena,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.pressure import KNOBS as PRESSURE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.pressure import pressure
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.time_source import (
+    SOURCE,
+    time_source,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.unsuited import WORKLOADS, unsuited
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -40,11 +52,18 @@ _STEAL = Knob(NAME, "steal", reference="AWS, 2017; Aerospike, 2014")
 _WORKLOAD = Knob(
     NAME, "workload", spec={"type": "list", "elements": "str", "choices": list(WORKLOADS), "default": []}, bound=EVERY
 )
-KNOBS = (_KERNEL, _DISTRIBUTION, _VIRTUALIZATION, _NETWORK_DRIVER, _ENA_DRIVER, _STEAL, _WORKLOAD)
+_BULK = Knob(NAME, "bulk_transmission", reference="Netflix, 2014; Linux 3.18")
+_ADVISORIES = Knob(NAME, "advisories", reference="docs/kernel_check.md#known-faults")
+_REVIEW = Knob(NAME, "review_after", spec={"type": "str", "default": ""}, reference="UnixBench on PV and HVM, 2014")
+KNOBS = (
+    *(_KERNEL, _DISTRIBUTION, _VIRTUALIZATION, _NETWORK_DRIVER, _ENA_DRIVER, _BULK, _ADVISORIES, _STEAL),
+    *PRESSURE,
+    *(SOURCE, _WORKLOAD, _REVIEW),
+)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "minimum_kernel": {"type": "raw", "default": "3.10"},
     "maximum_steal_percent": {"type": "int", "range": (0, 100), "default": 1},
-    **options_of((_WORKLOAD,)),
+    **options_of((_WORKLOAD, _REVIEW)),
 }
 
 _GAIN = (
@@ -62,6 +81,25 @@ def _minimum(wanted: Wanted) -> Tuple[int, ...]:
     return minimum
 
 
+def _review_after(wanted: Wanted) -> Optional[str]:
+    """The day of the review. Raises NearmetalError when review_after is no day."""
+    day = wanted.get("review_after")
+    if not day:
+        return None
+    try:
+        if not re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", day, re.ASCII):
+            raise ValueError
+        date(*map(int, day.split("-")))
+    except ValueError:
+        raise NearmetalError(f"kernel_check.review_after is a day such as 2027-06-30, not {shown(day)}") from None
+    return str(day)
+
+
+def _demand(wanted: Wanted) -> None:
+    _minimum(wanted)
+    _review_after(wanted)
+
+
 def _look(facts: Facts, wanted: Wanted) -> Plan:
     platform, kernel = facts.platform, facts.kernel
     if platform is None or kernel is None:
@@ -73,8 +111,13 @@ def _look(facts: Facts, wanted: Wanted) -> Plan:
         _virtualization(facts, wanted),
         _driver(facts, wanted, kernel, of_type),
         _ena(platform, kernel, of_type),
+        _bulk(platform),
+        _known_faults(platform, kernel),
         _steal(platform, kernel, int(wanted.get("maximum_steal_percent") or 0)),
+        pressure(facts.counters) if facts.counters is not None else Plan(),
+        time_source(facts.time_source) if facts.time_source is not None else Plan(),
         *(_type(facts, of_type, workload) for workload in wanted.get("workload") or ()),
+        _review(kernel, _review_after(wanted)),
     )
 
 
@@ -101,8 +144,7 @@ def _distribution(platform: PlatformFacts, kernel: KernelFacts) -> Plan:
         return _DISTRIBUTION.says("unknown", "nearmetal doesn't know its end of life", shown)
     if kernel.today > end:
         reason = (
-            f"public support ended on {end}: no fixes, old kernel, old ENA driver; plan to move to a"
-            " supported release to a supported release"
+            f"public support ended on {end}: no fixes, old kernel, old ENA driver; plan to move to a supported release"
         )
         return _DISTRIBUTION.says("advice", reason, shown)
     return _DISTRIBUTION.says("ok", f"publicly supported until {end}", shown)
@@ -215,6 +257,54 @@ def _type(facts: Facts, of_type: Optional[str], workload: str) -> Plan:
     return _WORKLOAD._replace(reference=unfit.reference, place=workload).says("advice", reason, of_type, unfit.better)
 
 
+def _bulk(platform: PlatformFacts) -> Plan:
+    version = platform.kernel_version
+    if version is None or version >= (3, 18):
+        status = "unknown" if version is None else "ok"
+        reason = "since Linux 3.18 several packets are handed to the NIC at once"
+        return _BULK.says(status, reason, platform.kernel, "3.18")
+    reason = (
+        "before Linux 3.18 each packet is handed to the NIC by itself, which limits packets per second; a distribution"
+        " may have added it to its kernel, as later ones of RHEL 7 have: upgrade, or measure"
+    )
+    return _BULK.says("advice", reason, platform.kernel, "3.18")
+
+
+def _known_faults(platform: PlatformFacts, kernel: KernelFacts) -> Plan:
+    """A finding for each known fault that this host may have, or one that there is none."""
+    version = (*platform.kernel_version, *(platform.kernel_build or ())) if platform.kernel_version else None
+    of_amazon = "ena" in kernel.drivers.values() and kernel.ena_version != platform.kernel
+    found = about(version, _numbers(kernel.ena_version) if of_amazon else None, platform.host_class, ADVISORIES)
+    if not found:
+        reason = f"none of {len(ADVISORIES)} known faults of drivers and kernels is one of this host's versions"
+        return _ADVISORIES.says("ok", reason)
+    plans = []
+    for entry in found:
+        stale = "; this entry was to be read again by then" if kernel.today > entry.expires else ""
+        shown = f"ENA {kernel.ena_version}" if entry.ena is not None else platform.kernel
+        reason = f"{entry.symptom}: {entry.do} (source read on {entry.checked}, valid until {entry.expires}{stale})"
+        knob = _ADVISORIES._replace(place=entry.name, reference=entry.source)
+        plans.append(knob.says("advice", reason, shown, _fixed_in(entry)))
+    return joined(*plans)
+
+
+def _fixed_in(entry: Advisory) -> Optional[str]:
+    versions = next((part for part in (entry.ena, entry.kernel) if part is not None and part.fixed), None)
+    return ".".join(map(str, versions.fixed)) if versions is not None else None
+
+
+def _review(kernel: KernelFacts, day: Optional[str]) -> Plan:
+    if day is None:
+        return Plan()
+    if kernel.today < day:
+        return _REVIEW.says("ok", f"the next review is due on {day}", None, day)
+    reason = (
+        f"the review of {day} is due: look again at the instance type, its newer generations, the kernel and these"
+        " findings, then set a later day"
+    )
+    return _REVIEW.says("advice", reason, None, day)
+
+
 def _numbers(text: Optional[str]) -> Optional[Tuple[int, ...]]:
     match = re.match(r"[0-9]{1,5}(?:\.[0-9]{1,5}){0,3}", text or "", re.ASCII)
     return tuple(int(word) for word in match.group().split(".")) if match else None
@@ -225,7 +315,7 @@ CONCERN = checking(
     heading=5,
     options=OPTIONS,
     knobs=KNOBS,
-    domains=("platform", "kernel", "topology"),
+    domains=("platform", "kernel", "topology", "counters", "time_source"),
     look=_look,
-    demand=_minimum,
+    demand=_demand,
 )

@@ -1,0 +1,113 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""kernel_check: known faults of drivers and kernels, and which hosts they are about. Pure. PRIVATE.
+
+A gate fails on the day after an entry `expires`: then read its source again, and change the entry or give it new dates.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional, Tuple
+
+Version = Tuple[int, ...]
+
+
+class Versions(NamedTuple):
+    """The versions from `first` on, before `fixed`; without numbers there is no such bound."""
+
+    first: Version = ()
+    fixed: Version = ()
+
+    def include(self, version: Version) -> bool:
+        """Whether a version is among them; 2.17 is 2.17.0."""
+        length = max(len(self.first), len(self.fixed), len(version))
+        padded = _padded(version, length)
+        return _padded(self.first, length) <= padded and (not self.fixed or padded < _padded(self.fixed, length))
+
+
+class Advisory(NamedTuple):
+    """A fault that was reported, and what to do where it may show. An empty condition holds on every host."""
+
+    name: str
+    symptom: str
+    do: str
+    source: str
+    checked: str  # the day on which the source was read
+    expires: str  # the last day on which nobody need read it again
+    ena: Optional[Versions] = None  # of the driver that AWS publishes, which Amazon Linux ships; not the kernel's own
+    kernel: Optional[Versions] = None  # as Linux counts; a distribution may have taken a later fix into an older kernel
+    classes: Tuple[str, ...] = ()
+
+
+ADVISORIES: Tuple[Advisory, ...] = (
+    Advisory(
+        name="ena_detach_panic",
+        symptom="detaching a network interface from the running instance may end in a kernel panic and a reboot",
+        do="upgrade the driver, or the kernel that contains it; until then detach no interface while the host runs",
+        source="amzn-drivers on GitHub, issues 379 and 380",
+        checked="2026-11-23",
+        expires="2028-05-31",
+        ena=Versions((2, 17, 0), (2, 17, 2)),
+    ),
+    Advisory(
+        name="ena_receive_steering_panic",
+        symptom="the kernel may panic when it steers received packets to CPUs (RPS, RFS) and ntuple filters are on",
+        do="upgrade the driver, or leave network_irq's rps and rfs alone until then",
+        source="ENA driver's release notes, 2.13.2; amzn-drivers on GitHub, issue 328",
+        checked="2026-11-23",
+        expires="2028-05-31",
+        ena=Versions((2, 13, 0), (2, 13, 2)),
+    ),
+    Advisory(
+        name="ena_ptp_clock_panic",
+        symptom="with the driver's PTP clock (phc_enable=1) a program that adjusts it makes this kernel crash",
+        do="upgrade the driver before you enable its clock",
+        source="ENA driver's release notes, 2.13.1; amzn-drivers on GitHub, issue 322",
+        checked="2026-11-23",
+        expires="2028-05-31",
+        ena=Versions((2, 8, 0), (2, 13, 1)),
+        kernel=Versions((6, 2)),
+    ),
+    Advisory(
+        name="xen_empty_msi_irqs",
+        symptom="tools that look for a NIC's interrupts in its folder msi_irqs, as older perftune.py did, find none",
+        do="use versions of such tools that read /proc/interrupts, as nearmetal does",
+        source="amzn-drivers on GitHub, issue 268; seastar on GitHub, issue 1622",
+        checked="2026-11-23",
+        expires="2028-05-31",
+        kernel=Versions((5, 17)),
+        classes=("xen_hvm",),
+    ),
+    Advisory(
+        name="lazy_preemption",
+        symptom=(
+            "Linux 7.0 made PREEMPT_LAZY the default; programs that spin on locks of their own may lose much throughput"
+            " (AWS: PostgreSQL 17 at 0.51 of its throughput on 96 vCPUs of Graviton4; unmeasured by us)"
+        ),
+        do="measure such a program before and after the upgrade; for PostgreSQL reserve huge pages (huge_pages = on)",
+        source="AWS Graviton guide, Linux kernel; Linux kernel mailing list, April 2026",
+        checked="2026-11-23",
+        expires="2027-11-30",
+        kernel=Versions((7, 0)),
+    ),
+)
+
+
+def about(
+    kernel: Optional[Version], ena: Optional[Version], host_class: Optional[str], entries: Tuple[Advisory, ...]
+) -> Tuple[Advisory, ...]:
+    """The entries about a host. What isn't known of it, or is no version of AWS's driver, is None and matches none."""
+    return tuple(
+        entry
+        for entry in entries
+        if _holds(entry.ena, ena) and _holds(entry.kernel, kernel) and host_class in (entry.classes or (host_class,))
+    )
+
+
+def _holds(versions: Optional[Versions], version: Optional[Version]) -> bool:
+    return versions is None or (version is not None and versions.include(version))
+
+
+def _padded(version: Version, length: int) -> Version:
+    return (*version, *[0] * (length - len(version)))

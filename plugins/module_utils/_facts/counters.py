@@ -1,0 +1,112 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts for checks: what the kernel has counted since boot that tells of too little room. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Mapping, NamedTuple, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import counts, netstat, softnet, swaps
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.softnet import Softnet
+
+NET = "/sys/class/net"
+NODE = "/sys/devices/system/node"
+_NODE = re.compile(r"node[0-9]{1,5}", re.ASCII)
+_DEVICE = re.compile(r" *([^\s:]{1,15}): *[0-9]{1,20} +([0-9]{1,20}) .*")
+_UPTIME = re.compile(r"([0-9]{1,12})\.[0-9]{1,9} .*", re.ASCII)
+_FILES = re.compile(r"([0-9]{1,20})\s+([0-9]{1,20})\s+([0-9]{1,20})", re.ASCII)
+# Of /proc/vmstat: what a check asks for.
+_MEMORY = ("compact_stall", "pswpin", "pswpout")
+
+
+class Listening(NamedTuple):
+    """TCP connections to this host since boot, in the network namespace of the reader."""
+
+    accepted: int
+    overflows: int  # that the queue of a listening socket had no room for
+    drops: int  # those, and what was dropped for other reasons
+
+
+class Swap(NamedTuple):
+    """A swap area."""
+
+    device: str  # nvme0n1p2, zram0; empty: a file
+    busy: Optional[int]  # per mille of the time since boot in which its disk had requests; None: not known
+
+
+class CounterFacts(NamedTuple):
+    """Counts since boot. None, or a name that is missing, is what the host doesn't say."""
+
+    seconds: Optional[int]  # since boot
+    received: Optional[int]  # packets, by the NICs with hardware
+    softnet: Optional[Softnet]
+    listening: Optional[Listening]
+    files: Optional[Tuple[int, int]]  # open in all processes, and fs.file-max
+    memory: Mapping[str, int]  # compact_stall, pswpin, pswpout
+    swaps: Optional[Tuple[Swap, ...]]
+    misses: Mapping[str, int]  # node → per mille of its pages that were wanted on another node
+
+
+def observe(host: Host) -> CounterFacts:
+    """Read a handful of files of /proc, and numastat of each node."""
+    uptime = _UPTIME.fullmatch(host.line("/proc/uptime") or "")
+    seconds = int(uptime[1]) if uptime is not None else None
+    memory = counts.parse(host.text("/proc/vmstat", 65536) or "")
+    return CounterFacts(
+        seconds=seconds,
+        received=_received(host),
+        softnet=softnet.parse(host.text("/proc/net/softnet_stat") or ""),
+        listening=_listening(host),
+        files=_files(host),
+        memory={name: memory[name] for name in _MEMORY if name in memory},
+        swaps=_swaps(host, seconds),
+        misses=_misses(host),
+    )
+
+
+def _received(host: Host) -> Optional[int]:
+    """The kernel counts them in 64 bits; NICs without hardware would count a packet again."""
+    rows = map(_DEVICE.fullmatch, (host.text("/proc/net/dev") or "").splitlines())
+    found = [int(row[2]) for row in rows if row is not None and host.exists(f"{NET}/{row[1]}/device")]
+    return sum(found) if found else None
+
+
+def _listening(host: Host) -> Optional[Listening]:
+    found = netstat.parse("\n".join(host.text(f"/proc/net/{name}", 65536) or "" for name in ("snmp", "netstat")))
+    names = ("Tcp.PassiveOpens", "TcpExt.ListenOverflows", "TcpExt.ListenDrops")
+    if not all(name in found for name in names):
+        return None
+    return Listening(*(found[name] for name in names))
+
+
+def _files(host: Host) -> Optional[Tuple[int, int]]:
+    match = _FILES.fullmatch(host.line("/proc/sys/fs/file-nr") or "")
+    return (int(match[1]) - int(match[2]), int(match[3])) if match is not None else None
+
+
+def _swaps(host: Host, seconds: Optional[int]) -> Optional[Tuple[Swap, ...]]:
+    areas = swaps.parse(host.text("/proc/swaps", 65536) or "")
+    if not areas:
+        return () if areas is not None else None
+    used = swaps.in_use(host.text("/proc/diskstats") or "")
+    found = []
+    for device in areas:
+        milliseconds = used.get(swaps.disk_of(device, used)) if device else None
+        busy = min(1000, milliseconds // seconds) if milliseconds is not None and seconds else None
+        found.append(Swap(device, busy))
+    return tuple(found)
+
+
+def _misses(host: Host) -> Mapping[str, int]:
+    found: Dict[str, int] = {}
+    for node in host.names(NODE):
+        if not _NODE.fullmatch(node):
+            continue
+        pages = counts.parse(host.text(f"{NODE}/{node}/numastat", 4096) or "")
+        hit, miss = pages.get("numa_hit"), pages.get("numa_miss")
+        if hit is not None and miss is not None and hit + miss:
+            found[node] = miss * 1000 // (hit + miss)
+    return found

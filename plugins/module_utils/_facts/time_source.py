@@ -1,0 +1,88 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts about where a host gets its time from, by its files; the time service itself isn't asked. PRIVATE."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import time_sources
+
+GROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
+PTP = "/sys/class/ptp"
+# Kinds of sources that the concern asks for.
+AMAZON, PTP_DEVICE = time_sources.AMAZON, time_sources.PTP
+# Unit → time service.
+UNITS: Mapping[str, str] = {
+    "chronyd.service": "chrony",
+    "chrony.service": "chrony",
+    "systemd-timesyncd.service": "systemd-timesyncd",
+    "ntpd.service": "ntpd",
+    "ntpsec.service": "ntpd",
+    "ntp.service": "ntpd",
+}
+# Time service → its files, and folders with the files' endings. Distributions differ in the places.
+_FILES: Mapping[str, Tuple[str, ...]] = {
+    "chrony": ("/etc/chrony.conf", "/etc/chrony/chrony.conf"),
+    "systemd-timesyncd": ("/usr/lib/systemd/timesyncd.conf", "/etc/systemd/timesyncd.conf"),
+    "ntpd": ("/etc/ntp.conf", "/etc/ntpsec/ntp.conf"),
+}
+_FOLDERS: Mapping[str, Tuple[Tuple[str, str], ...]] = {
+    "chrony": (
+        ("/etc/chrony.d", ".conf"),
+        ("/etc/chrony.d", ".sources"),
+        ("/run/chrony.d", ".sources"),
+        ("/etc/chrony/conf.d", ".conf"),
+        ("/etc/chrony/sources.d", ".sources"),
+    ),
+    "systemd-timesyncd": (
+        ("/usr/lib/systemd/timesyncd.conf.d", ".conf"),
+        ("/run/systemd/timesyncd.conf.d", ".conf"),
+        ("/etc/systemd/timesyncd.conf.d", ".conf"),
+        ("/run/systemd/netif/links", ""),  # what DHCP named
+    ),
+    "ntpd": (),
+}
+_LONGEST = 65536
+
+
+class TimeSourceFacts(NamedTuple):
+    """The time service that runs, and what it is configured to follow."""
+
+    service: Optional[str]  # chrony | systemd-timesyncd | ntpd; None: none of them runs, or it can't be seen
+    visible: bool  # whether control groups show which services run
+    sources: Mapping[str, int]  # kind of source → how many, in the words of _parse/time_sources.py
+    devices: Tuple[str, ...]  # PTP devices: ena, or other
+
+
+def observe(host: Host) -> TimeSourceFacts:
+    """Read which time service runs, its configuration, and the PTP devices."""
+    running = [name for unit, name in UNITS.items() if any(_runs(host, group, unit) for group in GROUPS)]
+    service = running[0] if running else None
+    return TimeSourceFacts(
+        service=service,
+        visible=any(map(host.exists, GROUPS)),
+        sources=_sources(host, service) if service is not None else {},
+        devices=tuple(sorted(_device(host, name) for name in host.names(PTP))),
+    )
+
+
+def _runs(host: Host, group: str, unit: str) -> bool:
+    return bool((host.text(f"{group}/{unit}/cgroup.procs", 4096) or "").strip())
+
+
+def _sources(host: Host, service: str) -> Mapping[str, int]:
+    paths: List[str] = list(_FILES[service])
+    for folder, ending in _FOLDERS[service]:
+        paths += [f"{folder}/{name}" for name in host.names(folder)[:64] if name.endswith(ending)]
+    parse: Callable[[str], Dict[str, int]] = time_sources.chrony
+    if service == "systemd-timesyncd":
+        parse = time_sources.timesyncd
+    return parse("\n".join(host.text(path, _LONGEST) or "" for path in paths))
+
+
+def _device(host: Host, name: str) -> str:
+    clock = host.line(f"{PTP}/{name}/clock_name") or ""
+    return "ena" if clock.startswith("ena-ptp-") else "other"
