@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         network_routes,
         network_stack,
         numa,
+        service_check,
         smt,
     )
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         network_routes,
         network_stack,
         numa,
+        service_check,
         smt,
     )
 
@@ -55,6 +57,7 @@ _NAMES = (
     "network_routes",
     "block_storage",
     "blkfront_check",
+    "service_check",
 )
 
 

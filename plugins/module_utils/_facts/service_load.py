@@ -1,0 +1,88 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What services use of the CPUs, of sockets and of their open files. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import services
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import listening
+
+# A service of more processes than this has its listening ones among the oldest.
+_LOOKED_AT = 64
+_DESCRIPTORS = 256  # a server listens before it takes connections
+_TABLE = 256 * 1024  # listening sockets come before all connections
+# The share of the last five minutes, in percent, in which some thread waited for a CPU (accounting/psi.rst).
+_PRESSURE = re.compile(r"some avg10=[0-9.]{1,8} avg60=[0-9.]{1,8} avg300=([0-9]{1,3})\.([0-9]{2}) .*", re.ASCII)
+_LIMIT = re.compile(r"^Max open files +([0-9]{1,20}) ", re.ASCII | re.MULTILINE)
+
+Place = Tuple[str, int]  # an address as the kernel writes it, and a port
+
+
+class ServiceLoad(NamedTuple):
+    """A running service. None is what the host doesn't say, such as to a reader without root."""
+
+    threads: Optional[int]
+    waiting: Optional[int]  # per mille of the last five minutes in which some thread of it waited for a CPU
+    processes: int
+    listeners: Optional[Mapping[int, Tuple[int, int]]]  # port → sockets, and processes that have one of them
+    files: Optional[Tuple[int, int]]  # open, and the limit, of the process that is nearest to its limit
+
+
+def observe(host: Host) -> Mapping[str, ServiceLoad]:
+    """Running service → its load."""
+    return {unit: _load(host, group) for unit, group in services.groups(host)}
+
+
+def _load(host: Host, group: str) -> ServiceLoad:
+    words = (host.text(f"{group}/cgroup.procs") or "").split()
+    pids = sorted(int(word) for word in words if word.isdigit() and word.isascii() and len(word) < 8)
+    pressure = _PRESSURE.match(host.text(f"{group}/cpu.pressure", 4096) or "")
+    open_of = {pid: _descriptors(host, pid) for pid in pids[:_LOOKED_AT]}
+    return ServiceLoad(
+        threads=host.number(f"{group}/pids.current"),
+        waiting=int(pressure[1]) * 10 + int(pressure[2]) // 10 if pressure is not None else None,
+        processes=len(pids),
+        listeners=_listeners(host, open_of) if any(open_of.values()) else None,
+        files=_files(host, open_of),
+    )
+
+
+def _descriptors(host: Host, pid: int) -> List[str]:
+    return [name for name in host.names(f"/proc/{pid}/fd") if name.isdigit() and name.isascii() and len(name) < 8]
+
+
+def _listeners(host: Host, open_of: Mapping[int, List[str]]) -> Mapping[int, Tuple[int, int]]:
+    """For each port the most sockets that one address has, and how many processes have one of them."""
+    tables: Dict[Optional[str], Mapping[str, Place]] = {}
+    sockets: Dict[Place, Set[str]] = {}
+    holders: Dict[Place, Set[int]] = {}
+    for pid, names in open_of.items():
+        space = host.link(f"/proc/{pid}/ns/net")
+        if space not in tables:
+            texts = [host.text(f"/proc/{pid}/net/{name}", _TABLE) or "" for name in ("tcp", "tcp6")]
+            tables[space] = {inode: place for text in texts for inode, place in listening.places(text).items()}
+        for name in sorted(names, key=int)[:_DESCRIPTORS]:
+            inode = listening.inode(host.link(f"/proc/{pid}/fd/{name}"))
+            place = tables[space].get(inode) if inode is not None else None
+            if inode is not None and place is not None:
+                sockets.setdefault(place, set()).add(inode)
+                holders.setdefault(place, set()).add(pid)
+    found: Dict[int, Tuple[int, int]] = {}
+    for place, inodes in sorted(sockets.items()):
+        most, processes = found.get(place[1], (0, 0))
+        found[place[1]] = (max(most, len(inodes)), max(processes, len(holders[place])))
+    return found
+
+
+def _files(host: Host, open_of: Mapping[int, List[str]]) -> Optional[Tuple[int, int]]:
+    found = []
+    for pid, names in open_of.items():
+        limit = _LIMIT.search(host.text(f"/proc/{pid}/limits", 4096) or "")
+        if limit is not None and names and int(limit[1]):
+            found.append((len(names), int(limit[1])))
+    return max(found, key=lambda pair: pair[0] / pair[1]) if found else None
