@@ -26,7 +26,7 @@ OWN: Workload = {
     "hugepages": {
         "thp": Choice(
             "never",
-            "saving forks the process, and each huge page that is written to afterwards is copied whole",
+            "no request waits for a huge page to be made; before Linux 5.8 a write after a fork copied it whole",
             "AWS, 2017; the guides of Redis and Aerospike",
         )
     },

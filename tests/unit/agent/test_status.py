@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.report import render
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, tune
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,8 +48,8 @@ def status(host: FakeKernel, capsys: pytest.CaptureFixture[str]) -> Callable[...
 def test_a_host_that_was_never_tuned(status: Callable[..., str]) -> None:
     assert (
         status()
-        == """\
-nearmetal 0.1.0 · m5.2xlarge · kernel 6.1.112-122.189.amzn2023.x86_64
+        == f"""\
+nearmetal {VERSION} · m5.2xlarge · kernel 6.1.112-122.189.amzn2023.x86_64
 Nothing is tuned on this host, and nothing is left to take back.
 
 Unit    absent: nothing is left to plan at boot
@@ -61,8 +62,8 @@ def test_a_tuned_host(host: FakeKernel, call: Call, status: Callable[..., str]) 
     command(["reapply"], host)
     assert (
         status()
-        == """\
-nearmetal 0.1.0 · m5.2xlarge · kernel 6.1.112-122.189.amzn2023.x86_64
+        == f"""\
+nearmetal {VERSION} · m5.2xlarge · kernel 6.1.112-122.189.amzn2023.x86_64
 Everything is as wanted (1 concern).
 
 clocksource                           tune, workload base · 2026-01-02 03:04 UTC
@@ -125,8 +126,8 @@ def test_a_host_that_somebody_else_changed(host: FakeKernel, call: Call, status:
     host.write_value(CURRENT, "acpi_pm\n")
     assert (
         status(code=1)
-        == """\
-nearmetal 0.1.0 · m5.2xlarge · kernel 6.1.112-122.189.amzn2023.x86_64
+        == f"""\
+nearmetal {VERSION} · m5.2xlarge · kernel 6.1.112-122.189.amzn2023.x86_64
 Not as wanted any more: clocksource.source
 
 clocksource                            module clocksource · 2026-01-02 03:04 UTC
@@ -283,7 +284,7 @@ def test_no_value_breaks_the_picture(found: Any, name: str) -> None:
     """80 columns, and nothing that moves the cursor or sets colors, whatever a host reports."""
     shown = render(
         {
-            "nearmetal": "0.1.0",
+            "nearmetal": VERSION,
             "host": name,
             "platform": None,
             "concerns": found,

@@ -24,6 +24,9 @@ PROJECT = Path(__file__).resolve().parents[3]
 CAME_AFTER = "plugins/module_utils/_concerns/block_storage/__init__.py"
 CLOCK = "sys/devices/system/clocksource/clocksource0/current_clocksource"
 
+# What the workload sets by a concern that the previous version doesn't have: it would refuse the journal.
+UNKNOWN_TO_PREVIOUS = ["memory.swappiness", "memory.overcommit"]
+
 
 def git(*words: str) -> "subprocess.CompletedProcess[bytes]":
     return subprocess.run(["git", "-C", str(PROJECT), *words], capture_output=True, check=False)
@@ -80,7 +83,7 @@ def test_there_and_back_and_there_again(kind: str, versions: Dict[str, Path], tm
     run(tmp_path, versions["previous"], "tune", **wanted)
     assert (root / CLOCK).read_text().strip() == "tsc"
     first = {name: text for name, text in snapshot(root).items() if name.startswith(("sys/", "proc/"))}
-    run(tmp_path, versions["present"], "tune", **wanted)
+    run(tmp_path, versions["present"], "tune", **wanted, tune_exclude=UNKNOWN_TO_PREVIOUS)
     second = {name: text for name, text in snapshot(root).items() if name.startswith(("sys/", "proc/"))}
     assert second == first, "both mean the same by the same words"
     run(tmp_path, versions["previous"], "tune", **wanted)

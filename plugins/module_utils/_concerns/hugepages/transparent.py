@@ -54,7 +54,7 @@ _FILES = {
 _ARGUMENT = boot_argument(NAME, "method", "transparent_hugepage", REFERENCE, option="thp")
 KNOBS = (*_WORDS, _ARGUMENT)
 REASONS = {
-    "never": "no process waits while the kernel makes a huge page, and after a fork a write copies only a small page",
+    "never": "no process waits for a huge page to be made; before Linux 5.8 a write after a fork copied it whole",
     "madvise": "only programs that ask for huge pages get them",
     "always": "large heaps need fewer address translations",
 }
