@@ -71,6 +71,30 @@ def test_restored_deletes_what_we_made_and_nothing_else(run: Any, aws: FakeAws) 
     assert not run("cpu_credits", instance_ids=ids, state="restored")["changed"]
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"OKActions": [TOPIC]},
+        {"InsufficientDataActions": [TOPIC]},
+        {"TreatMissingData": "breaching"},
+        {"DatapointsToAlarm": 1},
+        {"Unit": "Count"},
+    ],
+)
+def test_an_alarm_that_an_operator_extended_is_neither_overwritten_nor_deleted(
+    run: Any, aws: FakeAws, more: Dict[str, Any]
+) -> None:
+    instance = burstable(aws)
+    run("cpu_credits", instance_ids=[instance], **WANTED)
+    extended = {**aws.alarms[f"nearmetal-cpu-credits-{instance}"], **more}
+    aws.alarms[f"nearmetal-cpu-credits-{instance}"] = dict(extended)
+    assert alarm_of(run("cpu_credits", instance_ids=[instance], **WANTED), instance)[0]["status"] == "ok"
+    for options in ({"alarm_percent": 50}, {"state": "restored"}):
+        result = run("cpu_credits", instance_ids=[instance], **{**WANTED, **options})
+        assert (result["changed"], alarm_of(result, instance)[0]["status"]) == (False, "refused")
+    assert aws.alarms == {f"nearmetal-cpu-credits-{instance}": extended}
+
+
 def test_an_alarm_outlives_the_type_that_had_credits_and_is_still_taken_back(run: Any, aws: FakeAws) -> None:
     instance = burstable(aws)
     run("cpu_credits", instance_ids=[instance], **WANTED)

@@ -29,6 +29,14 @@ _FIXED: Dict[str, Any] = {
     "EvaluationPeriods": 1,
     "ComparisonOperator": "LessThanThreshold",
 }
+# What our requests leave out, as CloudWatch then returns it.
+_UNSET: Dict[str, Any] = {
+    "OKActions": [],
+    "InsufficientDataActions": [],
+    "TreatMissingData": "missing",
+    "DatapointsToAlarm": None,
+    "Unit": None,
+}
 
 
 def demand(options: Mapping[str, Any]) -> None:
@@ -82,6 +90,7 @@ def made_by_us(held: Raw, instance_id: str) -> bool:
         str(held.get("AlarmDescription", "")).startswith(_MARK)
         and held.get("Dimensions") == [{"Name": "InstanceId", "Value": instance_id}]
         and all(held.get(key) == value for key, value in _FIXED.items())
+        and all(held.get(key, unset) == unset for key, unset in _UNSET.items())
     )
 
 
