@@ -40,8 +40,9 @@ CHANGE: Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {
 }
 # Modules that write a tag before they stop an instance.
 TAGGING = ("enhanced_networking",)
-# Modules that set alarms.
+# Modules that set alarms, and how their names begin by default.
 ALARMING = ("cpu_credits",)
+ALARMS = "nearmetal-cpu-credits"
 NOTES = {
     "cpu_credits": "`cloudwatch:GetMetricData` only with `metrics: true`",
     "ebs": "`cloudwatch:GetMetricData` only with `metrics: true`",
@@ -49,7 +50,9 @@ NOTES = {
     "sizing": "nothing without instances; `cloudwatch:GetMetricData` only with `metrics: true`, and "
     "`pricing:GetProducts` only with `ask_prices: true`",
 }
-CHANGE_NOTES = {"cpu_credits": "the statement `Alarm` only for `alarm_percent`"}
+CHANGE_NOTES = {
+    "cpu_credits": "the statement `Alarm` only for `alarm_percent`; with an `alarm_name` of yours, write it there"
+}
 PAGE = """\
 <!-- SPDX-License-Identifier: GPL-3.0-or-later -->
 <!-- Written by `python -m dev.make_iam`: do not edit. -->
@@ -57,10 +60,10 @@ PAGE = """\
 
 One policy per module, with nothing that the module does not call. A module that can change something has a second
 policy for that; without it, it only reads. Reads name `*`, because most of them know no resources. The writes are
-limited to instances and to alarms of CloudWatch; narrow them further by a condition on a tag of yours, or by the name
-of the alarms. A module that stops instances may write and delete one tag, `{tag}`, and no other. The
-tag remembers that an instance ran ([the cloud side](../cloud.md#what-is-remembered-while-an-instance-is-stopped));
-without it, nothing is stopped. In GovCloud and China the ARN begins with another partition than `aws`.
+limited to instances and to the alarms of the collection; narrow them further by a condition on a tag of yours. A module
+that stops instances may write and delete one tag, `{tag}`, and no other. The tag remembers that an
+instance ran ([the cloud side](../cloud.md#what-is-remembered-while-an-instance-is-stopped)); without it, nothing is
+stopped. In GovCloud and China the ARN begins with another partition than `aws`.
 
 Without `ec2:DescribeInstanceTypes` a module falls back to the table in the collection and says so in `types_from`.
 
@@ -89,7 +92,7 @@ def policy(
                 "Sid": "Alarm",
                 "Effect": "Allow",
                 "Action": ["cloudwatch:DeleteAlarms", "cloudwatch:PutMetricAlarm"],
-                "Resource": "arn:aws:cloudwatch:*:*:alarm:*",
+                "Resource": f"arn:aws:cloudwatch:*:*:alarm:{ALARMS}-*",
             }
         )
     if tagging:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import time
 from typing import Any, Dict, Set
@@ -92,6 +93,17 @@ def test_a_policy_for_tags_allows_one_key_and_no_request_without_keys() -> None:
         "ForAllValues:StringEquals": {"aws:TagKeys": ["nearmetal:start-again"]},
         "Null": {"aws:TagKeys": "false"},
     }
+
+
+def test_a_policy_for_alarms_allows_those_of_the_collection_and_no_others(run: Any, fleet: FakeAws) -> None:
+    run("cpu_credits", filters={}, alarm_percent=20, allow_cost=True)
+    content = json.loads((make_iam.FOLDER / "cpu_credits-change.json").read_text(encoding="utf-8"))
+    (alarm,) = [statement for statement in content["Statement"] if "cloudwatch:DeleteAlarms" in statement["Action"]]
+    region, account, kind, pattern = alarm["Resource"].split(":")[3:]
+    assert (region, account, kind) == ("*", "*", "alarm")
+    assert fleet.alarms
+    assert all(fnmatch.fnmatchcase(name, pattern) for name in fleet.alarms)
+    assert not fnmatch.fnmatchcase("somebody-elses", pattern)
 
 
 def test_the_files_are_what_the_generator_writes() -> None:
