@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Tuple
 
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__
@@ -20,6 +20,7 @@ _OURS = (3, 7)
 _OF_CORE = {(2, 16): (3, 6), (2, 17): (3, 7), (2, 18): (3, 8), (2, 19): (3, 8)}
 _OF_NEWER_CORES = (3, 9)
 _ASK = "import sys; print('Python %d.%d.%d' % sys.version_info[:3])"
+_NOT_STARTED = (126, 127)  # how a shell, and env, end when there is no such program, or none that may be run
 _ANSWER = re.compile(r"\bPython (\d{1,2})\.(\d{1,3})\.(\d{1,3})\b", re.ASCII)
 
 
@@ -28,10 +29,10 @@ def explained(action: ActionBase, result: Dict[str, Any], task_vars: Mapping[str
     # Ansible adds what the module printed only where it could not read a result in it.
     if not result.get("failed") or "module_stdout" not in result:
         return result
-    interpreter = _interpreter(action, task_vars)
-    asked = action._low_level_execute_command(f"{shlex.quote(interpreter)} -c {shlex.quote(_ASK)}")
-    sentence = _sentence(interpreter, str(asked.get("stdout", "")), minimum())
-    return {"failed": True, "changed": False, "msg": sentence} if sentence else result
+    words = interpreter_words(getattr(action, "_used_interpreter", None) or task_vars.get("ansible_python_interpreter"))
+    asked = action._low_level_execute_command(" ".join(map(shlex.quote, (*words, "-c", _ASK))))
+    sentence = cause(" ".join(words), asked, minimum())
+    return {**result, "msg": sentence} if sentence else result
 
 
 def minimum(version: str = __version__) -> Tuple[int, int]:
@@ -40,19 +41,23 @@ def minimum(version: str = __version__) -> Tuple[int, int]:
     return max(_OURS, _OF_CORE.get((int(major), int(minor)), _OF_NEWER_CORES))
 
 
-def _interpreter(action: ActionBase, task_vars: Mapping[str, Any]) -> str:
-    used = getattr(action, "_used_interpreter", None) or task_vars.get("ansible_python_interpreter")
-    return str(used or "/usr/bin/python3").lstrip("#!").split(" ")[0]
+def interpreter_words(used: Any) -> List[str]:
+    """The interpreter that a module was started with, as the words of a command."""
+    text = str(used or "").lstrip("#!")
+    try:
+        return shlex.split(text) or ["/usr/bin/python3"]
+    except ValueError:
+        return [text]
 
 
-def _sentence(interpreter: str, said: str, oldest: Tuple[int, int]) -> str:
-    """Why this Python can't run a module; empty when it can."""
+def cause(interpreter: str, asked: Mapping[str, Any], oldest: Tuple[int, int]) -> str:
+    """Why this Python, which was asked for its version, can't run a module; empty when it can, or didn't say."""
     wanted = "{}.{}".format(*oldest)
     way_out = f"with ansible-core {__version__} nearmetal needs Python {wanted} or newer on the host:"
     name = "install it, or name it with ansible_python_interpreter"
-    found = _ANSWER.search(said)
-    if not found:
+    if asked.get("rc") in _NOT_STARTED:
         return f"the host has no Python at {interpreter}; {way_out} {name}"
-    if (int(found[1]), int(found[2])) < oldest:
+    found = _ANSWER.search(str(asked.get("stdout", "")))
+    if found and (int(found[1]), int(found[2])) < oldest:
         return f"{interpreter} on the host is {found[0]}; {way_out} {name}"
     return ""

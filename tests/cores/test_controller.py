@@ -149,16 +149,23 @@ def test_a_python_that_is_too_old_or_absent_is_named(repository: Repository) -> 
         'echo "SyntaxError: future feature annotations is not defined" >&2; exit 1\n'
     )
     old.chmod(0o755)
+    ends = repository.folder / "python-that-ends"
+    ends.write_text('#!/bin/sh\necho "the disk is full" >&2; exit 1\n')
+    ends.chmod(0o755)
     local = {"ansible_connection": "local", "ansible_become": False}
     repository.hosts(
         old={**local, "ansible_python_interpreter": str(old)},
         absent={**local, "ansible_python_interpreter": "/usr/bin/no-python"},
+        by_env={**local, "ansible_python_interpreter": "/usr/bin/env no-python"},
+        ends={**local, "ansible_python_interpreter": str(ends)},
     )
     for playbook in ("nearmetal.ec2.audit", "nearmetal.ec2.restore"):
         output = repository.run(playbook, "-e", "tune_serial=100%", code=2)
         said = rf"{old} on the host is Python 3\.6\.15; with ansible-core \S+ nearmetal needs Python 3\.\d or"
         assert re.search(said, output)
         assert "the host has no Python at /usr/bin/no-python; with ansible-core" in output
+        assert "the host has no Python at /usr/bin/env no-python; with ansible-core" in output
+        assert f"has no Python at {ends}" not in output
 
 
 def test_the_oldest_boto3_that_is_promised_asks_the_api(repository: Repository) -> None:

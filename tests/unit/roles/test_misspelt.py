@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any, List, Mapping
+
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _interpreter as interpreter
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._variables import misspelt
@@ -57,3 +59,38 @@ def test_variables_of_other_roles_than_the_one_that_runs_are_left_alone() -> Non
 )
 def test_the_oldest_python_of_a_host(core: str, oldest: int) -> None:
     assert interpreter.minimum(core) == (3, oldest)
+
+
+@pytest.mark.parametrize(
+    ("used", "words"),
+    [
+        ("#!/usr/bin/env python3", ["/usr/bin/env", "python3"]),
+        ("/usr/bin/env python3", ["/usr/bin/env", "python3"]),
+        ("'/opt/our python/bin/python3' -E", ["/opt/our python/bin/python3", "-E"]),
+        ("/opt/it's/python3", ["/opt/it's/python3"]),
+        ("/usr/bin/python3", ["/usr/bin/python3"]),
+        (None, ["/usr/bin/python3"]),
+    ],
+)
+def test_the_words_of_an_interpreter(used: Any, words: List[str]) -> None:
+    assert interpreter.interpreter_words(used) == words
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"rc": 127, "stdout": ""}, "the host has no Python at /usr/bin/env python3; with ansible-core"),
+        ({"rc": 126, "stdout": ""}, "the host has no Python at /usr/bin/env python3; with ansible-core"),
+        (
+            {"rc": 0, "stdout": "hello\nPython 3.6.15\n"},
+            "/usr/bin/env python3 on the host is Python 3.6.15; with ",
+        ),
+        ({"rc": 0, "stdout": "Python 3.9.2\n"}, ""),
+        ({"rc": -9, "stdout": ""}, ""),
+        ({"rc": 1, "stdout": "no space left"}, ""),
+    ],
+)
+def test_only_what_a_python_said_or_its_absence_is_the_cause(asked: Mapping[str, Any], said: str) -> None:
+    cause = interpreter.cause("/usr/bin/env python3", asked, (3, 8))
+    assert cause.startswith(said)
+    assert bool(cause) == bool(said)
