@@ -41,7 +41,9 @@ def _needs(options: Options) -> "tuple[Tool, ...]":
 
 
 def _limits(options: Options) -> Limits:
-    return Limits(2 * options["seconds"] + 60, memory_mib=1024 + 2 * options.get("threads", 0))
+    # A thread holds the copy of one record, 512 KiB by default, and its stack.
+    threads = options.get("threads", 0)
+    return Limits(2 * options["seconds"] + 60, memory_mib=1024 + 2 * threads, needs_mib=128 + threads)
 
 
 def _run(options: Options, _folder: str) -> Run:

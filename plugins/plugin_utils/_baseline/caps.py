@@ -10,6 +10,7 @@ from typing import Any, Iterator, Mapping, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.disk import SHAPES
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import EBS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import LARGEST, SMALLEST
 
 # AWS's page "Amazon EBS-optimized instances" gives an instance's requests for 16 KiB, its throughput in MB of 10^6.
 _MB, _KIB = 1e6, 1024
@@ -51,8 +52,9 @@ def _requests(result: Mapping[str, Any], details: Mapping[str, Any]) -> Optional
 
 def _figures(metrics: Any) -> Iterator[Tuple[str, float]]:
     for metric in metrics:
-        if isinstance(metric, Mapping) and isinstance(metric.get("value"), (int, float)):
-            yield str(metric.get("name")), float(metric["value"])
+        value = metric.get("value") if isinstance(metric, Mapping) else None
+        if isinstance(value, (int, float)) and SMALLEST <= value <= LARGEST:
+            yield str(metric.get("name")), float(value)
 
 
 def _held_back(found: Any) -> Optional[str]:

@@ -76,3 +76,10 @@ def test_other_disks_and_other_results_say_nothing(found: Dict[str, Any]) -> Non
 def test_counters_that_no_volume_has_are_not_quoted() -> None:
     said = caps.sentence(result("random_read", held(instance_iops=10**400), read_rate=1.0), None)
     assert said == "by EBS's counters neither the volume's limits nor the instance's held it back"
+
+
+@pytest.mark.parametrize("value", [pytest.param(10**400, id="beyond_a_float"), float("inf"), float("nan"), -1e308, 0])
+def test_figures_that_no_disk_has_are_left_out(value: float) -> None:
+    assert caps.sentence(result("random_read", read_rate=value), offline_types()["i3.metal"]) == ""
+    said = caps.sentence(result("random_read", read_rate=3000.0, write_rate=value), offline_types()["i3.metal"])
+    assert said.startswith("your knee is below what the instance can always do")

@@ -175,6 +175,12 @@ def test_memory_that_the_host_doesn_t_have_is_refused(threads: int, words: str, 
     assert bool(error) == bool(words)
 
 
+def test_ebizzy_needs_the_memory_of_its_threads() -> None:
+    # Each copies a record of 512 KiB, and has a stack.
+    assert BENCHMARKS["ebizzy"].limits(options_of("ebizzy", {"path": "/ebizzy", "threads": 4096})).needs_mib >= 2048
+    assert BENCHMARKS["ebizzy"].limits(options_of("ebizzy", {"path": "/ebizzy"})).needs_mib == 128
+
+
 def test_a_disk_in_memory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/mountinfo").write_text(
