@@ -25,8 +25,9 @@ FORM = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)", re.ASCII)
 PLACES = {
     "galaxy.yml": r"^(version: )\S+",
     "plugins/module_utils/_version.py": r'^(VERSION = ")[^"]+',
-    "README.md": r"(\bversion: |nearmetal-ec2-)\d+\.\d+\.\d+",
-    "docs/examples/requirements.yml": r"(\bversion: )\d+\.\d+\.\d+",
+    # Before the first release git has no tag to install from, but the branch main.
+    "README.md": r"(\bversion: |nearmetal-ec2-)(?:main|\d+\.\d+\.\d+)",
+    "docs/examples/requirements.yml": r"(\bversion: )(?:main|\d+\.\d+\.\d+)",
 }
 FRAGMENTS = "changelogs/fragments"
 
