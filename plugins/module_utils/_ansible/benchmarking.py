@@ -56,6 +56,7 @@ def do(host: WritableHost, options: Mapping[str, Any], check: bool) -> Dict[str,
         "used": found.used._asdict(),
         "seconds": found.seconds,
         "installed": list(found.installed),
+        "warnings": [found.left] if found.left else [],
         "platform": _platform(host),
     }
 
@@ -79,10 +80,13 @@ def _forecast(host: WritableHost, name: str, options: Mapping[str, Any], install
     """What a run would do. Raises NearmetalError for what keeps it from running."""
     benchmark = BENCHMARKS[name]
     demand(host, name, options)
+    if host.exists(brought.RECORD):
+        return f"would first take away what {brought.RECORD} names, which an earlier run installed; then look again"
     absent = brought.missing(host, tools_of(benchmark, options)) if install else ()
     if not absent:
         demand_tools(host, benchmark, options)
         return "would run; nothing is measured in check mode"
+    brought.demand(host, absent)
     tools = ", ".join(tool.program for tool in absent)
     return f"would install the packages with {tools}, run, and take them away; nothing is done in check mode"
 

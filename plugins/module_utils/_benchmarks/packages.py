@@ -29,16 +29,19 @@ class Manager(NamedTuple):
     install: Argv  # with the packages behind it
     present: Argv  # the packages that are installed, a line each
     remove: Argv  # with the packages behind it; it fails rather than take away another package
+    resolve: Argv  # the names of the packages that have those behind it; empty: they have their own names
     advice: str  # when it doesn't know a package
 
 
 _RPM = ("rpm", "-qa", "--qf", "%{NAME} %{INSTALLTID}\\n")
+_PROVIDERS = ("rpm", "-q", "--qf", "%{NAME}\\n", "--whatprovides")
 APT = Manager(
     "apt-get",
     ("apt-get", "install", "--simulate", "--yes", "--no-install-recommends"),
     ("apt-get", "install", "--yes", "--no-install-recommends", "--no-remove", "-o", "DPkg::Lock::Timeout=60"),
     ("dpkg-query", "--show", "--showformat", "${binary:Package} ${db:Status-Status}\\n"),
     ("dpkg", "--purge"),
+    (),
     "`apt-get update`",
 )
 MANAGERS = (
@@ -49,15 +52,17 @@ MANAGERS = (
         ("dnf", "install", "--assumeyes", "--setopt=install_weak_deps=False"),
         _RPM,
         ("rpm", "--erase"),
+        _PROVIDERS,
         "`dnf repolist`",
     ),
-    Manager("yum", (), ("yum", "install", "--assumeyes"), _RPM, ("rpm", "--erase"), "`yum repolist`"),
+    Manager("yum", (), ("yum", "install", "--assumeyes"), _RPM, ("rpm", "--erase"), _PROVIDERS, "`yum repolist`"),
     Manager(
         "zypper",
         (),
         ("zypper", "--non-interactive", "install", "--no-recommends"),
         _RPM,
         ("rpm", "--erase"),
+        _PROVIDERS,
         "`zypper refresh`",
     ),
 )
@@ -67,9 +72,9 @@ class Brought(NamedTuple):
     """What a run installs, as it is kept on the host until it has been taken away."""
 
     manager: str
-    packages: Tuple[str, ...]  # of apt-get: all that come; of the others: those that were asked for
+    packages: Tuple[str, ...]  # all that come; of an install by rpm that isn't complete: those that were asked for
     before: FrozenSet[str]  # what was installed before
-    masked: Tuple[str, ...]  # services that may not start meanwhile
+    complete: bool  # whether the install came to its end
 
 
 def manager_of(found: Callable[[str], Any]) -> Manager:
@@ -109,13 +114,23 @@ def installed(manager: Manager, answer: str) -> Mapping[str, str]:
 
 
 def ours(brought: Brought, now: Mapping[str, str]) -> Tuple[str, ...]:
-    """Which of the packages that are installed now a run brought."""
-    new = {name: number for name, number in now.items() if name not in brought.before}
+    """Which of the packages that are installed now a run brought.
+
+    Raises NearmetalError if an install by rpm was broken off: nobody knows any more what it brought.
+    """
+    new = [name for name in now if name not in brought.before]
     if brought.manager == APT.program:
         # What apt-get calls libc6, dpkg-query may call libc6:amd64.
         return tuple(sorted(name for name in new if {name, name.split(":")[0]} & {*brought.packages}))
-    # Those of one transaction came together. What was there before was only updated by it, and stays.
-    ids = {new[name] for name in brought.packages if name in new}
+    if not brought.complete:
+        raise NearmetalError(f"the install of {', '.join(brought.packages)} was broken off")
+    return tuple(sorted(name for name in new if name in brought.packages))
+
+
+def came(before: Mapping[str, str], now: Mapping[str, str], asked: Sequence[str]) -> Tuple[str, ...]:
+    """The new packages of the transactions of rpm that brought these; what was there before was only updated."""
+    new = {name: number for name, number in now.items() if name not in before}
+    ids = {new[name] for name in asked if name in new}
     return tuple(sorted(name for name, number in new.items() if number in ids))
 
 
@@ -134,6 +149,6 @@ def from_text(text: str) -> Brought:
         before = found["before"]
         if not all(isinstance(name, str) for name in before):
             raise NearmetalError("it names no packages")
-        return Brought(found["manager"], checked(found["packages"]), frozenset(before), checked(found["masked"]))
+        return Brought(found["manager"], checked(found["packages"]), frozenset(before), found["complete"] is True)
     except (ValueError, KeyError, TypeError):
         raise NearmetalError("it isn't what nearmetal wrote") from None

@@ -103,7 +103,12 @@ WEB = Benchmark(
         "port": {"type": "int", "range": (1024, 65535), "default": 18080},
     },
     tools=(
-        Tool("nginx", ("-v",), {"debian": "nginx-light", "fedora": "nginx", "amzn": "nginx", "suse": "nginx"}, "nginx"),
+        Tool(
+            "nginx",
+            ("-v",),
+            {"debian": "nginx-light", "fedora": "nginx", "amzn": "nginx", "suse": "nginx"},
+            "nginx",
+        ),
         Tool(_TOOL, ("-v",), {"debian": "wrk"}),
     ),
     limits=_limits,

@@ -201,13 +201,16 @@ def _listed(words: Sequence[object]) -> str:
 def file_commands(path: str, text: Optional[str], mode: str = "") -> List[str]:
     """The commands that write a file with this text, or remove it."""
     if text is None:
-        return [f"rm -f {path}"]
+        return [f"rm -f {quoted(path)}"]
     mark = "EOF"
     while mark in text.splitlines():
         mark += "_"
     end = "" if text.endswith("\n") else "\n"
-    made = [f"mkdir -p {os.path.dirname(path)}", f"cat > {path} <<'{mark}'\n{text}{end}{mark}"]
-    return [*made, f"chmod {mode} {path}"] if mode else made
+    made = [
+        f"mkdir -p {quoted(os.path.dirname(path))}",
+        f"cat > {quoted(path)} <<'{mark}'\n{text}{end}{mark}",
+    ]
+    return [*made, f"chmod {mode} {quoted(path)}"] if mode else made
 
 
 def unwritable(host: WritableHost, path: str) -> str:

@@ -155,6 +155,16 @@ def test_names_from_the_host_are_words_of_the_shell(tmp_path: Path, call: Call) 
     assert "echo 5000 > '/sys/class/net/$(reboot)/tx_queue_len'" in shown["commands"], shown["commands"]
 
 
+def test_a_mount_with_a_hyphen_has_the_name_that_systemd_demands(tmp_path: Path, call: Call) -> None:
+    wanted = {"hugepages": {"mount": {"path": "/srv/huge-pages"}}}
+    shown = call(tune.main, fresh(tmp_path, "nitro_big"), check=True, show="commands", concerns=wanted)
+    (enable,) = [line for line in shown["commands"] if line.startswith("systemctl enable")]
+    said = subprocess.run(
+        ["bash", "-c", f"systemctl() {{ echo $3; }}; {enable}"], capture_output=True, text=True, check=True
+    )
+    assert said.stdout == "srv-huge\\x2dpages.mount\n"
+
+
 def test_the_command_on_the_host_shows_them_too(tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
     host = fresh(tmp_path, "nitro_big")
     call(tune.main, host, concerns={"network_irq": {"rps": "0-1"}})

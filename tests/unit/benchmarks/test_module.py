@@ -70,11 +70,16 @@ def test_check_mode_measures_nothing(call: Call, host: Root) -> None:
 
 
 def test_check_mode_installs_nothing_and_says_what_it_would(
-    call: Call, host: Root, monkeypatch: pytest.MonkeyPatch
+    call: Call, host: Root, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     tool = Tool("nobody-has-it", ("--version",), {"debian": "its-package"})
     monkeypatch.setitem(BENCHMARKS, "clock", BENCHMARKS["clock"]._replace(tools=(tool,)))
     monkeypatch.setattr(refusals, "family", lambda _host: "debian")
+    monkeypatch.setattr(brought, "PATH", f"{tmp_path}:/usr/bin:/bin")
+    only_asked = "[ $1 = install ] && [ $2 != --simulate ] && exit 1"
+    for program, says in (("apt-get", "Inst its-package (1.0 Debian [amd64])"), ("dpkg-query", "mine installed")):
+        (tmp_path / program).write_text(f"#!/bin/sh\n{only_asked}\necho '{says}'\n")
+        (tmp_path / program).chmod(0o755)
     result = call(benchmark.main, host, check=True, name="clock", install=True)
     assert result["msg"] == (
         "clock: would install the packages with nobody-has-it, run, and take them away; nothing is done in check mode"

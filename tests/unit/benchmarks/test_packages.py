@@ -15,12 +15,14 @@ from typing import List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import packages
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import Tool
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import Tool, tools_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import brought, session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
-TOOL = Tool("measurer", ("--version",), {"debian": "measurer-tools", "amzn": "measurer"}, "measurer")
+TOOL = Tool("measurer", ("--version",), {"debian": "measurer-tools", "amzn": "measurer"})
+SERVER = Tool("server", (), {"debian": "server"}, "server")
 OTHER = Tool("nobody-has-it", (), {"debian": "other"})
 APT = r"""#!/bin/sh
 case " $* " in
@@ -48,6 +50,7 @@ printf "#!/bin/sh\n" >"${0%/*}/measurer"; chmod 755 "${0%/*}/measurer"
 """
 RPM = r"""#!/bin/sh
 [ "$1" = -qa ] && exec cat "$DATABASE"
+[ "$1" = -q ] && echo measurer && exit 0
 exec "${0%/*}/dpkg" "$@"
 """
 COMING = """Inst libmeasure1 (1.0 Debian:12 [amd64])
@@ -108,7 +111,7 @@ def use(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_came_goes_at_the_end_and_nothing_else(debian: Machine) -> None:
     before = debian.present()
     with brought.during(debian.host, [TOOL], install=True) as came:
-        assert came == ("libmeasure1:amd64", "measurer-tools")
+        assert came.packages == ("libmeasure1:amd64", "measurer-tools")
         assert debian.records() == ["benchmark_packages"]
         with debian.database.open("a") as stream:
             stream.write("of-the-operator installed\n")
@@ -119,14 +122,14 @@ def test_what_came_goes_at_the_end_and_nothing_else(debian: Machine) -> None:
 def test_without_the_option_nothing_is_installed(debian: Machine) -> None:
     before = debian.present()
     with brought.during(debian.host, [TOOL], install=False) as came:
-        assert (came, debian.present()) == ((), before)
+        assert (came.packages, debian.present()) == ((), before)
 
 
 def test_a_tool_that_is_there_brings_nothing(debian: Machine) -> None:
     (debian.bin / "measurer").write_text("#!/bin/sh\n")
     (debian.bin / "measurer").chmod(0o755)
     with brought.during(debian.host, [TOOL], install=True) as came:
-        assert (came, debian.records()) == ((), [])
+        assert (came.packages, debian.records()) == ((), [])
 
 
 @pytest.mark.parametrize("when", ["while it installs", "while it measures"])
@@ -142,8 +145,10 @@ def test_after_a_run_that_was_killed_the_next_one_takes_it_away(when: str, debia
     while len(debian.present()) < len(before) + 2:
         assert (debian.bin / "apt-get.dies").exists(), "the package manager goes on to its end"
     assert debian.records() == ["benchmark_packages"]
-    with brought.during(debian.host, [], install=False):
-        assert (debian.present(), debian.records()) == (before, [])
+    while debian.records():  # the package manager has the lock until its end
+        with brought.during(debian.host, [], install=False):
+            pass
+    assert debian.present() == before
 
 
 def test_an_install_that_fails_is_taken_away_and_named(debian: Machine) -> None:
@@ -158,12 +163,13 @@ def test_an_install_that_fails_is_taken_away_and_named(debian: Machine) -> None:
     assert (debian.present(), debian.records()) == (before, [])
 
 
-def test_what_can_t_be_taken_away_is_named_and_tried_again(debian: Machine) -> None:
+def test_what_can_t_be_taken_away_is_named_and_tried_again(debian: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     before = debian.present()
     (debian.bin / "dpkg.locked").touch()
-    with pytest.raises(NearmetalError) as raised, brought.during(debian.host, [TOOL], install=True):
+    monkeypatch.setattr(brought, "_PAUSE", 0.0)
+    with brought.during(debian.host, [TOOL], install=True) as came:
         pass
-    assert str(raised.value) == (
+    assert came.left == (
         "2 packages of the benchmark are left on the host (libmeasure1:amd64, measurer-tools), because dpkg --purge"
         " failed with code 2: dpkg: error: the frontend lock is taken; the next benchmark tries again"
     )
@@ -206,9 +212,8 @@ def test_two_runs_that_install_don_t_meet(debian: Machine) -> None:
         "{",
         "[]",
         '{"format": 2}',
-        '{"format": 1, "manager": "sh", "packages": [], "before": [], "masked": []}',
-        '{"format": 1, "manager": "apt-get", "packages": ["--force-all"], "before": [], "masked": []}',
-        '{"format": 1, "manager": "apt-get", "packages": [], "before": [], "masked": ["../../x"]}',
+        '{"format": 1, "manager": "sh", "packages": [], "before": [], "complete": true}',
+        '{"format": 1, "manager": "apt-get", "packages": ["--force-all"], "before": [], "complete": true}',
     ],
 )
 def test_a_record_that_nearmetal_didn_t_write_is_refused_by_name(text: str, debian: Machine) -> None:
@@ -222,19 +227,41 @@ def test_a_record_that_nearmetal_didn_t_write_is_refused_by_name(text: str, debi
     assert debian.present() == before
 
 
-def test_a_service_doesn_t_start_meanwhile(debian: Machine) -> None:
-    services = Path(debian.host.real("/run/systemd/system"))
-    services.mkdir(parents=True)
-    (debian.bin / "systemctl").write_text("#!/bin/sh\n")
-    (debian.bin / "systemctl").chmod(0o755)
-    with brought.during(debian.host, [TOOL], install=True):
-        assert os.readlink(services / "measurer.service") == "/dev/null"
-    assert list(services.iterdir()) == []
+@pytest.mark.parametrize("tools", [[SERVER], [TOOL, SERVER]], ids=["alone", "beside a tool"])
+def test_packages_of_services_are_left_to_the_operator(tools: List[Tool], debian: Machine) -> None:
+    before = debian.present()
+    with pytest.raises(NearmetalError) as raised, brought.during(debian.host, tools, install=True):
+        pass
+    assert str(raised.value).startswith("benchmark.install doesn't install server: a service belongs to the package")
+    assert (debian.present(), debian.records()) == (before, [])
+
+
+def test_every_server_of_a_benchmark_is_left_to_the_operator() -> None:
+    """Debian's scripts of these packages remove /var/lib/redis and /etc/redis, or stop the host's own service."""
+    tools = [
+        tool for name in ("web", "cache", "key_value") for tool in tools_of(BENCHMARKS[name], options_of(name, {}))
+    ]
+    packages_of_services = {tool.packages["debian"] for tool in tools if tool.service or tool.shares_data}
+    assert packages_of_services == {"nginx-light", "memcached", "redis-server", "redis-tools"}
+
+
+def test_an_install_by_rpm_that_was_broken_off_is_left_to_the_operator(amazon: Machine) -> None:
+    record = packages.Brought("dnf", ("measurer",), frozenset(["mine"]), complete=False)
+    folder = Path(amazon.host.real("/var/lib/nearmetal"))
+    folder.mkdir(mode=0o700)
+    (folder / "benchmark_packages").write_text(packages.to_text(record))
+    with amazon.database.open("a") as stream:
+        stream.write("measurer 80\nof-the-operator 80\n")
+    before = amazon.present()
+    with pytest.raises(NearmetalError) as raised, brought.during(amazon.host, [], install=False):
+        pass
+    assert "but the install of measurer was broken off: take away what you don't need" in str(raised.value)
+    assert amazon.present() == before
 
 
 def test_of_a_transaction_of_rpm_only_what_is_new_goes(amazon: Machine) -> None:
     with brought.during(amazon.host, [TOOL], install=True) as came:
-        assert came == ("libmeasure", "measurer")
+        assert came.packages == ("libmeasure", "measurer")
     # What the transaction brought up to date stays.
     assert amazon.present() == ["mine 12", "glibc 3", "glibc 70"]
 

@@ -115,8 +115,9 @@ def test_ansible_builder_takes_the_example_and_what_the_collection_asks_for(tmp_
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", WITH_TOOLS["PATH"])
         tarball = build.build(tmp_path)
-    install = [str(BIN / "ansible-galaxy"), "collection", "install", "--offline", str(tarball), "-p", str(tmp_path)]
-    subprocess.run(install, cwd=tmp_path, check=True, capture_output=True)
+    # Forced, because this checkout may be among the paths of installed collections.
+    install = [str(BIN / "ansible-galaxy"), "collection", "install", "--offline", "--force", str(tarball)]
+    subprocess.run([*install, "-p", str(tmp_path)], cwd=tmp_path, check=True, capture_output=True)
     introspect = [str(BIN / "ansible-builder"), "introspect", "--write-pip", "pip.txt", str(tmp_path)]
     subprocess.run(introspect, cwd=tmp_path, env=WITH_TOOLS, check=True, capture_output=True)
     assert re.search(r"^boto3>=1\.34\.0\b", (tmp_path / "pip.txt").read_text(), re.M)

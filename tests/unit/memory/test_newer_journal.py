@@ -29,7 +29,7 @@ ENTRY = {
 PLACES = [
     ("cooling.fans", "left"),
     ("files", "/etc/udev/rules.d/91-nearmetal-cooling.conf"),
-    ("sysctl", "vm.swappiness"),
+    ("sysctl", "vm.laptop_mode"),
 ]
 
 

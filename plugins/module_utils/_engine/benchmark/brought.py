@@ -11,12 +11,13 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from typing import Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import packages
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import Tool
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.packages import APT, MANAGERS, Brought, Manager
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.packages import MANAGERS, Brought, Manager
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import refusals
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import PATH, found
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -26,8 +27,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 RECORD = f"{store.DATA}/benchmark_packages"
 LOCK = f"{store.RUN}/benchmark_lock"
-_SERVICES = "/run/systemd/system"  # of this boot alone
-_RELOAD = ("systemctl", "daemon-reload")
+_TRIES, _PAUSE = 12, 5.0  # of a removal while another program has the package manager; seconds between them
 
 
 def missing(host: WritableHost, tools: Sequence[Tool]) -> Tuple[Tool, ...]:
@@ -36,80 +36,140 @@ def missing(host: WritableHost, tools: Sequence[Tool]) -> Tuple[Tool, ...]:
     return tuple(tool for tool in tools if not refusals.program_of(tool) and family in tool.packages)
 
 
+class Came:
+    """What an install brought for a run."""
+
+    def __init__(self, packages: Tuple[str, ...] = ()) -> None:
+        self.packages = packages
+        self.left = ""  # why some of it is still there after the run
+
+
 @contextmanager
-def during(host: WritableHost, tools: Sequence[Tool], install: bool) -> Iterator[Tuple[str, ...]]:
-    """Have the tools' packages installed, if they may be, and yield the names of those that came.
+def during(host: WritableHost, tools: Sequence[Tool], install: bool) -> Iterator[Came]:
+    """Have the tools' packages installed, if they may be, and yield what came.
 
     What an earlier run left is taken away first. Raises NearmetalError.
     """
     absent = missing(host, tools) if install else ()
     if not absent and not host.exists(RECORD):
-        yield ()
+        yield Came()
         return
-    with _lock(host) as alone:
-        if alone:
-            take_away(host)
+    with _lock(host) as lock:
+        if lock is not None:
+            _take_away(host, lock)
             absent = missing(host, tools) if install else ()
         elif absent:
             raise NearmetalError(
                 "another benchmark on this host has installed packages and is still running: run again when it has"
                 " ended"
             )
-        if not absent:
-            yield ()
+        if not absent or lock is None:
+            yield Came()
             return
+        came = Came(_bring(host, absent, lock))
         try:
-            yield _bring(host, absent)
+            yield came
         finally:
-            take_away(host)
+            # What was measured counts more: the record stays, and the next run tries again.
+            try:
+                _take_away(host, lock)
+            except NearmetalError as error:
+                came.left = str(error)
 
 
-def take_away(host: WritableHost) -> None:
+def demand(host: WritableHost, tools: Sequence[Tool]) -> None:
+    """Raises NearmetalError for what keeps these tools' packages from being installed; changes nothing."""
+    _announced(host, tools)
+
+
+def _take_away(host: WritableHost, lock: int) -> None:
     """Remove what the record on the host names, and the record. Raises NearmetalError, and keeps the record."""
     data = store.read_file(host, RECORD)
     if data is None:
         return
     try:
         brought = packages.from_text(data.decode("utf-8", "replace"))
+        (manager,) = (manager for manager in MANAGERS if manager.program == brought.manager)
+        left = packages.ours(brought, packages.installed(manager, _run(manager.present, lock)))
     except NearmetalError as error:
         raise NearmetalError(
             f"{RECORD} names packages that a benchmark installed, but {error}: take away what you don't need, and"
             " remove the file"
         ) from None
-    (manager,) = (manager for manager in MANAGERS if manager.program == brought.manager)
-    left = packages.ours(brought, packages.installed(manager, _run(manager.present)))
     if left:
         try:
-            _run((*manager.remove, *left))
+            _remove(manager, left, lock)
         except NearmetalError as error:
             raise NearmetalError(
                 f"{len(left)} packages of the benchmark are left on the host ({', '.join(left[:5])}), because {error};"
                 " the next benchmark tries again"
             ) from None
-    if brought.masked and host.booted():
-        for service in brought.masked:
-            store.remove_file(host, f"{_SERVICES}/{service}.service")
-        _run(_RELOAD)
     store.remove_file(host, RECORD)
     store.remove_empty_data(host)
 
 
-def _bring(host: WritableHost, tools: Sequence[Tool]) -> Tuple[str, ...]:
+def _remove(manager: Manager, names: Sequence[str], lock: int) -> None:
+    """Remove packages, and wait for another program that uses the package manager."""
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            _run((*manager.remove, *names), lock)
+            return
+        except NearmetalError as error:
+            if not tries_left or "lock" not in str(error):
+                raise
+        time.sleep(_PAUSE)
+
+
+def _announced(
+    host: WritableHost, tools: Sequence[Tool], lock: Optional[int] = None
+) -> Tuple[Manager, Tuple[str, ...], Mapping[str, str]]:
+    """The package manager, the packages that would come, and what is there. Raises NearmetalError."""
+    of_service = [tool for tool in tools if tool.service or tool.shares_data]
     family = refusals.family(host) or ""
-    wanted = sorted({tool.packages[family] for tool in tools})
+    if of_service:
+        name = of_service[0].packages[family]
+        raise NearmetalError(
+            f"benchmark.install doesn't install {name}: a service belongs to the package, and removing it takes the"
+            " service's data away, too; install it yourself"
+        )
+    wanted = _packages(host, tools)
     manager = packages.manager_of(found)
-    before = packages.installed(manager, _run(manager.present))
+    before = packages.installed(manager, _run(manager.present, lock))
     try:
-        coming = packages.announced(_run((*manager.ask, *wanted))) if manager.ask else tuple(wanted)
+        coming = packages.announced(_run((*manager.ask, *wanted), lock)) if manager.ask else tuple(wanted)
         _demand_new(coming, before)
-        masked = _masked(host, manager, tools)
-        record = Brought(manager.program, coming, frozenset(before), masked)
-        store.replace_file(host, RECORD, packages.to_text(record).encode(), 0o600, 0o700)
-        _mask(host, masked)
-        _run((*manager.install, *coming))
     except NearmetalError as error:
-        raise NearmetalError(f"{' and '.join(wanted)} can't be installed: {error}; look at {manager.advice}") from None
-    return packages.ours(record, packages.installed(manager, _run(manager.present)))
+        raise _not_installed(manager, wanted, error) from None
+    return manager, coming, before
+
+
+def _bring(host: WritableHost, tools: Sequence[Tool], lock: int) -> Tuple[str, ...]:
+    manager, coming, before = _announced(host, tools, lock)
+    wanted = _packages(host, tools)
+    record = Brought(manager.program, coming, frozenset(before), complete=False)
+    store.replace_file(host, RECORD, packages.to_text(record).encode(), 0o600, 0o700)
+    try:
+        _run((*manager.install, *coming), lock)
+    except NearmetalError as error:
+        with suppress(NearmetalError):  # the record stays
+            _take_away(host, lock)
+        raise _not_installed(manager, wanted, error) from None
+    now = packages.installed(manager, _run(manager.present, lock))
+    if manager.resolve:
+        names = _run((*manager.resolve, *coming), lock).split()
+        record = record._replace(packages=packages.came(before, now, names))
+    record = record._replace(complete=True)
+    store.replace_file(host, RECORD, packages.to_text(record).encode(), 0o600, 0o700)
+    return packages.ours(record, now)
+
+
+def _packages(host: WritableHost, tools: Sequence[Tool]) -> List[str]:
+    family = refusals.family(host) or ""
+    return sorted({tool.packages[family] for tool in tools})
+
+
+def _not_installed(manager: Manager, names: Sequence[str], error: NearmetalError) -> NearmetalError:
+    return NearmetalError(f"{' and '.join(names)} can't be installed: {error}; look at {manager.advice}")
 
 
 def _demand_new(coming: Sequence[str], before: Mapping[str, str]) -> None:
@@ -122,31 +182,9 @@ def _demand_new(coming: Sequence[str], before: Mapping[str, str]) -> None:
         )
 
 
-def _masked(host: WritableHost, manager: Manager, tools: Sequence[Tool]) -> Tuple[str, ...]:
-    """The services that Debian's packages would start: a server of theirs takes a port, and CPU time from the load."""
-    if manager is not APT or not host.booted():
-        return ()
-    services = sorted({tool.service for tool in tools if tool.service})
-    links = {service: host.real(f"{_SERVICES}/{service}.service") for service in services}
-    return tuple(service for service, link in links.items() if not os.path.lexists(link))
-
-
-def _mask(host: WritableHost, services: Sequence[str]) -> None:
-    """What `systemctl mask --runtime` does, which refuses a service that isn't installed yet."""
-    if not services:
-        return
-    try:
-        with store.directory(host, _SERVICES) as folder:
-            for service in services:
-                os.symlink("/dev/null", f"{service}.service", dir_fd=folder)
-    except OSError as error:
-        raise walk.explain(_SERVICES, error) from None
-    _run(_RELOAD)
-
-
 @contextmanager
-def _lock(host: WritableHost) -> Iterator[bool]:
-    """Whether no other run that installs packages is alive, while this one holds the lock."""
+def _lock(host: WritableHost) -> Iterator[Optional[int]]:
+    """The descriptor of the lock, which the package manager keeps with it; None while another run has it."""
     folder, name = os.path.split(LOCK)
     try:
         with store.directory(host, folder, create=0o755) as parent:
@@ -155,17 +193,20 @@ def _lock(host: WritableHost) -> Iterator[bool]:
         raise walk.explain(LOCK, error) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        alone = True
+        lock: Optional[int] = descriptor
     except OSError:
-        alone = False
+        lock = None
     try:
-        yield alone
+        yield lock
     finally:
         os.close(descriptor)
 
 
-def _run(argv: Sequence[str]) -> str:
-    """Run a program of the package manager to its end: one that is killed half-way leaves a broken host."""
+def _run(argv: Sequence[str], lock: Optional[int]) -> str:
+    """Run a program of the package manager to its end: one that is killed half-way leaves a broken host.
+
+    It goes on if this process is killed, and has the lock until its end.
+    """
     settings = {"PATH": PATH, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_MODE": "l"}
     done = subprocess.run(
         list(argv),
@@ -174,6 +215,7 @@ def _run(argv: Sequence[str]) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        pass_fds=() if lock is None else (lock,),
         check=False,
     )
     if done.returncode:

@@ -48,6 +48,7 @@ class Measured(NamedTuple):
     used: Usage
     seconds: float
     installed: Tuple[str, ...]  # the packages that came for this run, and went with it
+    left: str = ""  # why some of them didn't go
 
 
 def measure(
@@ -67,8 +68,9 @@ def measure(
     benchmark = BENCHMARKS[name]
     with raw_device.claimed(host, machine.fitted(host, benchmark, options)) as settled:
         _demand(host, name, settled)
-        with brought.during(host, tools_of(benchmark, settled), install) as installed:
-            return _measured(host, benchmark, settled, goes_on, seconds)._replace(installed=installed)
+        with brought.during(host, tools_of(benchmark, settled), install) as came:
+            found = _measured(host, benchmark, settled, goes_on, seconds)
+        return found._replace(installed=came.packages, left=came.left)
 
 
 def _measured(

@@ -22,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain,
 
 _SECTOR = 512  # bytes, of /sys/block/*/size
 _NOTHING, _SECONDS = 2, 60  # blkid's exit status where it finds no signature; its time, which a lost disk takes
+_FIRST_BYTES = 1024 * 1024  # of a device; most signatures are there
 
 
 @contextmanager
@@ -92,6 +93,14 @@ def demand_unused(host: Host, given: str, name: str) -> None:
 
 def demand_empty(given: str, path: str, descriptor: int) -> None:
     """Raises NearmetalError for a device with the signature of a file system, a partition table or the like."""
+    # For a device that it can't open or read, blkid ends as for one without a file system.
+    try:
+        claimed, seen = os.fstat(descriptor), os.stat(path)
+        os.pread(descriptor, _FIRST_BYTES, 0)
+    except OSError as error:
+        raise _refusal(given, f"it can't be read: {os.strerror(error.errno or 0)}") from None
+    if (claimed.st_rdev, claimed.st_ino) != (seen.st_rdev, seen.st_ino):
+        raise _refusal(given, "it isn't the device that blkid would look at")
     argv = ["blkid", "--probe", "--output", "export", "--", path]
     try:
         ran = subprocess.run(

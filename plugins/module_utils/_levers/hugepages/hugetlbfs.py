@@ -13,7 +13,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import file_commands, impossible, no_place
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
+    file_commands,
+    impossible,
+    no_place,
+    quoted,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import masked, read_only
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.unit import link
@@ -84,9 +89,9 @@ class Mount(OnDisk):
         name = hugetlbfs.unit_of(where)
         unit = f"{hugetlbfs.FOLDER}/{name}"
         if value is None:
-            return [f"systemctl disable --now {name}", f"rm -f {unit}", "systemctl daemon-reload"]
+            return [f"systemctl disable --now {quoted(name)}", f"rm -f {quoted(unit)}", "systemctl daemon-reload"]
         made = file_commands(unit, _text(where, str(self.remembered(value)), made=not host.exists(where)))
-        return [*made, "systemctl daemon-reload", f"systemctl enable --now {name}"]
+        return [*made, "systemctl daemon-reload", f"systemctl enable --now {quoted(name)}"]
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         unit = f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(where)}"
