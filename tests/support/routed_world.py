@@ -30,7 +30,8 @@ from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import built
 
 NAMES = ("a0", "a1", "a2")
-ADDRESSES = ("10.0.0.5", "10.0.0.6", "10.0.0.7", "fd00:1::5", "fd00:1::6", "fd00:1::7")
+# Of the three in turn. The kernel calls the last two secondary: others of their subnet came first.
+ADDRESSES = ("10.0.0.5", "10.0.0.6", "10.0.0.7", "fd00:1::5", "fd00:1::6", "fd00:1::7", "10.0.0.8", "10.0.0.9")
 NEAR = {4: "10.0.0.100", 6: "fd00:1::100"}
 FAR = {4: "198.51.100.9", 6: "fd00:2::9"}
 PORT = 7000
@@ -79,8 +80,8 @@ def connect(peer: int) -> None:
         ip("link", "add", name, "type", "veth", "peer", "name", other, "netns", str(peer))
         of_peer(peer, "ip", "link", "set", other, "up")
         ip("link", "set", name, "up")
-        for text in (f"{ADDRESSES[number]}/24", f"{ADDRESSES[number + 3]}/64"):
-            ip("address", "add", text, "dev", name, *(["nodad"] if ":" in text else []))
+        for text in ADDRESSES[number::3]:
+            ip("address", "add", *([f"{text}/64", "nodad"] if ":" in text else [f"{text}/24"]), "dev", name)
     for text in ("10.0.0.1/24", "10.0.0.100/24", "fd00:1::1/64", "fd00:1::100/64"):
         of_peer(peer, "ip", "address", "add", text, "dev", "b0", *(["nodad"] if ":" in text else []))
     # The router has the same address behind each interface, as in a VPC; IPv6 neighbors ask by the interface.
@@ -182,6 +183,11 @@ def life(host: FakeKernel, peer: int) -> Dict[str, Any]:
     ip("route", "flush", "table", f"{2700000 + index('a1')}")
     found["repaired"] = run(host, network_routes.main, **wanted)
     found["after repair"] = asked(peer, FAR, ADDRESSES[1])
+    ip("address", "delete", f"{ADDRESSES[7]}/24", "dev", "a1")
+    ip("address", "add", f"{ADDRESSES[7]}/24", "dev", "a2")
+    found["moved"] = run(host, network_routes.main, **wanted)
+    found["after move"] = asked(peer, FAR, ADDRESSES[7])
+    found["moved again"] = run(host, network_routes.main, **wanted)
     ip("link", "delete", "a2")
     shutil.rmtree(Path(host.root) / "sys/class/net/a2")
     found["without a2"] = run(host, network_routes.main, **wanted)

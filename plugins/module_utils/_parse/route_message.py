@@ -33,6 +33,7 @@ _GLOBAL, _LINK, _ANY = 0, 253, 255  # scopes
 _CLONED = 0x200
 # An address that isn't usable yet, or no longer, or that the kernel will replace by another one of its choice.
 _PASSING = 0x01 | 0x08 | 0x20 | 0x40
+_SECONDARY = 0x01  # what the first of these bits means for IPv4: a further address of the same subnet
 _CONDITIONS = frozenset((3, 10, 17, 20, 22, 23, 24))  # of a rule: interfaces, mark, user, protocol, ports
 IPV4, IPV6 = 2, 10  # AF_INET and AF_INET6 of Linux
 _FAMILIES = (IPV4, IPV6)
@@ -102,7 +103,8 @@ def addresses(data: bytes) -> Tuple[Address, ...]:
         attributes = _attributes(body[_ADDRESS.size :])
         flags |= _word(attributes, 8)
         text = _text(family, attributes.get(2) or attributes.get(1))
-        if text and scope == _GLOBAL and not flags & _PASSING:
+        passing = _PASSING if family == IPV6 else _PASSING & ~_SECONDARY
+        if text and scope == _GLOBAL and not flags & passing:
             found.append(Address(index, family, text, prefix))
     return tuple(found)
 

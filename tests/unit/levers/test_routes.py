@@ -43,7 +43,7 @@ def test_answers_leave_by_the_interface_on_which_the_question_came(life: Dict[st
 def test_a_check_shows_what_a_run_does_and_changes_nothing(life: Dict[str, Any]) -> None:
     assert life["after check"] == life["before"]
     assert life["checked"]["actions"] == life["applied"]["actions"]
-    assert [action["what"] for action in life["applied"]["actions"]].count("routes.paths") == 4
+    assert [action["what"] for action in life["applied"]["actions"]].count("routes.paths") == 5
     assert not life["again"]["changed"]
 
 
@@ -66,8 +66,15 @@ def test_routes_that_went_are_made_again(life: Dict[str, Any]) -> None:
     assert life["after repair"] == "b1"
 
 
+def test_an_address_that_moves_to_another_interface_answers_there(life: Dict[str, Any]) -> None:
+    assert not life["moved"]["failed"], life["moved"]
+    assert life["after move"] == "b2"
+    assert not life["moved again"]["failed"], life["moved again"]
+    assert not life["moved again"]["changed"]
+
+
 def test_the_rules_of_an_interface_that_left_go_with_it(life: Dict[str, Any]) -> None:
     assert not life["without a2"]["failed"], life["without a2"]
-    assert not [line for line in life["rules without a2"] if ADDRESSES[2] in line]
+    assert not [line for line in life["rules without a2"] if ADDRESSES[2] in line or ADDRESSES[7] in line]
     assert not life["restored at last"]["failed"], life["restored at last"]
     assert not [line for line in life["at last"]["rules -4"] + life["at last"]["rules -6"] if line.startswith("27000:")]

@@ -46,7 +46,7 @@ class Paths(OnNic):
         index, text = _looked_up(host, where)
         family, state = routes.family_of(text), _state(host)
         held = any((found.interface, found.text) == (index, text) for found in routes.addresses(host) or ())
-        if not held and not state.ours(family, text):
+        if not held and not _mine(host, where):
             return None
         return state.path(index, Address(index, family, text, 0))
 
@@ -55,7 +55,7 @@ class Paths(OnNic):
         family, state = routes.family_of(text), _state(host)
         own = state.own(index, family)
         rule = Rule(family, PRIORITY, text, routes.table(index))
-        stale = [found for found in state.ours(family, text) if found != rule or value == MAIN]
+        stale = _mine(host, where) if value == MAIN else [old for old in state.ours(family, text) if old != rule]
         if value == MAIN:
             others = [found for found in state.rules if (found.family, found.table) == (family, rule.table)]
             goal = list(own) if any(found.source != text for found in others) else []
@@ -106,8 +106,7 @@ class Paths(OnNic):
 
     def detached(self, host: WritableHost, where: str) -> bool:
         """Whether the device left, and no rule of ours is left of it."""
-        _index, text = _looked_up(host, where)
-        return super().detached(host, where) and not _state(host).ours(routes.family_of(text), text)
+        return super().detached(host, where) and not _mine(host, where)
 
 
 def _looked_up(host: WritableHost, where: str) -> Tuple[int, str]:
@@ -115,6 +114,17 @@ def _looked_up(host: WritableHost, where: str) -> Tuple[int, str]:
     place, _slash, text = where.partition("/")
     name = nic.name_at(host, place)
     return (host.number(f"{NET}/{name}/ifindex") or 0 if name is not None else 0), text
+
+
+def _mine(host: WritableHost, where: str) -> List[Rule]:
+    """Our rules for the address, without that of another interface to which it has moved."""
+    index, text = _looked_up(host, where)
+    elsewhere = {
+        routes.table(found.interface)
+        for found in routes.addresses(host) or ()
+        if found.text == text and found.interface != index
+    }
+    return [rule for rule in _state(host).ours(routes.family_of(text), text) if rule.table not in elsewhere]
 
 
 def _removed(host: WritableHost, request: bytes) -> None:
