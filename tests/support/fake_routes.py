@@ -73,8 +73,9 @@ def _route(root: Path, words: List[str]) -> bytes:
 
 
 def _rule(_root: Path, words: List[str]) -> bytes:
-    priority, source, table = int(words[0]), ipaddress.ip_address(words[2]), int(words[4])
-    body = struct.pack("=8BI", _family(source), 0, source.max_prefixlen, 0, 252, 0, 0, 1, 0)
+    priority, network, table = int(words[0]), ipaddress.ip_network(words[2]), int(words[4])
+    source = network.network_address
+    body = struct.pack("=8BI", _family(source), 0, network.prefixlen, 0, 252, 0, 0, 1, 0)
     body += _attribute(2, source.packed) + _attribute(6, struct.pack("=I", priority))
     return body + _attribute(14, struct.pack("=i", -1)) + _attribute(15, struct.pack("=I", table))
 

@@ -141,7 +141,8 @@ def _goal(facts: Facts, found: RoutesFacts, address: Address) -> Tuple[str, str]
     if "default" not in chosen or not chosen["default"].gateway:
         gateway = _router(facts, found, address, subnets)
         if not gateway:
-            return "", "no router is known behind it: it has no default route"
+            several = ", and several subnets" if len(subnets) > 1 else ""
+            return "", f"no router is known behind it: it has no default route{several}"
         chosen["default"] = Route(address.interface, address.family, 0, "default", gateway, 0)
     if len(chosen) > _MOST_ROUTES:
         return "", f"it has {len(chosen)} routes, as on a router, whose routing belongs to another program"
@@ -174,7 +175,8 @@ def _router(facts: Facts, found: RoutesFacts, address: Address, subnets: List[st
         if (route.interface, route.family, route.table, route.destination) == own:
             return route.gateway
     ec2 = facts.platform is not None and facts.platform.host_class not in ("not_ec2", "container")
-    if address.family != IPV4 or not ec2 or not subnets:
+    # Of several subnets it isn't known in which the VPC's router is.
+    if address.family != IPV4 or not ec2 or len(subnets) != 1:
         return ""
     return str(ipaddress.ip_network(subnets[0]).network_address + 1)
 

@@ -8,6 +8,7 @@ A path is a text: `main`, or the routes of the interface's own table ("10.0.0.0/
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from typing import Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
 
@@ -58,11 +59,13 @@ class RoutesFacts(NamedTuple):
         return tuple(address for address in self.addresses or () if address.interface == self.indexes.get(place))
 
     def by_others(self, address: Address) -> Tuple[Rule, ...]:
-        """The rules of others about answers from an address."""
+        """The rules of others about answers from an address, or from a subnet that has it."""
+        own = ipaddress.ip_address(address.text)
         return tuple(
             rule
             for rule in self.rules
-            if (rule.family, rule.source) == (address.family, address.text) and rule.priority != PRIORITY
+            if (rule.family == address.family and rule.priority != PRIORITY)
+            and own in ipaddress.ip_network(rule.source, strict=False)
         )
 
 

@@ -31,6 +31,7 @@ MAIN_TABLE = 254
 _UNICAST, _TO_TABLE, _STATIC = 1, 1, 4
 _GLOBAL, _LINK, _ANY = 0, 253, 255  # scopes
 _CLONED = 0x200
+_INVERTED = 0x2
 # An address that isn't usable yet, or no longer, or that the kernel will replace by another one of its choice.
 _PASSING = 0x01 | 0x08 | 0x20 | 0x40
 _SECONDARY = 0x01  # what the first of these bits means for IPv4: a further address of the same subnet
@@ -60,11 +61,11 @@ class Route(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A rule that looks all packets from an address up in a table."""
+    """A rule that looks all packets from an address or a subnet up in a table."""
 
     family: int
     priority: int
-    source: str
+    source: str  # 10.0.0.6, or 10.0.0.0/24
     table: int
 
 
@@ -127,15 +128,17 @@ def routes(data: bytes) -> Tuple[Route, ...]:
 
 
 def rules(data: bytes) -> Tuple[Rule, ...]:
-    """The rules for all packets from one address; other conditions make other rules."""
+    """The rules for all packets from one address or subnet; other conditions make other rules."""
     found = []
     for body in _of_kind(data, _NEW_RULE, _BODY.size):
-        family, to_bits, bits, tos, table, _none, _unused, action, _flags = _BODY.unpack_from(body)
+        family, to_bits, bits, tos, table, _none, _unused, action, flags = _BODY.unpack_from(body)
         attributes = _attributes(body[_BODY.size :])
         source = _text(family, attributes.get(2))
         conditions = _CONDITIONS.intersection(attributes)
-        if source and bits == _bits(family) and not to_bits and not tos and not conditions and action == _TO_TABLE:
-            found.append(Rule(family, _word(attributes, 6), source, _word(attributes, 15) or table))
+        plain = not to_bits and not tos and not flags & _INVERTED and not conditions
+        if source and plain and action == _TO_TABLE:
+            text = source if bits == _bits(family) else f"{source}/{bits}"
+            found.append(Rule(family, _word(attributes, 6), text, _word(attributes, 15) or table))
     return tuple(found)
 
 
