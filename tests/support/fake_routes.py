@@ -8,6 +8,7 @@ Written after rtnetlink(7) and the kernel's headers, apart from the parser:
     address ens5 10.0.0.5/24
     route main default via 10.0.0.1 dev ens5 metric 100
     rule 10006 from 10.0.0.6 lookup 10006
+    unlisted rule
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ def answer(root: Path, request: bytes) -> bytes:
     if words is None or not (root / FILE).exists():
         raise OSError(errno.EOPNOTSUPP, "Operation not supported")
     lines = [line.split() for line in (root / FILE).read_text().splitlines()]
+    if ["unlisted", words] in lines:
+        raise OSError(errno.EPERM, "Operation not permitted")
     make = {"address": _address, "route": _route, "rule": _rule}[words]
     bodies = [make(root, line[1:]) for line in lines if line[0] == words]
     done = _message(3, struct.pack("=i", 0))
@@ -65,10 +68,18 @@ def _route(root: Path, words: List[str]) -> bytes:
     gateway = ipaddress.ip_address(more["via"]) if "via" in more else None
     address: Any = network.network_address if network is not None else gateway
     bits = network.prefixlen if network is not None else 0
-    body = struct.pack("=8BI", _family(address), bits, 0, 0, min(table, 252) if table > 255 else table, 3, 0, 1, 0)
+    near, flags = min(table, 252) if table > 255 else table, 4 if "onlink" in words else 0
+    body = struct.pack("=8BI", _family(address), bits, 0, 0, near, 3, 0, 1, flags)
     body += _attribute(15, struct.pack("=I", table)) + _attribute(4, struct.pack("=I", index))
     body += _attribute(1, network.network_address.packed) if network is not None else b""
     body += _attribute(5, gateway.packed) if gateway is not None else b""
+    # RTAX_MTU and RTAX_HOPLIMIT
+    metrics = b"".join(
+        _attribute(kind, struct.pack("=I", int(more[name])))
+        for kind, name in ((2, "mtu"), (10, "hoplimit"))
+        if name in more
+    )
+    body += _attribute(8, metrics) if metrics else b""
     return body + _attribute(6, struct.pack("=I", int(more.get("metric", 0))))
 
 

@@ -10,11 +10,13 @@ the host are those of a fake kernel, because a cable of the kernel has no hardwa
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import select
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -56,7 +58,11 @@ SHAPE: Dict[str, Any] = {
 class Routed(FakeKernel):
     """A fake kernel with the routing of the real one."""
 
+    silent = False  # the kernel refuses to list its rules
+
     def _route(self, request: bytes) -> bytes:
+        if self.silent and struct.unpack_from("=H", request, 4)[0] == 34:
+            raise PermissionError(errno.EPERM, "Operation not permitted")
         return rtnetlink.ask(request)
 
 
@@ -167,7 +173,7 @@ def run(host: FakeKernel, main: Any, check: bool = False, **options: Any) -> Dic
     return {key: result.get(key) for key in ("changed", "failed", "msg", "actions", "findings")}
 
 
-def life(host: FakeKernel, peer: int) -> Dict[str, Any]:
+def life(host: Routed, peer: int) -> Dict[str, Any]:
     """Tune, disturb, unplug and restore; what was seen after each step."""
     wanted = {"own_routes": "enabled", "persist": False}
     found: Dict[str, Any] = {"untuned": seen(peer), "before": state()}
@@ -192,6 +198,9 @@ def life(host: FakeKernel, peer: int) -> Dict[str, Any]:
     shutil.rmtree(Path(host.root) / "sys/class/net/a2")
     found["without a2"] = run(host, network_routes.main, **wanted)
     found["rules without a2"] = state()["rules -4"]
+    host.silent = True
+    found["silent"] = run(host, restore.main)
+    host.silent = False
     found["restored at last"] = run(host, restore.main)
     found["at last"] = state()
     return found

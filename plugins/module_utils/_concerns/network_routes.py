@@ -132,6 +132,8 @@ def _goal(facts: Facts, found: RoutesFacts, address: Address) -> Tuple[str, str]
         and route.table not in (_LOCAL_TABLE, table(address.interface))
         and not _is_narrow(route.destination)
     ]
+    if any(route.special for route in others):
+        return "", "its routes have an MTU or other properties that nearmetal doesn't copy"
     subnets = _subnets(found, address)
     chosen: Dict[str, Route] = {}
     for text in subnets:

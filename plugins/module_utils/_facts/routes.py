@@ -73,8 +73,10 @@ def observe(host: Host) -> RoutesFacts:
     """Ask the kernel for its addresses, routes and rules."""
     names = places(host)
     indexes = {place: host.number(f"{NET}/{name}/ifindex") or 0 for place, name in names.items()}
-    found = addresses(host)
-    known = State(routes(host), rules(host))
+    lists = addresses(host), routes(host), rules(host)
+    # Without one of the lists the others say too little: a rule of somebody could be missed.
+    found = lists[0] if None not in lists else None
+    known = State(lists[1] or (), lists[2] or ())
     return RoutesFacts(
         names=names,
         indexes=indexes,
@@ -99,9 +101,9 @@ class State(NamedTuple):
     rules: Tuple[Rule, ...]
 
     def own(self, index: int, family: int) -> Tuple[Route, ...]:
-        """The routes in the interface's own table."""
+        """The routes in the interface's own table; what else somebody gave them doesn't make them others."""
         return tuple(
-            route
+            route._replace(special=False)
             for route in self.routes
             if (route.interface, route.family, route.table) == (index, family, table(index))
         )
@@ -157,14 +159,16 @@ def addresses(host: Host) -> Optional[Tuple[Address, ...]]:
     return route_message.addresses(answer) if answer is not None else None
 
 
-def routes(host: Host) -> Tuple[Route, ...]:
-    """The routes of all tables."""
-    return route_message.routes(host.routing(route_message.question(route_message.GET_ROUTES)) or b"")
+def routes(host: Host) -> Optional[Tuple[Route, ...]]:
+    """The routes of all tables; None when the kernel lists none."""
+    answer = host.routing(route_message.question(route_message.GET_ROUTES))
+    return route_message.routes(answer) if answer is not None else None
 
 
-def rules(host: Host) -> Tuple[Rule, ...]:
-    """The rules by source address."""
-    return route_message.rules(host.routing(route_message.question(route_message.GET_RULES)) or b"")
+def rules(host: Host) -> Optional[Tuple[Rule, ...]]:
+    """The rules by source address; None when the kernel lists none."""
+    answer = host.routing(route_message.question(route_message.GET_RULES))
+    return route_message.rules(answer) if answer is not None else None
 
 
 def family_of(text: str) -> int:

@@ -32,6 +32,8 @@ _UNICAST, _TO_TABLE, _STATIC = 1, 1, 4
 _GLOBAL, _LINK, _ANY = 0, 253, 255  # scopes
 _CLONED = 0x200
 _INVERTED = 0x2
+_ON_LINK = 0x4
+_METRICS, _ENCAPSULATION, _HOP_LIMIT = 8, 22, 10
 # An address that isn't usable yet, or no longer, or that the kernel will replace by another one of its choice.
 _PASSING = 0x01 | 0x08 | 0x20 | 0x40
 _SECONDARY = 0x01  # what the first of these bits means for IPv4: a further address of the same subnet
@@ -58,6 +60,7 @@ class Route(NamedTuple):
     destination: str  # 10.0.0.0/24, or default
     gateway: str  # empty: the destination is on the link
     metric: int
+    special: bool = False  # it has an MTU, another property, or a router outside of its subnets
 
 
 class Rule(NamedTuple):
@@ -123,7 +126,10 @@ def routes(data: bytes) -> Tuple[Route, ...]:
         if plain and index and destination and family in _FAMILIES and 18 not in attributes:
             text = f"{destination}/{bits}" if bits else destination
             table = _word(attributes, 15) or table
-            found.append(Route(index, family, table, text, _text(family, gateway), _word(attributes, 6)))
+            # The kernel gives the hop limit of a router's advertisement to its route.
+            special = bool(flags & _ON_LINK or {*_attributes(attributes.get(_METRICS, b""))} - {_HOP_LIMIT})
+            special = special or _ENCAPSULATION in attributes
+            found.append(Route(index, family, table, text, _text(family, gateway), _word(attributes, 6), special))
     return tuple(found)
 
 

@@ -73,6 +73,11 @@ def test_an_address_that_moves_to_another_interface_answers_there(life: Dict[str
     assert not life["moved again"]["changed"]
 
 
+def test_rules_that_the_kernel_does_not_list_are_not_taken_for_restored(life: Dict[str, Any]) -> None:
+    assert not life["silent"]["changed"]
+    assert "the kernel doesn't list its routes and rules" in json.dumps(life["silent"])
+
+
 def test_the_rules_of_an_interface_that_left_go_with_it(life: Dict[str, Any]) -> None:
     assert not life["without a2"]["failed"], life["without a2"]
     assert not [line for line in life["rules without a2"] if ADDRESSES[2] in line or ADDRESSES[7] in line]

@@ -88,7 +88,8 @@ class Paths(OnNic):
         return made + [f"{tool} route replace {part} dev {device} table {number}" for part in parts]
 
     def obstacle(self, host: WritableHost, where: str) -> str:
-        return "" if routes.addresses(host) is not None else "the kernel lists no addresses: run on the host itself"
+        listed = None not in (routes.addresses(host), routes.routes(host), routes.rules(host))
+        return "" if listed else "the kernel doesn't list its addresses, routes and rules: run on the host itself"
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         return MAIN
@@ -137,7 +138,10 @@ def _removed(host: WritableHost, request: bytes) -> None:
 
 
 def _state(host: WritableHost) -> State:
-    return State(routes.routes(host), routes.rules(host))
+    known, rules = routes.routes(host), routes.rules(host)
+    if known is None or rules is None:
+        raise NearmetalError("the kernel doesn't list its routes and rules")
+    return State(known, rules)
 
 
 def _made(text: str, family: int, index: int) -> Route:
