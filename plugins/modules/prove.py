@@ -35,7 +35,7 @@ options:
     type: str
     choices: [clock, disk, key_value, memory, latency, network, web, cache, unixbench, ebizzy]
   benchmark_options:
-    description: Options of the benchmark. With C(part=client), C(network) runs on the client host of O(load_on).
+    description: Options of the benchmark. With C(part=client), C(network) runs on the client host of the load.
     type: dict
     default: {}
   timed:

@@ -57,6 +57,8 @@ VALUES: Mapping[str, List[Any]] = {
     "qdisc": ["fq", "pfifo_fast"],
     "congestion_control": ["cubic", "reno"],
     "swappiness": [1, 60],
+    "services": ["app.service", "database@1.service"],
+    "review_after": ["2026-01-31", "2030-01-31"],
     "dirty": ["20%", "40 %", "268435456"],
     "dirty_background": ["5%", "67108864"],
     "aio_max_nr": [65536, 1048576],

@@ -27,11 +27,10 @@ def sentence(result: Mapping[str, Any], kind: Optional[TypeFacts]) -> str:
     requests = _requests(result, details)
     if requests is None:
         return ""
-    rate, kib = requests
     known = _instance(kind)
     cause = _held_back(details.get("held_back_ms"))
     if cause is None:
-        cause = _by_figures(rate, kib, kind)
+        cause = _by_figures(requests[0], requests[1], kind)
     return "; ".join(part for part in (cause, known) if part)
 
 

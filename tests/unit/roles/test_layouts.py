@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Dict, Mapping, Tuple
 
 import pytest
@@ -31,6 +32,9 @@ def tarball(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return build.build(tmp_path_factory.mktemp("built"))
 
 
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
+
+
 class Project:
     """A copy of a layout with simulated hosts."""
 
@@ -48,7 +52,7 @@ class Project:
         """Install the collection below this folder of the project."""
         self.run("ansible-galaxy", "collection", "install", "--offline", str(self.tarball), "-p", into)
 
-    def run(self, *words: str, environment: Mapping[str, str] = {}, below: str = "") -> str:
+    def run(self, *words: str, environment: Mapping[str, str] = NO_VARIABLES, below: str = "") -> str:
         """The output of a program in the project's folder, which must not fail."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
         done = subprocess.run(

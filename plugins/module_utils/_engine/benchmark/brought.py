@@ -208,7 +208,7 @@ def _run(argv: Sequence[str], lock: Optional[int]) -> str:
     It goes on if this process is killed, and has the lock until its end.
     """
     settings = {"PATH": PATH, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_MODE": "l"}
-    done = subprocess.run(
+    with subprocess.Popen(
         list(argv),
         env=settings,
         stdin=subprocess.DEVNULL,
@@ -216,16 +216,16 @@ def _run(argv: Sequence[str], lock: Optional[int]) -> str:
         stderr=subprocess.PIPE,
         start_new_session=True,
         pass_fds=() if lock is None else (lock,),
-        check=False,
-    )
-    if done.returncode:
-        raise NearmetalError(f"{' '.join(argv[:2])} failed with code {done.returncode}: {_reason(done)}")
-    return done.stdout.decode("utf-8", "replace")
+    ) as program:
+        output, errors = program.communicate()
+    if program.returncode:
+        raise NearmetalError(f"{' '.join(argv[:2])} failed with code {program.returncode}: {_reason(errors, output)}")
+    return output.decode("utf-8", "replace")
 
 
-def _reason(done: "subprocess.CompletedProcess[bytes]") -> str:
+def _reason(errors: bytes, output: bytes) -> str:
     lines: List[str] = []
-    for stream in (done.stderr, done.stdout):
+    for stream in (errors, output):
         lines = lines or [line for line in stream.decode("utf-8", "replace").splitlines() if line.strip()]
     said: Optional[str] = next((line for line in lines if line.startswith("E: ")), lines[-1] if lines else None)
     return plain(said) if said else "no message"

@@ -59,7 +59,8 @@ def main(seconds: float, threads: int, kib: int) -> None:
     counts: List[int] = []
     started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF)
     writers = [
-        threading.Thread(target=write_blocks, args=(kib * 1024, started + seconds, counts)) for _ in range(threads)
+        threading.Thread(target=write_blocks, args=(kib * 1024, started + seconds, counts))
+        for _thread in range(threads)
     ]
     for writer in writers:
         writer.start()

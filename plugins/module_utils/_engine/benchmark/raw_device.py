@@ -103,24 +103,28 @@ def demand_empty(given: str, path: str, descriptor: int) -> None:
         raise _refusal(given, "it isn't the device that blkid would look at")
     argv = ["blkid", "--probe", "--output", "export", "--", path]
     try:
-        ran = subprocess.run(
+        with subprocess.Popen(
             argv,
             env={"PATH": PATH, "LC_ALL": "C"},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SECONDS,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             pass_fds=(descriptor,),
-            check=False,
-        )
+        ) as blkid:
+            try:
+                output, _errors = blkid.communicate(timeout=_SECONDS)
+            except subprocess.TimeoutExpired:
+                blkid.kill()
+                raise
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _refusal(
             given, f"blkid, which looks for a file system on it, can't be run ({plain(str(error))})"
         ) from None
-    if ran.returncode == _NOTHING and not ran.stdout.strip():
+    if blkid.returncode == _NOTHING and not output.strip():
         return
-    said = ran.stdout.decode("utf-8", "replace").splitlines()
+    said = output.decode("utf-8", "replace").splitlines()
     found = [line.partition("=")[2] for line in said if line.startswith(("TYPE=", "PTTYPE="))]
-    detail = f"blkid finds {plain(', '.join(found))}" if found else f"blkid ended with {ran.returncode}"
+    detail = f"blkid finds {plain(', '.join(found))}" if found else f"blkid ended with {blkid.returncode}"
     raise _refusal(
         given, f"it has a file system, a partition table or the like, which a benchmark leaves alone: {detail}"
     )
