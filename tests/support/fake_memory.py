@@ -11,7 +11,8 @@ With khugepaged the kernel raises vm.min_free_kbytes to what huge pages need, an
 with the end of khugepaged, to its own choice or what a user has set (mm/khugepaged.c, mm/page_alloc.c).
 
 Of the two files of a limit of changed file cache the kernel uses the one that was written last, and the other reads 0.
-Bytes below two pages are refused, 0 too (mm/page-writeback.c; admin-guide/sysctl/vm).
+Bytes below two pages are refused, 0 too, and to dirty_ratio a 0 above a 0 is no change, so the bytes stay
+(mm/page-writeback.c; admin-guide/sysctl/vm).
 """
 
 from __future__ import annotations
@@ -72,8 +73,9 @@ class Memory:
             least, most = _NUMBERS[path]
             if not word.isdigit() or not least <= int(word) <= most:
                 raise OSError(errno.EINVAL, "Invalid argument", path)
+            same = path.endswith("/dirty_ratio") and int(file.read_text()) == int(word)
             file.write_text(word + "\n")
-            if "dirty" in path:
+            if "dirty" in path and not same:
                 other = (
                     path.replace("_ratio", "_bytes") if path.endswith("_ratio") else path.replace("_bytes", "_ratio")
                 )

@@ -87,8 +87,18 @@ def _obstacle(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
     memory = facts.topology.memory if facts.topology is not None else None
     if knob.name == "min_free_kbytes" and memory is not None and int(goal) * 1024 > memory * _MOST_FREE:
         return "refused", f"{goal} kB is more than {_MOST_FREE:.0%} of this host's memory"
-    if knob.name == "overcommit" and goal == "2" and (facts.sysctl or {}).get(knob.place) != goal:
-        return _no_promises_left(facts)
+    if knob.name == "overcommit":
+        return _promises(facts, wanted, knob, goal)
+    return None
+
+
+def _promises(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
+    """Status and reason for a mode of promises that isn't to be set."""
+    now = (facts.sysctl or {}).get(knob.place)
+    if goal == "2":
+        return _no_promises_left(facts) if now != goal else None
+    if knob.wanted_by(wanted) == "workload" and facts.host_value("sysctl", knob.place, now) == "2":
+        return "refused", "somebody chose never on this host: set memory.overcommit yourself if that may end"
     return None
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import List
+from typing import List, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import memory
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import DIRTY, path
@@ -21,7 +21,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import KernelValue
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
-_LIMIT = re.compile(r"(?:[1-9][0-9]?|100)%|[1-9][0-9]{0,18}", re.ASCII)
+# 0% is no value of the option, and yet a host may have it and get it back.
+_LIMIT = re.compile(r"(?:0|[1-9][0-9]?|100)%|[1-9][0-9]{0,18}", re.ASCII)
 
 
 class DirtyLimit(Lever):
@@ -40,15 +41,20 @@ class DirtyLimit(Lever):
         return memory.dirty(host, where)
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
-        key, number = memory.dirty_parameter(where, str(value))
-        put(host, path(key), number, f"{number} for {key}")
+        for key, number in _writes(where, value):
+            put(host, path(key), number, f"{number} for {key}")
 
     def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        key, number = memory.dirty_parameter(where, str(value))
-        return [f"sysctl -w {key}={number}"]
+        return [f"sysctl -w {key}={number}" for key, number in _writes(where, value)]
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         return unwritable(host, path(f"vm.{where}_ratio"))
+
+
+def _writes(where: str, value: Value) -> List[Tuple[str, str]]:
+    key, number = memory.dirty_parameter(where, str(value))
+    # While bytes are used the share reads 0, and to the kernel another 0 is no change, so the bytes would stay.
+    return [(key, "1"), (key, number)] if number == "0" else [(key, number)]
 
 
 LEVERS = (DirtyLimit("memory.dirty"), KernelValue("memory.ksm", memory.KSM, "[012]"))

@@ -85,13 +85,15 @@ def test_a_limit_goes_back_to_the_file_that_the_host_used(tmp_path: Path, call: 
     assert parameters(host) == before
 
 
-def test_a_limit_that_nobody_could_write_again_is_left_alone(tmp_path: Path, call: Call) -> None:
+@pytest.mark.parametrize("name", ["dirty", "dirty_background"])
+@pytest.mark.parametrize("goal", ["10%", "268435456"])
+def test_a_limit_of_nothing_goes_back(tmp_path: Path, call: Call, name: str, goal: str) -> None:
     host = fresh(tmp_path, "nitro")
-    (tmp_path / "proc/sys/vm/dirty_ratio").write_text("0\n")
+    (tmp_path / f"proc/sys/vm/{name}_ratio").write_text("0\n")
     before = parameters(host)
-    failed = call(memory.main, host, dirty="10%", swappiness=1)
-    assert failed["failed"]
-    assert "couldn't restore it later" in failed["msg"]
+    assert call(memory.main, host, persist=False, **{name: goal})["changed"]
+    assert parameters(host) != before
+    assert not call(restore.main, host).get("failed")
     assert parameters(host) == before
 
 
@@ -192,3 +194,15 @@ def test_two_workloads_on_one_host_get_what_satisfies_both(tmp_path: Path, call:
     found = parameters(host)
     assert (found["vm/swappiness"], found["vm/max_map_count"]) == ("1", "1048576")
     assert (found["vm/overcommit_memory"], found["vm/dirty_ratio"]) == ("1", "40")
+
+
+def test_a_workload_ends_a_never_of_nearmetals_own_and_no_other(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "nitro")
+    call(memory.main, host, overcommit="never")
+    assert parameters(host)["vm/overcommit_memory"] == "2"
+    call(tune.main, host, workload=["in_memory_database"])
+    assert parameters(host)["vm/overcommit_memory"] == "1"
+    host.write_value("/proc/sys/vm/overcommit_memory", "2\n")
+    done = call(tune.main, host, workload=["in_memory_database"])
+    assert parameters(host)["vm/overcommit_memory"] == "2"
+    assert "refused" in {finding["status"] for finding in done["findings"] if finding["knob"] == "overcommit"}
