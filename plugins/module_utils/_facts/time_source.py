@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -14,6 +15,9 @@ GROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
 PTP = "/sys/class/ptp"
 # Kinds of sources that the concern asks for.
 AMAZON, PTP_DEVICE = time_sources.AMAZON, time_sources.PTP
+_LINKS = "/run/systemd/netif/links"
+# A link without servers of its own. In a configuration the same line forgets the servers above.
+_NO_SERVERS = re.compile(r"^NTP=[ \t]*$", re.ASCII | re.MULTILINE)
 # Unit → time service.
 UNITS: Mapping[str, str] = {
     "chronyd.service": "chrony",
@@ -41,7 +45,7 @@ _FOLDERS: Mapping[str, Tuple[Tuple[str, str], ...]] = {
         ("/usr/lib/systemd/timesyncd.conf.d", ".conf"),
         ("/run/systemd/timesyncd.conf.d", ".conf"),
         ("/etc/systemd/timesyncd.conf.d", ".conf"),
-        ("/run/systemd/netif/links", ""),  # what DHCP named
+        (_LINKS, ""),  # what DHCP named
     ),
     "ntpd": (),
 }
@@ -80,7 +84,12 @@ def _sources(host: Host, service: str) -> Mapping[str, int]:
     parse: Callable[[str], Dict[str, int]] = time_sources.chrony
     if service == "systemd-timesyncd":
         parse = time_sources.timesyncd
-    return parse("\n".join(host.text(path, _LONGEST) or "" for path in paths))
+    return parse("\n".join(_text(host, path) for path in paths))
+
+
+def _text(host: Host, path: str) -> str:
+    text = host.text(path, _LONGEST) or ""
+    return _NO_SERVERS.sub("", text) if path.startswith(_LINKS) else text
 
 
 def _device(host: Host, name: str) -> str:
