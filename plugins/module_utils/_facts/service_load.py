@@ -44,12 +44,20 @@ def _load(host: Host, group: str) -> ServiceLoad:
     pressure = _PRESSURE.match(host.text(f"{group}/cpu.pressure", 4096) or "")
     open_of = {pid: _descriptors(host, pid) for pid in pids[:_LOOKED_AT]}
     return ServiceLoad(
-        threads=host.number(f"{group}/pids.current"),
+        threads=_threads(host, group),
         waiting=int(pressure[1]) * 10 + int(pressure[2]) // 10 if pressure is not None else None,
         processes=len(pids),
         listeners=_listeners(host, open_of) if any(open_of.values()) else None,
         files=_files(host, open_of),
     )
+
+
+def _threads(host: Host, group: str) -> Optional[int]:
+    threads = host.number(f"{group}/pids.current")
+    if threads is not None:
+        return threads
+    # With version 1 of control groups each controller has a tree of its own.
+    return host.number(f"{group.replace('/cgroup/systemd/', '/cgroup/pids/')}/pids.current")
 
 
 def _descriptors(host: Host, pid: int) -> List[str]:
