@@ -53,8 +53,10 @@ ADVISORIES: Tuple[Advisory, ...] = (
     Advisory(
         name="ena_receive_steering_panic",
         symptom="the kernel may panic when it steers received packets to CPUs (RPS, RFS) and ntuple filters are on",
-        do="upgrade the driver, or leave network_irq's rps and rfs alone until then",
-        source="ENA driver's release notes, 2.13.2; amzn-drivers on GitHub, issue 328",
+        do=(
+            "upgrade the driver; until then leave network_irq's rps and rfs, and network_stack's offloads.ntuple alone"
+        ),
+        source="ENA driver's release notes, 2.13.2; amzn-drivers on GitHub, commit b1c6fc5",
         checked="2026-11-23",
         expires="2028-05-31",
         ena=Versions((2, 13, 0), (2, 13, 2)),
