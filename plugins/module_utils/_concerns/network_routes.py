@@ -44,6 +44,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {**options_of(KNOBS), "persist": PERS
 _GAIN = "Aerospike, 2014: 250,000 → 960,000 transactions per second with four interfaces; not measured by us"
 _LOCAL_TABLE = 255
 _MOST_ROUTES = 64
+_MOST_NAMED = 3
 
 
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
@@ -91,6 +92,14 @@ def _address(facts: Facts, found: RoutesFacts, place: str, address: Address, wan
             " or set owner_conflict: take_over"
         )
         return Plan(findings=(knob.finding("refused", reason, now)._replace(owner=found.program),))
+    behind = _behind_software(found, address.family)
+    if behind and wanted.get("owner_conflict") != "take_over":
+        named = ", ".join(behind[:_MOST_NAMED])
+        reason = (
+            f"answers to {named}, behind interfaces without hardware such as a VPN, would leave by it:"
+            " if none of these peers uses its address, set owner_conflict: take_over"
+        )
+        return knob.says("refused", reason, now)
     goal, obstacle = _goal(facts, found, address)
     if obstacle:
         return knob.says("unknown", obstacle, now)
@@ -149,6 +158,25 @@ def _goal(facts: Facts, found: RoutesFacts, address: Address) -> Tuple[str, str]
     if len(chosen) > _MOST_ROUTES:
         return "", f"it has {len(chosen)} routes, as on a router, whose routing belongs to another program"
     return written(chosen.values()), ""
+
+
+def _behind_software(found: RoutesFacts, family: int) -> List[str]:
+    """Where the main table leads by interfaces without hardware, as those of VPNs, VLANs and containers."""
+    hardware = set(found.indexes.values())
+    return sorted(
+        {
+            route.destination
+            for route in found.routes
+            if (route.table, route.family) == (MAIN_TABLE, family) and route.interface not in hardware
+            if route.destination != "default" and not _is_of_the_host(route.destination)
+        }
+    )
+
+
+def _is_of_the_host(destination: str) -> bool:
+    """Whether a route leads to no other network: to the host itself, or to the link alone."""
+    network = ipaddress.ip_network(destination)
+    return network.is_loopback or network.is_link_local or network.is_multicast
 
 
 def _is_narrow(destination: str) -> bool:
