@@ -18,6 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.fake_routes import FILE, answer
 from tests.support.hosts import files_of, lay_out
 
 BOOTS = tuple(f"{number}0000000-0000-0000-0000-000000000000" for number in range(1, 4))
@@ -89,7 +90,15 @@ def steps(draw: st.DrawFn) -> Tuple[str, Action, bool]:
 
 def on_boot(root: Path, boot_id: str, kind: str = "") -> WritableHost:
     lay_out(root, {**(files_of(kind) if kind else {}), "/proc/sys/kernel/random/boot_id": boot_id + "\n"})
-    return WritableHost(str(root))
+    (root / FILE).touch()
+    return RoutedHost(str(root))
+
+
+class RoutedHost(WritableHost):
+    """A host whose kernel lists no addresses, routes and rules, instead of saying that it can't."""
+
+    def _route(self, request: bytes) -> bytes:
+        return answer(Path(self.root), request)
 
 
 @given(st.lists(steps(), min_size=1, max_size=12))

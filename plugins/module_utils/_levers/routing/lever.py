@@ -13,7 +13,7 @@ import errno
 import ipaddress
 from typing import List, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import nic, routes
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.routes import MAIN, NO_ROUTES, PRIORITY, State
@@ -140,7 +140,7 @@ def _removed(host: WritableHost, request: bytes) -> None:
 def _state(host: WritableHost) -> State:
     known, rules = routes.routes(host), routes.rules(host)
     if known is None or rules is None:
-        raise NearmetalError("the kernel doesn't list its routes and rules")
+        raise Damaged("the kernel doesn't list its routes and rules")  # the other concerns go on
     return State(known, rules)
 
 
