@@ -18,6 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark im
     clock_read,
     measure,
     refusals,
+    session,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.modules import benchmark
@@ -75,7 +76,7 @@ def test_check_mode_installs_nothing_and_says_what_it_would(
     tool = Tool("nobody-has-it", ("--version",), {"debian": "its-package"})
     monkeypatch.setitem(BENCHMARKS, "clock", BENCHMARKS["clock"]._replace(tools=(tool,)))
     monkeypatch.setattr(refusals, "family", lambda _host: "debian")
-    monkeypatch.setattr(brought, "PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(session, "PATH", f"{tmp_path}:/usr/bin:/bin")
     only_asked = "[ $1 = install ] && [ $2 != --simulate ] && exit 1"
     for program, says in (("apt-get", "Inst its-package (1.0 Debian [amd64])"), ("dpkg-query", "mine installed")):
         (tmp_path / program).write_text(f"#!/bin/sh\n{only_asked}\necho '{says}'\n")

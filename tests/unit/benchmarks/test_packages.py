@@ -102,7 +102,6 @@ def amazon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 def use(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     path = f"{machine.bin}:/usr/bin:/bin"
     monkeypatch.setattr(session, "PATH", path)
-    monkeypatch.setattr(brought, "PATH", path)
     # Of the machine that runs the tests no package manager is used.
     monkeypatch.setattr(packages, "MANAGERS", [m for m in packages.MANAGERS if (machine.bin / m.program).exists()])
     monkeypatch.setattr(brought, "MANAGERS", packages.MANAGERS)

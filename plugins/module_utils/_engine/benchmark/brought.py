@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import subprocess
 import time
 from contextlib import contextmanager, suppress
 from typing import Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -19,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import p
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import Tool
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.packages import MANAGERS, Brought, Manager
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import refusals
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import PATH, found
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import finished, found
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store, walk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -207,20 +206,12 @@ def _run(argv: Sequence[str], lock: Optional[int]) -> str:
 
     It goes on if this process is killed, and has the lock until its end.
     """
-    settings = {"PATH": PATH, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_MODE": "l"}
-    with subprocess.Popen(
-        list(argv),
-        env=settings,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        pass_fds=() if lock is None else (lock,),
-    ) as program:
-        output, errors = program.communicate()
+    program = finished(argv, {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_MODE": "l"}, lock)
     if program.returncode:
-        raise NearmetalError(f"{' '.join(argv[:2])} failed with code {program.returncode}: {_reason(errors, output)}")
-    return output.decode("utf-8", "replace")
+        raise NearmetalError(
+            f"{' '.join(argv[:2])} failed with code {program.returncode}: {_reason(program.stderr, program.stdout)}"
+        )
+    return program.stdout.decode("utf-8", "replace")
 
 
 def _reason(errors: bytes, output: bytes) -> str:

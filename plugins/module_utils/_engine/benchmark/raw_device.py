@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Dict, Iterator, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.disk import SHAPES
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import PATH
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import finished
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import disk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -103,26 +103,14 @@ def demand_empty(given: str, path: str, descriptor: int) -> None:
         raise _refusal(given, "it isn't the device that blkid would look at")
     argv = ["blkid", "--probe", "--output", "export", "--", path]
     try:
-        with subprocess.Popen(
-            argv,
-            env={"PATH": PATH, "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(descriptor,),
-        ) as blkid:
-            try:
-                output, _errors = blkid.communicate(timeout=_SECONDS)
-            except subprocess.TimeoutExpired:
-                blkid.kill()
-                raise
+        blkid = finished(argv, {}, descriptor, _SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _refusal(
             given, f"blkid, which looks for a file system on it, can't be run ({plain(str(error))})"
         ) from None
-    if blkid.returncode == _NOTHING and not output.strip():
+    if blkid.returncode == _NOTHING and not blkid.stdout.strip():
         return
-    said = output.decode("utf-8", "replace").splitlines()
+    said = blkid.stdout.decode("utf-8", "replace").splitlines()
     found = [line.partition("=")[2] for line in said if line.startswith(("TYPE=", "PTTYPE="))]
     detail = f"blkid finds {plain(', '.join(found))}" if found else f"blkid ended with {blkid.returncode}"
     raise _refusal(
