@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -65,7 +66,10 @@ def faults(word: str) -> "list[Fault]":
 
 
 def working_copy(folder: Path) -> Path:
-    """A copy of the project, with its own symlink tree, in which faults may be seeded."""
+    """A copy of the project, with its own symlink tree, in which faults may be seeded.
+
+    It is a git repository, because tests ask git for the project's files.
+    """
     copy = folder / "project"
     for name in tree.files():
         target = copy / name
@@ -74,6 +78,7 @@ def working_copy(folder: Path) -> Path:
     link = copy / forked.COLLECTIONS / "ansible_collections/nearmetal/ec2"
     link.parent.mkdir(parents=True)
     link.symlink_to("../../../..")
+    subprocess.run(["git", "init", "--quiet", str(copy)], check=True)
     return copy
 
 
