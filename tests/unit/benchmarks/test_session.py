@@ -58,8 +58,8 @@ def await_empty(folder: Path) -> None:
 def test_nothing_is_left_of_a_run_that_is_killed(number: signal.Signals, tmp_path: Path) -> None:
     # Each process of the run holds the pipe open: it is read to its end when none of them is left.
     with listen(tmp_path) as alive:
-        # Whoever started these tests with nohup had SIGHUP ignored.
-        command = ["env", "--default-signal=HUP", sys.executable, "-c", RUNS, str(tmp_path / "runs")]
+        # Who starts these tests with nohup, or in the background of a script, has SIGHUP or SIGINT ignored.
+        command = ["env", "--default-signal", sys.executable, "-c", RUNS, str(tmp_path / "runs")]
         command += ["sh", "-c", MANY.format(pipe=tmp_path / "alive")]
         module = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
         assert await_line(alive) == "begun\n"

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 import pytest
 from ansible.parsing.dataloader import DataLoader
@@ -38,6 +40,14 @@ def client_host(call: Call, play: Play, tmp_path: Path) -> FakeKernel:
     return machine
 
 
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """A folder that the user of a benchmark can reach, which the tests' own folder needn't be."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
 def test_the_load_runs_on_a_client_of_which_nothing_is_changed(
     host: FakeKernel, client_host: FakeKernel, play: Play
 ) -> None:
@@ -56,24 +66,22 @@ def test_the_load_runs_on_a_client_of_which_nothing_is_changed(
 
 
 def test_the_client_s_part_of_a_benchmark_runs_on_the_client(
-    host: FakeKernel, client_host: FakeKernel, play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    host: FakeKernel, client_host: FakeKernel, play: Play, reachable: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    output = Path(__file__).parents[1] / "benchmarks/read/network/iperf3-3.12-tcp.out"
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/iperf3").write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/ran\nexec cat {output}\n')
-    (tmp_path / "bin/iperf3").chmod(0o755)
-    (tmp_path / "ran").touch(0o666)
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)
-    (tmp_path / "ran").chmod(0o666)
-    (tmp_path / "runs").mkdir(mode=0o755)
-    monkeypatch.setattr(measure, "_FOLDER", str(tmp_path / "runs"))
-    monkeypatch.setattr(session, "PATH", f"{tmp_path}/bin:{session.PATH}")
+    shutil.copy(Path(__file__).parents[1] / "benchmarks/read/network/iperf3-3.12-tcp.out", reachable / "output")
+    (reachable / "output").chmod(0o644)
+    (reachable / "iperf3").write_text(f'#!/bin/sh\necho "$@" >>{reachable}/ran\nexec cat {reachable}/output\n')
+    (reachable / "iperf3").chmod(0o755)
+    (reachable / "ran").touch()
+    (reachable / "ran").chmod(0o666)
+    (reachable / "runs").mkdir()
+    monkeypatch.setattr(measure, "_FOLDER", str(reachable / "runs"))
+    monkeypatch.setattr(session, "PATH", f"{reachable}:{session.PATH}")
     options = {"part": "client", "server": "10.0.0.12"}
     result = play(benchmark="network", benchmark_options=options, load_on="client-1", seconds=1)
     assert result["verdict"]["verdict"] == "same", result
     assert set(play.client.steps) == {"load"}
-    begun = (tmp_path / "ran").read_text().splitlines()
+    begun = (reachable / "ran").read_text().splitlines()
     assert begun[1].startswith("--client 10.0.0.12 --port 15201 --json --time 1 ")
     measurement = json.loads(Path(result["record"]).read_text().splitlines()[1])
     assert [metric["name"] for metric in measurement["metrics"]] == ["throughput"]
