@@ -48,7 +48,7 @@ attributes:
     description: Changes nothing that lasts, so there is no difference to show.
     support: none
   idempotent:
-    description: Changes nothing, but for a raw device that C(disk) is told to write.
+    description: Changes nothing, but for a raw device that you have C(disk) write to.
     support: full
   platform:
     description: The systems it works on.

@@ -45,7 +45,7 @@ options:
     type: str
     default: nearmetal-cpu-credits
   alarm_topics:
-    description: ARNs of the SNS topics that are told. Without any, the alarm only shows in CloudWatch.
+    description: ARNs of the SNS topics that the alarm notifies. Without any, the alarm only shows in CloudWatch.
     type: list
     elements: str
     default: []

@@ -81,7 +81,7 @@ def _run(options: Options, _folder: str) -> Run:
     if options["load"] == FRESH:
         return Run((Command((PROGRAM, f"{options['seconds']:g}", str(threads), str(kib)), own=True),))
     if options["load"] == STREAM:
-        # It makes each array four times as large as it is told that the cache is, and divides it among the threads.
+        # It makes each array four times as large as the size of the cache that it is given, divided among the threads.
         size = f"--stream-l3-size={max(1, kib * threads // _CACHES)}K"
         seconds = f"--timeout={round(options['seconds'])}s"
         return Run((Command((_STRESS_NG, f"--stream={threads}", size, seconds), messages=True),))
