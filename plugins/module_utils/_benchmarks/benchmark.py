@@ -46,6 +46,11 @@ class Tool(NamedTuple):
     has: str = ""  # what it must name among its options, which `version` lists
     also: Tuple[str, ...] = ()  # what others call the same program
 
+    @property
+    def of_service(self) -> bool:
+        """Whether taking its package away would harm a service of the host."""
+        return bool(self.service) or self.shares_data
+
 
 class Machine(NamedTuple):
     """What of a host some options depend on that the user left out."""

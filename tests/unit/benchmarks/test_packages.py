@@ -240,7 +240,7 @@ def test_every_server_of_a_benchmark_is_left_to_the_operator() -> None:
     tools = [
         tool for name in ("web", "cache", "key_value") for tool in tools_of(BENCHMARKS[name], options_of(name, {}))
     ]
-    packages_of_services = {tool.packages["debian"] for tool in tools if tool.service or tool.shares_data}
+    packages_of_services = {tool.packages["debian"] for tool in tools if tool.of_service}
     assert packages_of_services == {"nginx-light", "memcached", "redis-server", "redis-tools"}
 
 

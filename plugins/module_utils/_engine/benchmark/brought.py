@@ -12,7 +12,7 @@ import fcntl
 import os
 import time
 from contextlib import contextmanager, suppress
-from typing import Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import packages
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import Tool
@@ -76,9 +76,33 @@ def during(host: WritableHost, tools: Sequence[Tool], install: bool) -> Iterator
                 came.left = str(error)
 
 
-def demand(host: WritableHost, tools: Sequence[Tool]) -> None:
-    """Raises NearmetalError for what keeps these tools' packages from being installed; changes nothing."""
-    _announced(host, tools)
+class Coming(NamedTuple):
+    """What an install would bring."""
+
+    manager: Manager
+    asked: Tuple[str, ...]  # the packages with the tools
+    packages: Tuple[str, ...]  # all that would come; where the manager isn't asked, those with the tools
+    before: Mapping[str, str]  # what is installed, as `packages.installed` has it
+
+
+def demand(host: WritableHost, tools: Sequence[Tool], lock: Optional[int] = None) -> Coming:
+    """What an install of these tools would bring; changes nothing. Raises NearmetalError for what keeps it away."""
+    family = refusals.family(host) or ""
+    of_service = [tool.packages[family] for tool in tools if tool.of_service]
+    if of_service:
+        raise NearmetalError(
+            f"benchmark.install doesn't install {of_service[0]}: a service belongs to the package, and removing it"
+            " takes the service's data away, too; install it yourself"
+        )
+    asked = tuple(sorted({tool.packages[family] for tool in tools}))
+    manager = packages.manager_of(found)
+    before = packages.installed(manager, _run(manager.present, lock))
+    try:
+        coming = packages.announced(_run((*manager.ask, *asked), lock)) if manager.ask else asked
+        _demand_new(coming, before)
+    except NearmetalError as error:
+        raise _not_installed(manager, asked, error) from None
+    return Coming(manager, asked, coming, before)
 
 
 def _take_away(host: WritableHost, lock: int) -> None:
@@ -119,32 +143,8 @@ def _remove(manager: Manager, names: Sequence[str], lock: int) -> None:
         time.sleep(_PAUSE)
 
 
-def _announced(
-    host: WritableHost, tools: Sequence[Tool], lock: Optional[int] = None
-) -> Tuple[Manager, Tuple[str, ...], Mapping[str, str]]:
-    """The package manager, the packages that would come, and what is there. Raises NearmetalError."""
-    of_service = [tool for tool in tools if tool.service or tool.shares_data]
-    family = refusals.family(host) or ""
-    if of_service:
-        name = of_service[0].packages[family]
-        raise NearmetalError(
-            f"benchmark.install doesn't install {name}: a service belongs to the package, and removing it takes the"
-            " service's data away, too; install it yourself"
-        )
-    wanted = _packages(host, tools)
-    manager = packages.manager_of(found)
-    before = packages.installed(manager, _run(manager.present, lock))
-    try:
-        coming = packages.announced(_run((*manager.ask, *wanted), lock)) if manager.ask else tuple(wanted)
-        _demand_new(coming, before)
-    except NearmetalError as error:
-        raise _not_installed(manager, wanted, error) from None
-    return manager, coming, before
-
-
 def _bring(host: WritableHost, tools: Sequence[Tool], lock: int) -> Tuple[str, ...]:
-    manager, coming, before = _announced(host, tools, lock)
-    wanted = _packages(host, tools)
+    manager, asked, coming, before = demand(host, tools, lock)
     record = Brought(manager.program, coming, frozenset(before), complete=False)
     store.replace_file(host, RECORD, packages.to_text(record).encode(), 0o600, 0o700)
     try:
@@ -152,7 +152,7 @@ def _bring(host: WritableHost, tools: Sequence[Tool], lock: int) -> Tuple[str, .
     except NearmetalError as error:
         with suppress(NearmetalError):  # the record stays
             _take_away(host, lock)
-        raise _not_installed(manager, wanted, error) from None
+        raise _not_installed(manager, asked, error) from None
     now = packages.installed(manager, _run(manager.present, lock))
     if manager.resolve:
         names = _run((*manager.resolve, *coming), lock).split()
@@ -160,11 +160,6 @@ def _bring(host: WritableHost, tools: Sequence[Tool], lock: int) -> Tuple[str, .
     record = record._replace(complete=True)
     store.replace_file(host, RECORD, packages.to_text(record).encode(), 0o600, 0o700)
     return packages.ours(record, now)
-
-
-def _packages(host: WritableHost, tools: Sequence[Tool]) -> List[str]:
-    family = refusals.family(host) or ""
-    return sorted({tool.packages[family] for tool in tools})
 
 
 def _not_installed(manager: Manager, names: Sequence[str], error: NearmetalError) -> NearmetalError:
