@@ -31,7 +31,7 @@ _LEAST, _MOST = 4, 2048
 
 
 def disk_files(disks: List[Dict[str, Any]]) -> Dict[str, str]:
-    """Path → text of these disks: name, driver, model, device, members, mount, partitions, and any queue file."""
+    """Path → text of these disks: name, driver, model, device, node, members, mount, partitions, and any queue file."""
     files: Dict[str, str] = {}
     mounts = ["21 1 0:20 / /proc rw,nosuid - proc proc rw"]
     for minor, disk in enumerate(disks):
@@ -71,6 +71,8 @@ def _disk_files(disk: Dict[str, Any], folder: str) -> Iterator[Tuple[str, str]]:
         yield f"{above}/device", f"-> ../../../{disk['device']}"
         yield f"{above}/model", f"{disk['model']:<40}\n"
         yield f"/sys/devices/pci0000:00/{disk['device']}/driver", "-> ../../../bus/pci/drivers/nvme"
+        if "node" in disk:
+            yield f"/sys/devices/pci0000:00/{disk['device']}/numa_node", f"{disk['node']}\n"
     elif driver == "head":
         yield f"{folder}/device", f"-> ../../{above.rsplit('/', 1)[1]}"
         yield f"{above}/model", f"{disk['model']:<40}\n"

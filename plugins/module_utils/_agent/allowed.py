@@ -181,7 +181,7 @@ RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
     ),
     _rule(
         rf"/sys/block(?:/{_NAME}(?:/(?:slaves(?:/{_NAME})?|queue(?:/[a-z_]+)?|mq(?:/[0-9]+(?:/[a-z_]+)?)?"
-        r"|device(?:/device)?(?:/(?:model|driver))?))?)?"
+        r"|device(?:/device)?(?:/(?:model|driver))?|device/(?:device/|\.\./)?numa_node))?)?"
     ),
     _rule(r"/sys/module/(?:ena|nvme|nvme_core|xen_blkfront)(?:/(?:version|parameters(?:/[a-z_]+)?))?"),
     _rule(rf"/sys/bus/xen/devices(?:/vbd-[0-9]+(?:/(?:devtype|modalias|block(?:/{_NAME})?))?)?"),

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command `nearmetal` on a host: status, plan, reapply, restore, capture. PRIVATE to the collection.
+"""The command `nearmetal` on a host: status, plan, topology, reapply, restore, capture. PRIVATE to the collection.
 
 The unit runs `reapply --if-changed`; people run the rest, without a controller.
 """
@@ -42,8 +42,12 @@ def main(arguments: list[str], host: WritableHost | None = None) -> int:
             from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import replay
 
             return replay.plan_from(options.file, options.workload, options.json, options.commands)
-        if options.command == "plan" and options.workload is not None:
+        if options.command in ("plan", "topology") and not options.file and options.workload is not None:
             raise NearmetalError("--workload plans a captured host: name its file with --from")
+        if options.command == "topology":
+            from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import topology
+
+            return topology.draw_from(options.file, options.workload) if options.file else topology.draw(host)
         if not host.is_root():
             raise NearmetalError("the journal is readable by root alone: run it with sudo")
         if options.command == "reapply":

@@ -14,7 +14,8 @@ def parser() -> argparse.ArgumentParser:
     """The commands and their options."""
     top = argparse.ArgumentParser(prog="nearmetal", description="What nearmetal.ec2 keeps tuned on this host.")
     top.add_argument("--version", action="version", version=f"nearmetal.ec2 {VERSION}")
-    commands = top.add_subparsers(dest="command", required=True, metavar="status|plan|reapply|confirm|restore|capture")
+    names = "status|plan|topology|reapply|confirm|restore|capture"
+    commands = top.add_subparsers(dest="command", required=True, metavar=names)
     status = commands.add_parser("status", help="what is tuned, by which run, what drifted, how to take it back")
     status.add_argument("--json", action="store_true", help="the same as JSON")
     plan = commands.add_parser("plan", help="what reapply would change; changes nothing")
@@ -23,6 +24,9 @@ def parser() -> argparse.ArgumentParser:
     form = plan.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="the same as JSON")
     form.add_argument("--commands", action="store_true", help="as shell commands that would do the same")
+    topology = commands.add_parser("topology", help="print a picture (SVG): CPUs, caches, nodes, NICs, disks, queues")
+    topology.add_argument("--from", dest="file", metavar="FILE", help="of a captured host")
+    topology.add_argument("--workload", help="with --from: also as it would be after these (web,cache), or auto")
     reapply = commands.add_parser("reapply", help="set again what was wanted, planned for the present size of the host")
     reapply.add_argument("--if-changed", action="store_true", help="only if queues, interrupts, CPUs or disks changed")
     commands.add_parser("confirm", help="keep the network change that waits to be confirmed")

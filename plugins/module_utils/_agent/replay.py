@@ -12,16 +12,16 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from typing import Any, List, Mapping, Optional, Sequence
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import record_key
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured import read
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tell import say_commands
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import ADVISE, choose
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import ADVISE, Chosen, choose
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, Run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
@@ -60,16 +60,9 @@ def plan_from(path: str, workload: Optional[str], as_json: bool, as_commands: bo
     concerns = {} if workload else captured["wanted"]
     if not concerns:
         workload = workload or "base"
-    names = [name.strip() for name in workload.split(",")] if workload else None
     with tempfile.TemporaryDirectory(prefix="nearmetal-") as folder:
         host = lay_out(captured, folder)
-        chosen = choose(host, names, ADVISE, {})
-        done = run(
-            host,
-            lambda known: tune_requests(chosen.names, concerns, {}, known, findings=chosen.findings),
-            check=True,
-            conditions=Conditions(lenient=True),
-        )
+        chosen, done = planned(host, workload, concerns)
         outcomes = [outcome for outcome in done.outcomes if outcome.name != UNIT]
         if as_commands:
             return say_commands(host, outcomes)
@@ -80,6 +73,19 @@ def plan_from(path: str, workload: Optional[str], as_json: bool, as_commands: bo
     else:
         say(_table(captured, json_data(done.facts.platform), outcomes))
     return int(any(outcome.error for outcome in outcomes))
+
+
+def planned(host: CapturedHost, workload: Optional[str], concerns: Mapping[str, Any]) -> Tuple[Chosen, Run]:
+    """The workloads chosen, and what a run for them would do."""
+    names = [name.strip() for name in workload.split(",")] if workload else None
+    chosen = choose(host, names, ADVISE, {})
+    done = run(
+        host,
+        lambda known: tune_requests(chosen.names, concerns, {}, known, findings=chosen.findings),
+        check=True,
+        conditions=Conditions(lenient=True),
+    )
+    return chosen, done
 
 
 def lay_out(captured: Mapping[str, Any], folder: str) -> CapturedHost:

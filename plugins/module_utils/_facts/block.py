@@ -140,6 +140,7 @@ def _disk(host: Host, place: str, name: str) -> Disk:
         depth=depth(host, name),
         fixed=tuple(name for name in ATTRIBUTES if host.fixed(f"{folder}/{name}")),
         below=disk.below(host, name),
+        node=disk.node(host, name),
     )
 
 

@@ -51,6 +51,7 @@ class Disk(NamedTuple):
     depth: Optional[int]  # requests that a hardware queue takes
     fixed: Tuple[str, ...]  # queue files that the kernel lets nobody write
     below: Tuple[str, ...]  # names of the devices directly below it
+    node: Optional[int] = None  # the NUMA node; None: near none in particular
 
     @property
     def folder(self) -> str:
@@ -110,6 +111,13 @@ def kind_and_driver(host: Host, name: str) -> Tuple[str, Optional[str], Optional
     driver = next((posixpath.basename(link) for link in links if link), None)
     kind = MODELS.get(model or "") or _DRIVERS.get(driver or "") or OTHER
     return kind, model, driver
+
+
+def node(host: Host, name: str) -> Optional[int]:
+    """The NUMA node of the device, of the PCI device of an NVMe controller, or of the one that carries virtio."""
+    folder = f"{BLOCK}/{name}/device"
+    numbers = (host.number(f"{folder}/{path}numa_node") for path in ("", "device/", "../"))
+    return next((number for number in numbers if number is not None), None)
 
 
 def below(host: Host, name: str) -> Tuple[str, ...]:
