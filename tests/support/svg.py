@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
 from typing import List, NamedTuple
+from xml.etree import ElementTree
 
 CPU_STYLES = ("answers", "may", "helps", "idle", "offline")
 CHARACTER = 6.61  # pixels of a character of 11 px in DejaVu Sans Mono, Consolas or Menlo
