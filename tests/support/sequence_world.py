@@ -163,6 +163,8 @@ class World:
         if before is None or other is None:
             return False
         numbers = [self._text(host, MIN_FREE) for host in self.both()]
+        also = _counterpart(path)
+        limits = {self._text(self.twin, also) or ""}
         try:
             for host in self.both():
                 host._take(path, text)
@@ -173,10 +175,9 @@ class World:
             numbers += [self._text(host, MIN_FREE) for host in self.both()]
             self.origins.setdefault(MIN_FREE, set()).update(number for number in numbers if number is not None)
         after = self._text(self.host, path)
-        also = _counterpart(path)
         if also:  # the kernel made it 0, unless a restore makes it the limit again
             self.strict.pop(also, None)
-            self.origins.setdefault(also, set()).update(self._text(host, also) or "" for host in self.both())
+            self.origins.setdefault(also, set()).update(limits, (self._text(host, also) or "" for host in self.both()))
         path = self._place(path)
         self.origins.setdefault(path, set()).update(text for text in (other, after) if text is not None)
         if after is not None and after != before:
