@@ -9,7 +9,7 @@ import re
 from typing import Dict, NamedTuple
 
 # user nice system idle iowait irq softirq steal; guest time is part of user.
-_LINE = re.compile(r"^cpu([0-9]{1,5})((?: [0-9]{1,20}){7,10})\s*$", re.ASCII | re.MULTILINE)
+_LINE = re.compile(r"^cpu([0-9]{1,5})((?: [0-9]{1,20}){8,10})\s*$", re.ASCII | re.MULTILINE)
 
 
 class Times(NamedTuple):

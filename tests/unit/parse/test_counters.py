@@ -8,7 +8,14 @@ from __future__ import annotations
 from typing import Dict, List, Tuple
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import counts, netstat, softnet, swaps, time_sources
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
+    counts,
+    netstat,
+    proc_stat,
+    softnet,
+    swaps,
+    time_sources,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +40,11 @@ def test_counters_of_protocols_have_their_names_above_them() -> None:
 
 def test_values_of_another_protocol_count_for_none() -> None:
     assert netstat.parse("Tcp: A\nUdp: 1\n") == {}
+
+
+def test_a_line_of_a_cpu_that_was_cut_off_counts_for_none() -> None:
+    text = "cpu0 100 0 100 9000 0 10 1\ncpu1 100 0 100 9000 0 10 10 3 0 0\n"
+    assert proc_stat.parse(text) == {1: proc_stat.Times(total=9223, interrupts=20, stolen=3)}
 
 
 def test_counts_are_lines_of_a_name_and_a_number() -> None:
