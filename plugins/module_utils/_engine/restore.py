@@ -58,12 +58,13 @@ def plan_restore(
         now = lever.read(host, entry.where)
         ours = (*entry.ours, lever.remembered(now)) if void and entry.key in at_boot else entry.ours
         original = lever.kernel_choice(host, entry.where) if void else entry.original
-        found = entry._replace(ours=ours).judged(host, original)
+        in_force = entry._replace(ours=ours, original=original)
+        found = in_force.judged(host, original)
         if entry.boot_id == boot_id or not void:
             findings += _left_alone(entry, found)
         if not void:
             findings += _out_of_reach(entry, found, cpus)
-        goal = _goal(host, entry, found, not void and (entry.what, entry.where) in renewed, cpus)
+        goal = _goal(host, in_force, found, not void and (entry.what, entry.where) in renewed, cpus)
         if goal:
             renewed.update(disturbed_by(lever, host, entry.where))
             action = Action(

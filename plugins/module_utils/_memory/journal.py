@@ -136,7 +136,8 @@ class Journal:
             ours = ours or (lever.remembered(action.before),)
             choice = lever.kernel_choice(self._host, action.where)
             original = elements.with_kernel_choice(lever, action.before, held, choice)
-            return fresh._replace(original=original, ours=ours)
+            writer = fresh if entry is None else entry
+            return fresh._replace(concern=writer.concern, knob=writer.knob, original=original, ours=ours)
         try:
             lever.check(action.where, fresh.original)
         except NearmetalError as error:
@@ -168,7 +169,7 @@ class Journal:
         """The entry of a neighbour, and its elements that don't have their original value."""
         lever = lever_of(entry.what)
         before = self._earlier.get(entry.key)
-        was_written = before is not None and not before.disturbed_by
+        was_written = before is not None and not before.disturbed_by and self._in_force(before, place)
         found = entry._replace(disturbed_by="").judged(self._host, entry.original)
         present, before_run = present_elements(lever, self._host, entry.where), lever.elements(place.before)
         changed = {name: lever.remembered(part) for name, part in present.items() if before_run.get(name, part) != part}
@@ -182,6 +183,11 @@ class Journal:
             **found.absent,
             **changed,
         }
+
+    def _in_force(self, entry: Entry, place: Action) -> bool:
+        """Whether the place still has a value of the entry: after a boot only if a file of ours has set it again."""
+        void = entry.void(self._host.boot_id())
+        return not void or entry.key in self._by_files or bool(entry.holding(place.before))
 
     def _settled(
         self, entry: Entry, ours: Mapping[str, Value], before: Value, entries: Mapping[Tuple[str, str], Entry]

@@ -212,3 +212,21 @@ def test_interrupts_that_the_restore_of_rings_brings_back_leave_no_entry(at: int
     spread = tune(network_irq={"policy": "spread", "persist": False})
     rings = {"rx_ring": "512", "rmem_max": 16777216, "allow_disruptive": True, "persist": False}
     assert lived(tmp_path, "nitro_big", [spread, failing(tune(network_stack=rings), at, "ENOSPC", length=1000)]) == ""
+
+
+def test_what_a_boot_brought_back_is_not_set_for_the_cpus_that_restore_brings_online(tmp_path: Path) -> None:
+    """Restore wrote the governors of the boot before for these CPUs, and kept the entry with no original."""
+    governors, one_thread = tune(cpu_power={"governor": "performance"}), tune(smt={"threads": "disabled"})
+    assert lived(tmp_path, "metal", [governors, one_thread, Step("reboot", {"unit": False})]) == ""
+
+
+def test_interrupts_of_a_run_that_was_killed_before_a_boot_do_not_become_those_of_another_concern(
+    tmp_path: Path,
+) -> None:
+    """Rings that a later run set took the entry over as their own concern's: its next run undid somebody's write."""
+    killed = failing(tune(network_irq={"policy": "spread", "irq_cpus": "0-1"}), 8, after=True)
+    somebody = Step("somebody", {"draw": 0.011495757664310102, "other": 0.9906362180732374})
+    rings = tune(network_stack={"tx_ring": "max", "allow_disruptive": True})
+    pause = Step("plug", {})  # a second run is tried after each other step
+    life = [pause, killed, Step("reboot", {"unit": False}), somebody, rings]
+    assert lived(tmp_path, "xen_hvm_4_sockets", life) == ""
