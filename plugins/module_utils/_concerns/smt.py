@@ -74,7 +74,10 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
     """
     requested = _THREADS.value(wanted)
     threads, cpus = facts.smt, facts.topology
-    if threads is None or cpus is None or cpus.cores is None or threads.offline is None:
+    # With smt/control the kernel itself finds the second threads. On a host as it will be once CPUs are back online,
+    # nobody has listed the cores yet.
+    listed = cpus is not None and (cpus.cores is not None or (threads is not None and threads.control in _SWITCHES))
+    if threads is None or cpus is None or not listed or threads.offline is None:
         return _THREADS.says("unknown", "the kernel doesn't say which CPUs share a core", None, requested), {}
     switch_off = requested == "disabled" or (requested == "kernel" and bool(threads.arguments))
     refusal = (_on_pv(facts, wanted) if switch_off else None) or _single_thread(facts, threads, cpus)
@@ -119,8 +122,7 @@ def _harm(facts: Facts, wanted: Wanted) -> Optional[Finding]:
             "a burstable type earns CPU credits with all of its vCPUs, and half of them would have to spend the credits"
         )
         return _finding("refused", reason, facts.smt)
-    cores = facts.topology.cores if facts.topology is not None else None
-    if wanted.wanted_by("threads") == "workload" and cores is not None and len(cores) < 2:
+    if wanted.wanted_by("threads") == "workload" and _has_one_core(facts.topology):
         reason = (
             "this host has one core: without its second thread one CPU is left for the workload, the kernel and all"
             " interrupts; set smt.threads: disabled yourself if you want that"
@@ -134,6 +136,13 @@ def _harm(facts: Facts, wanted: Wanted) -> Optional[Finding]:
         )
         return _finding("refused", reason, facts.smt)
     return None
+
+
+def _has_one_core(cpus: Optional[TopologyFacts]) -> bool:
+    """Whether the host has one core; where no cores are listed, two CPUs of a host with SMT are its threads."""
+    if cpus is None:
+        return False
+    return len(cpus.cores) < 2 if cpus.cores is not None else len(cpus.cpus_online or ()) <= 2
 
 
 def _lock(threads: SmtFacts, switch_off: bool) -> Optional[Finding]:

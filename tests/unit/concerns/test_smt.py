@@ -13,8 +13,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.smt import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
-from ansible_collections.nearmetal.ec2.plugins.modules import restore, smt
+from ansible_collections.nearmetal.ec2.plugins.modules import restore, smt, tune
 
+from tests.support.boot_trees import BootHost, rhel_files
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of, lay_out
 
@@ -82,6 +83,40 @@ def test_restore_after_a_reboot_with_our_file(tmp_path: Path, call: Call) -> Non
     call(restore.main, host)
     assert online(host) == "0-7"
     assert not host.exists(FILE)
+
+
+def booting(root: Path, name: str, **changes: str) -> BootHost:
+    """A host of tests/hosts with the boot entries of RHEL 9."""
+    host = BootHost(root, {**files_of(name), **rhel_files(9), **changes}, ())
+    host.boot()
+    return host
+
+
+@pytest.mark.parametrize("name", ["metal", "nitro"])
+def test_threads_off_at_run_time_and_then_only_at_boot_take_one_run(name: str, tmp_path: Path, call: Call) -> None:
+    """The first run only switched SMT on again, and a second run added nosmt."""
+    host = booting(tmp_path, name)
+    call(smt.main, host, threads="disabled", method="runtime")
+    boot = {"threads": "disabled", "method": "boot"}
+    checked, applied, again = (call(smt.main, host, check=check, **boot) for check in (True, False, False))
+    assert ("boot.arguments", "nosmt") in [(action["what"], action["after"]) for action in applied["actions"]]
+    assert [checked["actions"], checked["diff"]] == [applied["actions"], applied["diff"]]
+    assert not [finding for finding in applied["findings"] if finding["status"] == "unknown"]
+    assert not again["changed"], again["actions"]
+
+
+def test_a_workload_adds_no_nosmt_where_the_second_thread_of_the_only_core_comes_back(
+    tmp_path: Path, call: Call
+) -> None:
+    """When the thread is planned to be back, no core lists it yet."""
+    host = booting(tmp_path, "nitro_burstable", **{"/sys/devices/virtual/dmi/id/product_name": "c5.large\n"})
+    call(smt.main, host, threads="disabled", method="runtime")
+    assert online(host) == "0"
+    for _run in range(2):
+        done = call(tune.main, host, workload="low_latency", concerns={"smt": {"method": "boot"}})
+        assert "nosmt" not in host.arguments(), done["msg"]
+        assert online(host) == "0-1"
+    assert not done["changed"], done["actions"]
 
 
 def test_restore_leaves_what_nosmt_asks_for(tmp_path: Path, call: Call) -> None:
