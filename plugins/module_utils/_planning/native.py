@@ -88,7 +88,8 @@ def by_unit(concern: str, facts: Facts) -> Plan:
     if facts.unit is None or obstacle:
         return knob.says(
             "refused",
-            f"{obstacle}; so the value lasts only until the next boot: give a fixed value, or set persist: false",
+            f"{obstacle}; so the value lasts only until the next boot: run this again after each boot,"
+            " or set persist: false",
         )
     installed = facts.unit.enabled and facts.unit.agent is not None
     status, now = ("ok", unit.SERVICE_NAME) if installed else ("would_change", None)
