@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import Any, Iterable, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Container, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import roll_back
@@ -94,7 +94,7 @@ class Guard:
         self._entries = [entry for entry in journal.entries() if entry.key in places]
         self._seconds = seconds
         if self._actions:
-            _demand_none_waits(host)
+            demand_none_waits(host)
             self._python = _demand_python(host)
 
     def arm_before(self, actions: Sequence[Action]) -> None:
@@ -119,21 +119,29 @@ class Guard:
         """
         with suppress(NearmetalError):  # left by a run that was killed
             self._host.command(STOP)
-        armed = {
-            "boot_id": self._host.boot_id(),
-            "actions": [action.as_dict() for action in self._actions],
-            "devices": [identity(lever_of(action.what), self._host, action.where) for action in self._actions],
-            "journal": [entry._asdict() for entry in self._entries],
-            "wanted": {concern: _as_data(stored) for concern, stored in self._wanted.items()},
-        }
+        devices = [identity(lever_of(action.what), self._host, action.where) for action in self._actions]
+        armed = _Armed(self._host.boot_id(), self._actions, devices, self._entries, self._wanted)
         store.replace_file(self._host, AGENT, bundle.build(VERSION), mode=0o600, folder_mode=0o755)
         when = (f"--on-active={self._seconds}", f"--timer-property=OnUnitInactiveSec={RETRY}")
         timer = ("systemd-run", "--quiet", "--collect", f"--unit={NAME}", *when, "--timer-property=AccuracySec=1")
         self._host.command((*timer, self._python, "-I", AGENT, "dead-man"))
-        store.replace_file(self._host, ARMED, json.dumps(armed).encode(), mode=0o600, folder_mode=0o700)
+        _write(self._host, armed)
+
+    def end(self) -> bool:
+        """Disarm the timer if each place is as it was before the run. Returns whether it still waits.
+
+        What the run couldn't undo is left to the timer, which tries until it can.
+        """
+        if self.armed and not all(_is_undone(self._host, action) for action in self._actions):
+            return True
+        if self.armed:
+            with suppress(NearmetalError):  # the timer will find nothing to put back
+                disarm(self._host)
+        return False
 
 
-def _demand_none_waits(host: WritableHost) -> None:
+def demand_none_waits(host: WritableHost) -> None:
+    """Raise NearmetalError while a change waits to be confirmed: the timer would take a second one back, too."""
     if is_armed(host):
         raise NearmetalError(
             "an earlier network change still waits to be confirmed: run `nearmetal confirm` on the host over a new"
@@ -185,16 +193,43 @@ def is_armed(host: WritableHost) -> bool:
 def disarm(host: WritableHost) -> None:
     """Disarm the timer; the caller holds the lock.
 
-    The file is removed first, so that a timer that can't be stopped finds nothing to do. The agent is removed when
-    nothing starts it any more.
+    The file is removed first, so that a timer that can't be stopped finds nothing to do, and then ends. The agent is
+    removed when nothing starts it any more. Raises NearmetalError when the file can't be removed.
     """
     _forget(host)
+    with suppress(NearmetalError):
+        if _is_stopped(host):
+            store.remove_file(host, AGENT)
+
+
+def _is_stopped(host: WritableHost) -> bool:
+    """Stop the timer. Returns whether it doesn't run any more; raises NearmetalError when systemd can't say."""
     try:
         host.command(STOP)
     except NearmetalError:
-        if "ActiveState=active" in host.command(("systemctl", "show", "--property=ActiveState", TIMER)):
+        return "ActiveState=active" not in host.command(("systemctl", "show", "--property=ActiveState", TIMER))
+    return True
+
+
+def give_up(host: WritableHost, concerns: Optional[Container[str]]) -> None:
+    """Put nothing of these concerns back any more (None: of none), because they are restored.
+
+    The caller holds the lock. Otherwise the timer would bring back what an earlier run had tuned. Raises NearmetalError
+    when the file can't be changed; a damaged one puts nothing back anyway.
+    """
+    with suppress(Damaged):
+        armed = _armed(host)
+        if armed is None:
             return
-    store.remove_file(host, AGENT)
+        stay = {action.concern for action in armed.actions if concerns is not None and action.concern not in concerns}
+        pairs = [(action, device) for action, device in zip(armed.actions, armed.devices) if action.concern in stay]
+        if not pairs:
+            disarm(host)
+        elif len(pairs) < len(armed.actions):
+            entries = [entry for entry in armed.entries if entry.concern in stay]
+            wanted = {concern: stored for concern, stored in armed.wanted.items() if concern in stay}
+            actions, devices = zip(*pairs)
+            _write(host, _Armed(armed.boot_id, actions, devices, entries, wanted))
 
 
 def unconfirmed(host: WritableHost) -> List[str]:
@@ -301,6 +336,10 @@ def _now(host: WritableHost, action: Action) -> Value:
     return lever_of(action.what).read(host, action.where)
 
 
+def _is_undone(host: WritableHost, action: Action) -> bool:
+    return _detached(host, action) or lever_of(action.what).same(_now(host, action), action.before)
+
+
 def _want_again(stored: StoredWanted, armed: _Armed, concerns: Iterable[str]) -> None:
     wanted = stored.everything()
     for concern in concerns:
@@ -342,6 +381,17 @@ def _action(raw: Any) -> Action:
     action = Action(**raw)
     lever_of(action.what).check(action.where, action.before)
     return action
+
+
+def _write(host: WritableHost, armed: _Armed) -> None:
+    data = {
+        "boot_id": armed.boot_id,
+        "actions": [action.as_dict() for action in armed.actions],
+        "devices": armed.devices,
+        "journal": [entry._asdict() for entry in armed.entries],
+        "wanted": {concern: _as_data(stored) for concern, stored in armed.wanted.items()},
+    }
+    store.replace_file(host, ARMED, json.dumps(data).encode(), mode=0o600, folder_mode=0o700)
 
 
 def _forget(host: WritableHost) -> None:

@@ -143,7 +143,7 @@ def run(host: WritableHost, ask: Ask, check: bool, conditions: Conditions = PLAI
 
             switching.give_way(host, restored)
             planned = _plan(kind(host, conditions.origin), ask, conditions)
-        return _carry_out(planned, conditions.roll_back_all)
+        return _carry_out(planned, conditions)
 
 
 def _plan(session: Session, ask: Ask, conditions: Conditions) -> Planned:
@@ -168,20 +168,40 @@ def _plan(session: Session, ask: Ask, conditions: Conditions) -> Planned:
     return planned if planned.cuts_off or dead_man.waits(session.host) else planned._replace(confirm_within=0)
 
 
-def _carry_out(planned: Planned, roll_back_all: bool) -> Run:
+def _carry_out(planned: Planned, conditions: Conditions) -> Run:
     """Do the plan, one concern after the other, and the unit last."""
     session, cuts_off, waits = planned.session, planned.cuts_off, planned.confirm_within
+    if cuts_off and session.kind is RUNNING and any(isinstance(request, Tune) for request in planned.requests):
+        dead_man.demand_none_waits(session.host)
     session.prepare()
     guard = dead_man.Guard(session.host, session.journal, session.stored, cuts_off, waits)
     with ending.without_terminal() if cuts_off else nullcontext():
-        outcomes = _do_all(planned, roll_back_all, guard)
+        outcomes = _do_all(planned, conditions.roll_back_all, guard)
         of_unit = _do_unit(session)
-    if cuts_off and not any(outcome.done and dead_man.cuts_off(outcome.plan.actions) for outcome in outcomes):
+    kept = any(outcome.done and dead_man.cuts_off(outcome.plan.actions) for outcome in outcomes)
+    if cuts_off and not kept and not guard.end():
         waits = 0  # each of these concerns failed and was taken back
-        if guard.armed:
-            dead_man.disarm(session.host)
+    outcomes = _give_up(planned, outcomes, conditions.restores_all)
     _note_failures(planned, (*outcomes, *of_unit))
     return Run(planned.facts, (*outcomes, *of_unit, *session.damaged()), waits)
+
+
+def _give_up(planned: Planned, outcomes: List[Outcome], restores_all: bool) -> List[Outcome]:
+    """Let the dead-man timer put back nothing of what this run has restored."""
+    restored = {
+        outcome.name
+        for request, outcome in zip(planned.requests, outcomes)
+        if isinstance(request, Restore) and outcome.done
+    }
+    everything = restores_all and all(outcome.done for outcome in outcomes)
+    if not restored and not everything:
+        return outcomes
+    try:
+        dead_man.give_up(planned.session.host, None if everything else restored)
+    except NearmetalError as error:
+        note = f"the dead-man timer may set it again: {error}"
+        return [outcome._replace(error=note) if outcome.name in restored else outcome for outcome in outcomes]
+    return outcomes
 
 
 def _note_failures(planned: Planned, outcomes: Sequence[Outcome]) -> None:
