@@ -52,6 +52,8 @@ class BootHost(FakeKernel):
 
     def arguments(self) -> str:
         """The command line of the newest kernel, as GRUB would put it together."""
+        if self.exists("/boot/grub/menu.lst") and not self.exists("/boot/grub/grub.cfg"):
+            return self._legacy() + "\n"
         bls = self.exists("/boot/loader") and "blscfg" in self._get("/boot/grub2/grub.cfg")
         return (self._entry() if bls else self._menu()) + "\n"
 
@@ -67,6 +69,13 @@ class BootHost(FakeKernel):
         first = re.search(r"^\tlinux\t(.*)$", self._get("/" + config), re.MULTILINE)
         assert first is not None, "no entry"
         return "BOOT_IMAGE=" + first.group(1).replace('\\"', '"')
+
+    def _legacy(self) -> str:
+        """PV-GRUB chooses the entry with the number of `default`, and passes what follows the kernel's name."""
+        menu = self._get("/boot/grub/menu.lst")
+        number = re.search(r"^default[ =](\d+)", menu, re.MULTILINE)
+        kernels = re.findall(r"^\s*kernel\s+\S+ (.*)$", menu, re.MULTILINE)
+        return str(kernels[int(number.group(1)) if number else 0])
 
     def _entry(self) -> str:
         newest = sorted((Path(self.root) / "boot/loader/entries").glob("*[0-9].x86_64.conf"))[-1].read_text()
@@ -143,6 +152,72 @@ def amazon_2_arm(root: Path) -> BootHost:
     (root / "boot/grub2/grub.cfg").rename(root / "boot/efi/EFI/amzn/grub.cfg")
     (root / "etc/grub2-efi.cfg").symlink_to("../boot/efi/EFI/amzn/grub.cfg")
     (root / "sys/firmware/efi").mkdir(parents=True)
+    return host
+
+
+AMAZON_1 = """# created by imagebuilder
+default=0
+timeout=0
+hiddenmenu
+
+title Amazon Linux 2018.03 (4.14.336-180.562.amzn1.x86_64)
+root (hd0,0)
+kernel /boot/vmlinuz-4.14.336-180.562.amzn1.x86_64 root=LABEL=/ console=tty1 console=ttyS0 selinux=0
+initrd /boot/initramfs-4.14.336-180.562.amzn1.x86_64.img
+
+title Amazon Linux 2018.03 (4.14.101-75.76.amzn1.x86_64)
+root (hd0,0)
+kernel (hd0)/boot/vmlinuz-4.14.101-75.76.amzn1.x86_64 root=LABEL=/ console=tty1 console=ttyS0
+initrd (hd0)/boot/initramfs-4.14.101-75.76.amzn1.x86_64.img
+"""
+UBUNTU_PV = """default\t\t0
+timeout\t\t0
+### BEGIN AUTOMAGIC KERNELS LIST
+## ## Start Default Options ##
+## e.g. kopt=root=/dev/hda1 ro
+# kopt=root=LABEL=cloudimg-rootfs ro
+## e.g. defoptions=vga=791 resume=/dev/hda5
+# defoptions=console=hvc0
+# altoptions=(recovery mode) single
+## ## End Default Options ##
+
+title\t\tUbuntu 14.04.6 LTS, kernel 3.13.0-170-generic
+root\t\t(hd0)
+kernel\t\t/boot/vmlinuz-3.13.0-170-generic root=LABEL=cloudimg-rootfs ro console=hvc0
+initrd\t\t/boot/initrd.img-3.13.0-170-generic
+
+title\t\tUbuntu 14.04.6 LTS, kernel 3.13.0-170-generic (recovery mode)
+root\t\t(hd0)
+kernel\t\t/boot/vmlinuz-3.13.0-170-generic root=LABEL=cloudimg-rootfs ro  single
+initrd\t\t/boot/initrd.img-3.13.0-170-generic
+
+title\t\tUbuntu 14.04.6 LTS, memtest86+
+root\t\t(hd0)
+kernel\t\t/boot/memtest86+.bin
+### END DEBIAN AUTOMAGIC KERNELS LIST
+"""
+
+
+def amazon_1(root: Path) -> BootHost:
+    """Amazon Linux 1: menu.lst is a link to grub.conf."""
+    files = {**_kernels("4.14.336-180.562.amzn1.x86_64", "initramfs"), "/boot/grub/grub.conf": AMAZON_1}
+    return _legacy(root, {**files, **_kernels("4.14.101-75.76.amzn1.x86_64", "initramfs")}, r"\x2f")
+
+
+def ubuntu_pv(root: Path) -> BootHost:
+    """A PV image of Ubuntu 14.04, with the menu of grub-legacy-ec2."""
+    return _legacy(
+        root,
+        {**_kernels("3.13.0-170-generic", "initrd.img"), "/boot/grub/menu.lst": UBUNTU_PV},
+        "cloudimg-rootfs",
+    )
+
+
+def _legacy(root: Path, files: Dict[str, str], label: str) -> BootHost:
+    host = BootHost(root, {**files_of("metal"), **files, f"/dev/disk/by-label/{label}": ""}, [])
+    if not host.exists("/boot/grub/menu.lst"):
+        (root / "boot/grub/menu.lst").symlink_to("./grub.conf")
+    host.boot()
     return host
 
 

@@ -17,6 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
     boot_record,
     cmdline,
     grub_config,
+    grub_menu,
     kernel_arguments,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
@@ -33,13 +34,14 @@ ENTRIES = "/boot/loader/entries"
 # RHEL 9 and newer give these arguments to kernels installed later; without the file those of the running kernel.
 KERNEL_CMDLINE = "/etc/kernel/cmdline"
 VARIABLE = "GRUB_CMDLINE_LINUX_DEFAULT"
+MENUS = ("/boot/grub/menu.lst", "/boot/grub/grub.conf")
 TOOLS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 _BY_HAND = {
     "ostree": "rpm-ostree kargs --append={0}",
     "bottlerocket": "set it under settings.boot.kernel-parameters with apiclient: {0}",
-    "grub_legacy": "put this at the end of each line that begins with kernel in /boot/grub/menu.lst: {0}",
     "zipl": "put this into parameters= in /etc/zipl.conf and run zipl: {0}",
+    "extlinux": "put this at the end of each line that begins with append in /boot/extlinux/extlinux.conf: {0}",
     "systemd_boot": "put this at the end of /etc/kernel/cmdline and run kernel-install add-all: {0}",
 }
 _BY_HAND_ELSEWHERE = "put this at the end of the kernel's command line in your boot loader: {0}"
@@ -57,8 +59,8 @@ class BootEntry(NamedTuple):
 class BootFacts(NamedTuple):
     """The command lines of the running kernel and of the next boot. None is what can't be known."""
 
-    loader: Optional[str]  # as platform.boot_loader, and ostree, bottlerocket, zipl
-    provider: Optional[str]  # debian | bls | mkconfig: how nearmetal sets arguments; None: it can't
+    loader: Optional[str]  # as platform.boot_loader, and ostree, bottlerocket, zipl, extlinux
+    provider: Optional[str]  # debian | bls | mkconfig | menu: how nearmetal sets arguments; None: it can't
     running: Optional[Tuple[str, ...]]
     entries: Optional[Tuple[BootEntry, ...]]
     configured: Optional[Tuple[str, ...]]  # the arguments of kernels installed later; None: no file has them
@@ -73,7 +75,7 @@ class BootFacts(NamedTuple):
     def coming(self, text: str) -> bool:
         """Whether every kernel's next boot has this argument, whoever set it."""
         places = [entry.arguments for entry in self.entries or ()]
-        if self.provider == "bls" and self.configured is not None:
+        if self.provider in ("bls", "menu") and self.configured is not None:
             places.append(self.configured)
         tokens = kernel_arguments.ours(text)
         return bool(self.entries) and all(kernel_arguments.in_force(place, tokens) for place in places)
@@ -130,13 +132,22 @@ def tool(host: Host, name: str) -> Optional[str]:
 
 
 def config_path(host: Host, provider: str) -> str:
-    """The grub.cfg with the entries, not a stub on an EFI partition that only loads it."""
+    """The file with the entries: grub.cfg, not a stub on an EFI partition that only loads it; or menu.lst."""
     if provider == "debian":
         return DEBIAN_CONFIG
+    if provider == "menu":
+        return _menu_path(host)
     link = host.link("/etc/grub2-efi.cfg") if host.exists("/sys/firmware/efi") else None
     path = posixpath.normpath(posixpath.join("/etc", link)) if link else "/boot/grub2/grub.cfg"
     text = host.text(path)
     return "/boot/grub2/grub.cfg" if text is None or grub_config.is_stub(text) else path
+
+
+def _menu_path(host: Host) -> str:
+    """The file behind menu.lst, which is a link to grub.conf on Amazon Linux 1."""
+    path = next((path for path in MENUS if host.exists(path)), MENUS[0])
+    link = host.link(path)
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), link)) if link else path
 
 
 def environment_path(host: Host) -> str:
@@ -168,9 +179,11 @@ def read_entries(host: Host, provider: str, new: Optional[Mapping[str, str]] = N
         return _bls_entries(host, new)
     path = config_path(host, provider)
     text = new[path] if path in new else host.text(path) or ""
-    found = [entry for entry in grub_config.entries(text) if not entry.recovery]
+    found = grub_menu.entries(text) if provider == "menu" else grub_config.entries(text)
     return tuple(
-        BootEntry(grub_config.release(entry.kernel), entry.kernel, entry.arguments, entry.initrds) for entry in found
+        BootEntry(grub_config.release(entry.kernel), entry.kernel, entry.arguments, entry.initrds)
+        for entry in found
+        if not entry.recovery
     )
 
 
@@ -207,10 +220,14 @@ def _loader(host: Host) -> Optional[str]:
         return "grub_legacy"
     if seen.boot_loader is None and host.exists(config_path(host, "mkconfig")):
         return "grub_efi"  # Amazon Linux 2 on arm64 keeps its one grub.cfg on the EFI partition
+    if seen.boot_loader is None and host.exists("/boot/extlinux/extlinux.conf"):
+        return "extlinux"
     return seen.boot_loader
 
 
 def _provider(host: Host, loader: Optional[str]) -> Optional[str]:
+    if loader == "grub_legacy":
+        return "menu"
     if loader not in ("grub_pc", "grub_efi", "grub_bls"):
         return None
     if host.exists(DEBIAN_CONFIG):
@@ -226,8 +243,11 @@ def _configured(host: Host, provider: Optional[str]) -> Optional[Tuple[str, ...]
         return appended(host.text(DROP_IN))
     if provider == "mkconfig":
         return appended(block(host.text(DEFAULTS) or ""))
-    text = host.text(KERNEL_CMDLINE) if provider == "bls" else None
-    line = boot_line.read(boot_line.KERNEL_CMDLINE, text or "")
+    if provider == "menu":
+        line = boot_line.read(grub_menu.OPTIONS, host.text(config_path(host, provider)) or "")
+    else:
+        text = host.text(KERNEL_CMDLINE) if provider == "bls" else None
+        line = boot_line.read(boot_line.KERNEL_CMDLINE, text or "")
     return cmdline.tokens(line) if line is not None else None
 
 

@@ -98,10 +98,10 @@ def agree(claims: Iterable[Claim]) -> Tuple[str, ...]:
     return tuple(token for _claim, tokens in taken for token in tokens)
 
 
-def too_long(image: Optional[str], arguments: Tuple[str, ...]) -> int:
+def too_long(image: Optional[str], arguments: Tuple[str, ...], longest: int = LONGEST) -> int:
     """How many bytes of the line the kernel would cut off; 0 when it fits. GRUB puts BOOT_IMAGE= before it."""
     line = " ".join(((f"BOOT_IMAGE={image}",) if image else ()) + arguments)
-    return max(0, len(line.encode()) - LONGEST)
+    return max(0, len(line.encode()) - longest)
 
 
 def _for_kernel(arguments: Tuple[str, ...]) -> Tuple[str, ...]:

@@ -20,6 +20,7 @@ from tests.support.boot_trees import (
     FOREIGN,
     NEW,
     BootHost,
+    amazon_1,
     amazon_2,
     amazon_2_arm,
     bls_entry,
@@ -29,6 +30,7 @@ from tests.support.boot_trees import (
     install_kernel,
     rhel,
     rhel_without_bls,
+    ubuntu_pv,
 )
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
@@ -42,6 +44,8 @@ HOSTS: Dict[str, Callable[[Path], BootHost]] = {
     "rhel 8": lambda root: rhel(root, 8),
     "rhel 9": lambda root: rhel(root, 9),
     "rhel without bls": rhel_without_bls,
+    "amazon 1": amazon_1,
+    "ubuntu pv": ubuntu_pv,
     "amazon 2": amazon_2,
     "amazon 2 on arm": amazon_2_arm,
 }
@@ -336,11 +340,8 @@ def test_a_label_is_as_udev_writes_it(tmp_path: Path, call: Call, root: str, nam
 
 
 STRANGERS = {
-    "menu.lst": (
-        {"/boot/grub/menu.lst": "kernel /boot/vmlinuz root=/dev/xvda1\n"},
-        "/boot/grub/menu.lst: tsc=reliable",
-    ),
     "zipl": ({"/etc/zipl.conf": "parameters=x\n"}, "zipl: tsc=reliable"),
+    "extlinux": ({"/boot/extlinux/extlinux.conf": "append ro\n"}, "/boot/extlinux/extlinux.conf: tsc=reliable"),
     "systemd-boot": ({"/boot/loader/entries/a.conf": "options x\n"}, "/etc/kernel/cmdline"),
     "ostree": ({"/run/ostree-booted": ""}, "rpm-ostree kargs --append=tsc=reliable"),
     "bottlerocket": ({"/etc/os-release": "ID=bottlerocket\n"}, "apiclient: tsc=reliable"),

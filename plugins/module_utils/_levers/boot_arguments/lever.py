@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.bls import Bls
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.debian import Debian
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.menu import Menu
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.mkconfig import Mkconfig
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import HalfDone, Provider
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk, Shared
@@ -22,7 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 # Boot loader, as the facts name it → its provider.
-PROVIDERS: Dict[str, Provider] = {"debian": Debian(), "bls": Bls(), "mkconfig": Mkconfig()}
+PROVIDERS: Dict[str, Provider] = {"debian": Debian(), "bls": Bls(), "mkconfig": Mkconfig(), "menu": Menu()}
 
 
 class BootArguments(Shared, OnDisk):

@@ -53,7 +53,13 @@ class Provider(ABC):
         return False
 
 
-def judge(host: WritableHost, entries: Sequence[BootEntry], arguments: Mapping[str, str], device: str = "") -> None:
+def judge(
+    host: WritableHost,
+    entries: Sequence[BootEntry],
+    arguments: Mapping[str, str],
+    device: str = "",
+    longest: int = kernel_arguments.LONGEST,
+) -> None:
     """Demand that each entry can boot and has our arguments; `device` is what GRUB puts before a kernel's name.
 
     Raises NearmetalError that names the entry.
@@ -65,7 +71,7 @@ def judge(host: WritableHost, entries: Sequence[BootEntry], arguments: Mapping[s
             if not _boot_file(host, path):
                 raise NearmetalError(f"the boot entry of {entry.name} names {path}, which isn't there: left as it was")
         _demand_root(host, entry)
-        excess = kernel_arguments.too_long(device + entry.kernel, entry.arguments)
+        excess = kernel_arguments.too_long(device + entry.kernel, entry.arguments, longest)
         if excess:
             raise NearmetalError(
                 f"the command line of {entry.name} would be {excess} bytes too long, and the kernel would truncate it"

@@ -1,0 +1,48 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PV-GRUB and GRUB 0.97 (Amazon Linux 1, Ubuntu's PV images): the kernel lines of menu.lst. PRIVATE."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, Iterator, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.edited import (
+    Edited,
+    Place,
+    pattern,
+    text_of,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_line, grub_menu
+
+
+class Menu(Edited):
+    """Each entry's kernel line, and the options from which Debian's and Ubuntu's update-grub makes the next entries.
+
+    The kernels of other distributions get the arguments of the default entry when they are installed (grubby).
+    """
+
+    name = "menu"
+    # A paravirtual guest is given 1,024 bytes with the end of the text (MAX_GUEST_CMDLINE of Xen's public header).
+    longest = 1023
+
+    def obstacle(self, host: WritableHost) -> str:
+        folder = os.path.dirname(boot.config_path(host, self.name))
+        return "" if host.writable(folder) else f"{folder} is read-only, so kernel arguments can't be set"
+
+    def places(self, host: WritableHost) -> Iterator[Place]:
+        path = boot.config_path(host, self.name)
+        text = text_of(host, path)
+        seen: Dict[str, int] = {}
+        options = boot_line.span(grub_menu.OPTIONS, text)
+        spans = [("defoptions", options)] if options is not None else []
+        spans += [(entry.kernel, entry.span) for entry in grub_menu.entries(text) if not entry.recovery]
+        for name, span in sorted(spans, key=lambda found: found[1]):
+            seen[name] = seen.get(name, 0) + 1
+            yield Place(f"{path} {name} {seen[name]}", path, span, text[span[0] : span[1]])
+
+    def named(self, host: WritableHost) -> Iterator[Tuple[str, str]]:
+        yield pattern(boot.config_path(host, self.name))

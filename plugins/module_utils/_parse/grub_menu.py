@@ -1,0 +1,60 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The menu of GRUB 0.97, which PV-GRUB reads from outside of the guest. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from typing import List, NamedTuple, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
+
+# Debian's and Ubuntu's update-grub makes the entries of kernels again: out of kopt, and of defoptions without recovery.
+OPTIONS = re.compile(r"^# defoptions=([^\r\n]*)$", re.MULTILINE)
+
+_BLANKS = r"(?:[ \t]*=[ \t]*|[ \t]+)"  # GRUB takes = for a blank after a command
+_KERNEL = re.compile(
+    rf"[ \t]*kernel{_BLANKS}(?:--\S+[ \t]+)*(?P<image>\S+)(?:[ \t]+(?P<arguments>[^\r\n]*))?[\r\n]*", re.DOTALL
+)
+_INITRD = re.compile(rf"[ \t]*initrd{_BLANKS}(?P<image>\S+)")
+_TITLE = re.compile(rf"[ \t]*title(?:{_BLANKS}(?P<words>[^\r\n]*))?")
+_DEVICE = re.compile(r"\([^)]*\)")  # (hd0) or (hd0,0) before the name of a file
+_REPAIR = re.compile(r"recovery|rescue|single.user", re.IGNORECASE)
+
+
+class Entry(NamedTuple):
+    """One way to boot Linux; `span` is the place of its arguments in the menu."""
+
+    kernel: str
+    span: Tuple[int, int]
+    arguments: Tuple[str, ...]
+    initrds: Tuple[str, ...]
+    recovery: bool  # for repairs: it gets no arguments of ours
+
+
+def entries(text: str) -> Tuple[Entry, ...]:
+    """The entries for Linux, in their order. Raises nothing."""
+    found: List[Entry] = []
+    start, repairs = 0, False
+    current: Optional[int] = None  # where the title's entry is in `found`
+    for line in text.splitlines(keepends=True):
+        title, kernel, initrd = _TITLE.match(line), _KERNEL.fullmatch(line), _INITRD.match(line)
+        if title:
+            current, repairs = None, _REPAIR.search(title["words"] or "") is not None
+        elif kernel and not _plain(kernel["image"]).rsplit("/", 1)[-1].startswith("memtest"):
+            first, last = kernel.span("arguments") if kernel["arguments"] is not None else kernel.span("image")[1:] * 2
+            arguments = cmdline.tokens(line[first:last])
+            current = len(found)
+            recovery = repairs or "single" in arguments
+            found.append(Entry(_plain(kernel["image"]), (start + first, start + last), arguments, (), recovery))
+        elif initrd and current is not None:
+            entry = found[current]
+            found[current] = entry._replace(initrds=(*entry.initrds, _plain(initrd["image"])))
+        start += len(line)
+    return tuple(found)
+
+
+def _plain(path: str) -> str:
+    """A file's name without the disk that GRUB is to read it from."""
+    return _DEVICE.sub("", path, count=1)
