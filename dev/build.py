@@ -17,8 +17,8 @@ from dev import ROOT, tree
 NOT_SHIPPED = ("tests/", "molecule/", "lab/", "dev/", "requirements/", ".venv", ".ansible", ".cache", "build/")
 
 # ansible-test and ansible-lint are suites of their own, with more rules and on more files than the importer's. It also
-# stops ansible-lint after three minutes, too early on a busy machine. tests/unit/roles/test_inclusion.py runs playbooks
-# from the tarball.
+# stops ansible-lint after three minutes, too early on a busy machine. tests/unit/docs/inclusion/test_inclusion.py runs
+# playbooks from the tarball.
 SETTINGS = "[galaxy-importer]\nRUN_ANSIBLE_TEST = False\nRUN_ANSIBLE_LINT = False\n"
 
 

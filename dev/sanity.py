@@ -4,7 +4,7 @@
 """ansible-test sanity on this working copy: `python -m dev.sanity .venv 2.19 [--python 3.13]`.
 
 Without options all tests run with each Python of this machine, but for `import`, which takes a minute with each: it
-runs with the oldest and the newest. tests/unit/host/test_imports.py imports the same files with those between.
+runs with the oldest and the newest. tests/unit/properties/test_imports.py imports the same files with those between.
 
 ansible-test insists on a folder named .../ansible_collections/nearmetal/ec2 and resolves symbolic
 links, so it gets a copy of the files that git knows or would add.

@@ -17,30 +17,40 @@ JUNIT = ROOT / "build" / "junit"
 LOGS = ROOT / "build" / "logs"
 # The unit tests that run on the Pythons of managed hosts: each folder and file that is named here.
 HOST_TESTS = (
-    "tests/unit/benchmarks/test_reading.py",
-    "tests/unit/benchmarks/test_session.py",
-    "tests/unit/concerns/test_plans.py",
-    "tests/unit/concerns/test_spread.py",
+    "tests/unit/benchmarks/benchmark/test_reading.py",
+    "tests/unit/concerns/network_irq/test_spread.py",
+    "tests/unit/engine/benchmark/test_session.py",
     "tests/unit/engine/test_combined.py",
     "tests/unit/engine/test_shared_changes.py",
     "tests/unit/facts",
-    "tests/unit/host",
-    "tests/unit/memory/test_journal.py",
+    "tests/unit/host/test_host.py",
+    "tests/unit/memory/journal/test_journal.py",
     "tests/unit/parse",
-    "tests/unit/planning/test_neighbours.py",
-    "tests/unit/planning/test_ownership.py",
+    "tests/unit/plan",
+    "tests/unit/planning/ownership/test_neighbours.py",
+    "tests/unit/planning/ownership/test_ownership.py",
+    "tests/unit/properties/test_any_bytes.py",
+    "tests/unit/properties/test_imports.py",
+    "tests/unit/properties/test_large_inputs.py",
+    "tests/unit/recorded",
     "tests/unit/test_words.py",
 )
 # Random tests: more inputs find more than a second Python does.
 RANDOM_TESTS = ("tests/unit/fuzz", "tests/unit/sequences")
 # Tests for the Pythons between the oldest and the newest; they import each file that a host gets.
-BETWEEN_TESTS = ("tests/unit/parse", "tests/unit/host")
+BETWEEN_TESTS = (
+    "tests/unit/host/test_host.py",
+    "tests/unit/parse",
+    "tests/unit/properties/test_any_bytes.py",
+    "tests/unit/properties/test_imports.py",
+    "tests/unit/properties/test_large_inputs.py",
+)
 CORES = ((".venv", "2.19"), (".venv-newest", "2.21"))
 # Tests that depend on ansible-core: they start its programs, or test how a module takes arguments and answers.
 STARTS_ANSIBLE = re.compile(r"ansible-(?:galaxy|inventory|playbook)\b|tests\.support\.(?:fleet|guide|simulated)\b")
-MODULE_CONTRACT = ("tests/unit/modules/test_fact_modules.py", "tests/unit/concerns/test_clocksource.py")
+MODULE_CONTRACT = ("tests/unit/properties/test_fact_modules.py", "tests/unit/concerns/test_clocksource.py")
 # Tests of tools that run in .venv only, such as molecule.
-TOOLS_ALONE = ("tests/unit/cloud/test_real_amis.py", "tests/unit/dev", "tests/unit/lab")
+TOOLS_ALONE = ("tests/unit/dev", "tests/unit/lab")
 
 
 @dataclass(frozen=True)

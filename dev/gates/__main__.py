@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from dev import ROOT, junit
-from dev.gates import Copy, Gate, dates, files, options, python, tasks
+from dev.gates import Copy, Gate, dates, files, naming, options, python, tasks
 
 GATES: "dict[str, Gate]" = {
     "no-suppressions": python.no_suppressions,
@@ -25,6 +25,8 @@ GATES: "dict[str, Gate]" = {
     "role-variables-arrive": options.role_variables_arrive,
     "concerns-share-their-options": options.concerns_share_their_options,
     "known-faults-are-current": dates.known_faults_are_current,
+    "tests-have-their-place": naming.tests_have_their_place,
+    "tests-that-are-named-exist": naming.tests_that_are_named_exist,
     "licence": files.licence,
     "no-traces": files.no_traces,
     "nothing-ignored": files.nothing_ignored,

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
 from typing import Any, Callable, Dict, Iterator
 
 import pytest
@@ -38,6 +42,25 @@ class Modules:
 def call(capsys: pytest.CaptureFixture[str]) -> Modules:
     """Call a module's main()."""
     return Modules(capsys)
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    """An empty root, removed at once after the test; in memory where there is room for the largest recording."""
+    memory = "/dev/shm"
+    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 256 << 20
+    folder = tempfile.mkdtemp(prefix="nearmetal-", dir=memory if roomy else None)
+    yield Path(folder)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Any:
+    """Hosts that are only variables."""
+    # Needs Ansible, as above.
+    from tests.support.fleet import Fleet
+
+    return Fleet(tmp_path)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 BIN = Path(sys.executable).parent
 INVENTORY = """all:

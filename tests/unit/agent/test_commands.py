@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.modules import tune
 from tests.support.boot_trees import amazon_2, debian, rhel
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
-from tests.unit.engine.test_tables import state
+from tests.unit.memory.test_elements import state
 
 Call = Callable[..., Dict[str, Any]]
 # The shell writes values for the kernel to a log, because only the fake kernel knows what follows from them.

@@ -75,6 +75,9 @@ CASES = [
     ),
     ("known-faults-are-current", KNOWN_FAULTS, fault("soon", TOMORROW), fault(TODAY, TODAY)),
     ("known-faults-are-current", KNOWN_FAULTS, "A = (Advisory(name='x'),)\n", fault(TODAY, TODAY)),
+    ("tests-have-their-place", "tests/unit/docs/test_a.py", "", None),
+    ("tests-have-their-place", "tests/unit/test_a.py", "", None),
+    ("tests-that-are-named-exist", "docs/a.md", "tests/unit/" + "b/test_c.py", "tests/unit/b"),
     ("licence", "dev/a.py", "x = 1\n", LICENCE),
     ("no-traces", "README.md", "see /" + "work/main\n", "see /var/lib\n"),
     ("ids-stay-inside", "roles/x/README.md", "Faster (S0" + "-12).\n", "Faster (AWS, 2017).\n"),
@@ -117,6 +120,26 @@ def test_a_folder_whose_imports_nobody_limits_is_named(tmp_path: Path) -> None:
 def test_a_folder_with_too_many_files_is_named(tmp_path: Path, room: str, count: int, crowded: bool) -> None:
     copy = copy_with(tmp_path, **{f"{UTILS}/{room}/file{number}.py": "" for number in range(count)})
     assert GATES["crowded-folders"](copy) == [f"{UTILS}/{room}: 17 files, at most 16"] * crowded
+
+
+# test → the file that it is named after
+PLACES = [
+    ("tests/unit/engine/test_run.py", f"{UTILS}/_engine/run.py"),
+    ("tests/unit/engine/run/test_killed.py", f"{UTILS}/_engine/run.py"),
+    ("tests/unit/engine/test_benchmark.py", f"{UTILS}/_engine/benchmark/disks.py"),
+    ("tests/unit/report/test_page.py", "plugins/plugin_utils/_report/page.py"),
+    ("tests/unit/filter/test_sizing.py", "plugins/filter/sizing.py"),
+    ("tests/unit/docs/audit/test_guide.py", "docs/audit.md"),
+    ("tests/unit/test_words.py", f"{UTILS}/_words.py"),
+    ("tests/unit/test_readme.py", "README.md"),
+]
+
+
+@pytest.mark.parametrize(("test", "file"), PLACES)
+def test_a_test_may_be_named_after_a_file_only_while_the_file_is_there(tmp_path: Path, test: str, file: str) -> None:
+    gate = GATES["tests-have-their-place"]
+    assert gate(copy_with(tmp_path / "both", **{test: "", file: ""})) == []
+    assert gate(copy_with(tmp_path / "alone", **{test: ""})) == [f"{test}: named after no file"]
 
 
 ROLE = {

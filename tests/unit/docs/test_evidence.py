@@ -17,8 +17,8 @@ COUNTS = {"S0": 42, "S1": 16, "S2": 7, "S3": 10, "S4": 19}
 # Kind → where its pointers lead.
 PLACES = {
     "real kernel": r"(molecule/(?!ec2/)|tests/lab/).+\.py::",
-    "recording": r"tests/unit/facts/test_recorded_.+\.py::",
-    "fake": r"tests/unit/(concerns/plan/.+\.json$|.+\.py::)",
+    "recording": r"tests/unit/recorded/.+\.py::",
+    "fake": r"tests/unit/(plan/.+\.json$|.+\.py::)",
     "API stand-in": r"tests/unit/cloud/.+\.py::",
     "measured by us": r".+\.md#",
     "document only": r".+\.md#",

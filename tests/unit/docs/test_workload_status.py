@@ -66,7 +66,7 @@ def named_type(kind: str) -> Dict[str, str]:
 
 def test_the_table_has_a_row_for_every_check() -> None:
     looks = [concern for concern in CONCERNS.values() if concern.name in workload_table.LOOKS]
-    # A check that depends on an option differs for each workload: tests/unit/cloud/test_types_for_workloads.py.
+    # A check that depends on an option differs for each workload: tests/unit/concerns/kernel_check/test_unsuited.py.
     checks = {f"{concern.name}.{check}" for concern in looks for check in set(concern.checks) - set(concern.options)}
     assert sorted(checks - set(CHECKS)) == [], "add them to [checks] in tests/support/workload_rules.toml"
     assert sorted(set(CHECKS) - checks) == [], "no concern has them: take them out of tests/support/workload_rules.toml"

@@ -33,7 +33,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
     tuned_profile,
 )
 
-from tests.unit.parse.test_any_bytes import PARSERS
+from tests.unit.properties.test_any_bytes import PARSERS
 
 INPUTS = int(os.environ.get("NEARMETAL_FUZZ", "10000"))
 SEED = os.environ.get("NEARMETAL_FUZZ_SEED", "1")

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 from tests.support import hosts
-from tests.unit.facts import machines
+from tests.unit.recorded import machines
 
 LONGEST = 20_000  # characters of a text
 # Elements of formats, and values that numbers, names and encodings often get wrong.

@@ -14,7 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, resto
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
-from tests.unit.agent.test_unit import AGENT, files
+from tests.unit.levers.unit.test_unit import AGENT, files
 
 Call = Callable[..., Dict[str, Any]]
 

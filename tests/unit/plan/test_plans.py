@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plans as data: one file per case under plan/<concern>/. Adding a case needs no Python.
+"""Plans as data: one file per case, in the folder of its concern. Adding a case needs no Python.
 
 host      a file of tests/hosts
 changes   path → text of the host's files that differ; null removes one; "/rtnetlink" is what ip(8) would list
@@ -29,7 +29,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers im
 from tests.support.fake_routes import RoutedHost
 from tests.support.hosts import files_of, lay_out
 
-FOLDER = Path(__file__).resolve().parent / "plan"
+FOLDER = Path(__file__).resolve().parent
 CASES = sorted(FOLDER.glob("*/*.json"))
 BY_NAME = {concern.name: concern for concern in CONCERNS.values()}
 

@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
     link_settings,
 )
 
-from tests.unit.parse.test_any_bytes import PARSERS
+from tests.unit.properties.test_any_bytes import PARSERS
 
 SIZE = 100_000
 # Repeated elements of a text: each begins something whose end a parser searches.

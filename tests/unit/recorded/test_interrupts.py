@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import interr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import interrupts
 
-from tests.unit.facts import machines
+from tests.unit.recorded import machines
 
 IRQ = re.compile(r"proc/interrupts|proc/irq/.*")
 

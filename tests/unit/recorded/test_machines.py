@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import platform, topology
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
-from tests.unit.facts import machines
+from tests.unit.recorded import machines
 
 # Field of an answer → the names that its `agreement` knows for it.
 AGREEMENT = {

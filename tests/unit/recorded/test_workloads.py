@@ -20,7 +20,7 @@ from tests.support import hosts, workload_table
 from tests.support.fake_disks import EBS, disk_files
 from tests.support.fake_nics import nic_files
 from tests.support.host_memory import memory_files
-from tests.unit.facts import machines
+from tests.unit.recorded import machines
 
 TABLE = workload_table.read()
 EC2 = [key for key in machines.names() if key.startswith("sparecores-aws/")]

@@ -9,15 +9,8 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.action import prove as action
 
 from tests.support.fake_kernel import FakeKernel
-from tests.support.fleet import Fleet
 from tests.support.hosts import files_of
 from tests.support.plays_of_prove import Call, Play
-
-
-@pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    """Hosts that are only variables."""
-    return Fleet(tmp_path)
 
 
 @pytest.fixture

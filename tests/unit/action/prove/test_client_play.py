@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.support.fake_kernel import CLOCK
 from tests.support.simulated import simulate
 
-PROJECT = Path(__file__).resolve().parents[3]
+PROJECT = Path(__file__).resolve().parents[4]
 
 
 def test_the_load_runs_where_the_inventory_says_and_an_unreachable_client_is_named_first(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import reboot
 
 from tests.support.experiments import Call, files
 from tests.support.reboots import TUNING, RebootingHost, rebooting
-from tests.unit.prove import test_action, test_health
+from tests.unit.action.prove import test_action, test_health
 
 OPTIONS: Dict[str, Any] = {"tune": TUNING, "reboot": True, "pairs": 6, "seed": 4711}
 

@@ -223,7 +223,7 @@ def test_a_capture_knows_whether_tuned_starts_with_the_host(
 def test_the_collection_alone_plans_a_capture(tmp_path: Path, say: Run) -> None:
     place = tmp_path / "host.json"
     place.write_text(say(fresh(tmp_path / "root", "xen_hvm"), "capture"))
-    guide = (Path(__file__).parents[3] / "docs" / "capture.md").read_text()
+    guide = (Path(__file__).parents[4] / "docs" / "capture.md").read_text()
     module = re.search(r"python3 -m (\S+) plan --from host\.json", guide)
     assert module
     collections = next(path for path in sys.path if Path(path, "ansible_collections/nearmetal/ec2").exists())
@@ -310,7 +310,7 @@ def test_the_module_returns_what_the_command_prints(tmp_path: Path, call: Call, 
 
 
 def test_the_guide_shows_what_is_printed(tmp_path: Path, say: Run) -> None:
-    guide = (Path(__file__).resolve().parents[3] / "docs" / "capture.md").read_text("utf-8")
+    guide = (Path(__file__).resolve().parents[4] / "docs" / "capture.md").read_text("utf-8")
     shown = guide.split("```console\n")[1].split("```")[0].splitlines()[1:]
     (tmp_path / "host.json").write_text(say(fresh(tmp_path / "root", "xen_hvm"), "capture"))
     printed = say(None, "plan", "--from", str(tmp_path / "host.json"), "--workload", "cache").splitlines()

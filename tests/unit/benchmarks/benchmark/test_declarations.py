@@ -33,7 +33,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import topolo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import inputs
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 PAGE = (ROOT / "docs/benchmarks.md").read_text("utf-8")
 # What a benchmark can't do without.
 REQUIRED: Dict[str, Dict[str, Any]] = {

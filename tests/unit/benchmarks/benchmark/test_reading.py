@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import LONGES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-CASES = Path(__file__).with_name("read")
+CASES = Path(__file__).parents[1] / "read"
 FILES = sorted(path.relative_to(CASES).as_posix() for path in CASES.glob("*/*.json"))
 
 

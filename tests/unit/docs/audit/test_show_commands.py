@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.simulated import simulate
 
-PROJECT = Path(__file__).resolve().parents[3]
+PROJECT = Path(__file__).resolve().parents[4]
 PAGE = (PROJECT / "docs/audit.md").read_text("utf-8").partition("\n## The commands that would do the same\n")[2]
 # What the commands that the page shows follow from.
 WANTED = {"clocksource": {"source": "auto", "persist": False}, "network_stack": {"somaxconn": 8192}}

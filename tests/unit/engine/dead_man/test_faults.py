@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, confi
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
-from tests.unit.engine.test_dead_man import CURRENT, current, cutting
+from tests.unit.engine.dead_man.test_dead_man import CURRENT, current, cutting
 
 __all__ = ["cutting"]
 

@@ -15,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
-from tests.unit.engine.test_tables import state, tune_killed
+from tests.unit.memory.test_elements import state, tune_killed
 
 Call = Callable[..., Dict[str, Any]]
 JOURNAL = "var/lib/nearmetal/journal.json"

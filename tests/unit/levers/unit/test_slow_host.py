@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, resto
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
-from tests.unit.agent.test_unit import AGENT, AVAILABLE, CURRENT, SERVICE, UNIT, boot, current, files
+from tests.unit.levers.unit.test_unit import AGENT, AVAILABLE, CURRENT, SERVICE, UNIT, boot, current, files
 
 Call = Callable[..., Dict[str, Any]]
 

@@ -23,7 +23,7 @@ from tests.support.fake_kernel import CLOCK, FakeKernel
 from tests.support.hosts import files_of, lay_out
 
 Call = Callable[..., Dict[str, Any]]
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 CURRENT = f"{CLOCK}/current_clocksource"
 AVAILABLE = f"{CLOCK}/available_clocksource"
 AGENT = "usr/local/lib/nearmetal/nearmetal.pyz"

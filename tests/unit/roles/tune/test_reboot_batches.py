@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-PROJECT = Path(__file__).resolve().parents[3]
+PROJECT = Path(__file__).resolve().parents[4]
 LET_THROUGH = "Running ansible.builtin.reboot with local connection"
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.support.simulated import simulate
 
-PROJECT = Path(__file__).resolve().parents[3]
+PROJECT = Path(__file__).resolve().parents[4]
 # Text of a host never becomes a template, whichever variable it is in.
 PLAY: list[dict[str, Any]] = [
     {

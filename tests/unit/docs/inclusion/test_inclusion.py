@@ -21,7 +21,7 @@ import yaml
 from dev import build
 from tests.support.simulated import simulate
 
-REPOSITORY = Path(__file__).resolve().parents[2] / "inclusion"
+REPOSITORY = Path(__file__).resolve().parents[3] / "inclusion"
 BIN = Path(sys.executable).parent
 NOBODY = 65534
 # Not root, but able to read everything: the interpreter and this checkout may be below /root.

@@ -19,7 +19,7 @@ import pytest
 from dev import build
 from tests.support.simulated import simulate
 
-LAYOUTS = Path(__file__).resolve().parents[2] / "inclusion/layouts"
+LAYOUTS = Path(__file__).resolve().parents[3] / "inclusion/layouts"
 BIN = Path(sys.executable).parent
 CLOCK = "sys/devices/system/clocksource/clocksource0/current_clocksource"
 KINDS = {"redis-1": "xen_hvm", "redis-2": "nitro_big", "web-1": "graviton", "web-2": "nitro_burstable"}
