@@ -18,8 +18,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, confirm, restore, tune
 
 from tests.support.hosts import files_of
-from tests.unit.engine.test_dead_man import CURRENT, current, cutting
-from tests.unit.engine.test_dead_man_faults import Systemd, source_wanted, traces, tuned
+from tests.unit.engine.dead_man.test_dead_man import CURRENT, current, cutting
+from tests.unit.engine.dead_man.test_faults import Systemd, source_wanted, traces, tuned
 
 __all__ = ["cutting"]
 
