@@ -54,6 +54,11 @@ options:
       - Near means that the two CPUs share a cache.
     type: int
     choices: [0, 1, 2]
+  max_sectors_kb:
+    description:
+      - How large a request may be, in KiB, at most what the disk's hardware takes.
+      - EBS counts a large request of an SSD volume as several operations (256 KiB each), of st1 and sc1 as one (1 MiB).
+    type: int
   disks:
     description:
       - The same options for some disks, each entry for one kind of disk, one device or one mount point.
@@ -95,6 +100,23 @@ options:
         description: Like O(rq_affinity).
         type: int
         choices: [0, 1, 2]
+      max_sectors_kb:
+        description: Like O(max_sectors_kb).
+        type: int
+      write_cache:
+        description:
+          - Whether the kernel believes that the disk has a volatile cache; only with O(disks[].device) or
+            O(disks[].mount).
+          - V(write_through) never tells the disk to write its cache out. Where a cache has no battery, what it holds is
+            lost when the power fails. V(write_back) is refused by Linux 6.6 and newer for a disk without a cache.
+        type: str
+        choices: [write_back, write_through]
+  indirect_segments:
+    description:
+      - How many pages a request to a disk of Xen's front end may have, from the next boot on; V(0) takes it back.
+      - It is the kernel argument C(xen_blkfront.max_indirect_segments=) (C(xen_blkfront.max=) before Linux 4.6). AWS
+        advises V(256) for st1 and sc1 volumes. The smaller number of the two ends counts.
+    type: int
   poll_queues:
     description:
       - How many queues of each NVMe disk are polled instead of interrupting, from the next boot on; V(0) takes it back.

@@ -25,7 +25,15 @@ DEFAULTS: Dict[str, Dict[str, Optional[str]]] = {
     "sd": {"scheduler": "[mq-deadline] none", "io_timeout": "30000", "nr_requests": "64", "nr_tags": "32"},
     "": {"scheduler": "none", "io_timeout": None, "nr_requests": "128", "nr_tags": None},
 }
-_COMMON = {"read_ahead_kb": "128", "nomerges": "0", "rq_affinity": "1", "zoned": "none"}
+_COMMON = {
+    "read_ahead_kb": "128",
+    "nomerges": "0",
+    "rq_affinity": "1",
+    "zoned": "none",
+    "max_sectors_kb": "1280",
+    "max_hw_sectors_kb": "2048",
+    "write_cache": "write back",
+}
 _QUEUE = re.compile(r"/sys/block/([^/]+)/queue/([a-z_]+)")
 _LEAST, _MOST = 4, 2048
 
@@ -109,6 +117,11 @@ class Disks:
         if match[2] == "scheduler":
             self._schedule(file, word)
             return True
+        if match[2] == "write_cache":
+            if word not in ("write back", "write through"):
+                raise OSError(errno.EINVAL, "Invalid argument", path)
+            file.write_text(f"{word}\n")
+            return True
         if not (word.isdigit() and int(word) < 1 << 32):
             raise OSError(errno.EINVAL, "Invalid argument", path)
         number = int(word)
@@ -118,6 +131,9 @@ class Disks:
             number = self._requests(file, number)
         elif match[2] == "read_ahead_kb":
             number -= number % self.page_kib
+        elif match[2] == "max_sectors_kb":
+            if not self.page_kib <= number <= int((file.parent / "max_hw_sectors_kb").read_text()):
+                raise OSError(errno.EINVAL, "Invalid argument", path)
         elif match[2] == "nomerges":
             number = 2 if number == 2 else min(number, 1)
         elif match[2] == "rq_affinity":

@@ -44,6 +44,8 @@ class BlockFacts(NamedTuple):
     nr_requests: Mapping[str, str]
     nomerges: Mapping[str, str]
     rq_affinity: Mapping[str, str]
+    max_sectors_kb: Mapping[str, str]
+    write_cache: Mapping[str, str]
 
     def now(self, attribute: str) -> Mapping[str, str]:
         """The table of that queue file: place → value."""
@@ -81,7 +83,9 @@ def observe(host: Host) -> BlockFacts:
 def read(host: Host, name: str, attribute: str) -> Optional[str]:
     """The value of a disk's queue file; None when the file is missing or has another form."""
     text = host.line(f"{disk.BLOCK}/{name}/queue/{attribute}")
-    return block_queue.schedulers(text)[0] if attribute == "scheduler" else block_queue.number(text)
+    if attribute == "scheduler":
+        return block_queue.schedulers(text)[0]
+    return text if block_queue.valid(attribute, text) else None
 
 
 def kernel_choice(host: Host, name: str, attribute: str) -> Optional[str]:
@@ -103,7 +107,8 @@ def kernel_choice(host: Host, name: str, attribute: str) -> Optional[str]:
     if attribute == "read_ahead_kb":
         best = host.number(f"{disk.BLOCK}/{name}/queue/optimal_io_size") or 0
         return str(max(_READ_AHEAD_KB, 2 * best // 1024))
-    return "1" if attribute == "rq_affinity" else "0"
+    # The kernel has had three limits for a request, and shows what a disk's cache is only until somebody writes.
+    return {"rq_affinity": "1", "nomerges": "0"}.get(attribute)
 
 
 def ruled(host: Host, attribute: str) -> bool:
@@ -138,6 +143,7 @@ def _disk(host: Host, place: str, name: str) -> Disk:
         zoned=(host.line(f"{folder}/zoned") or "none") != "none",
         offered=block_queue.schedulers(host.line(f"{folder}/scheduler"))[1],
         depth=depth(host, name),
+        largest=host.number(f"{folder}/max_hw_sectors_kb"),
         fixed=tuple(name for name in ATTRIBUTES if host.fixed(f"{folder}/{name}")),
         below=disk.below(host, name),
         node=disk.node(host, name),

@@ -12,7 +12,16 @@ import re
 from typing import FrozenSet, Optional, Tuple
 
 # The files of /sys/block/<disk>/queue that a knob of the same name writes.
-ATTRIBUTES = ("io_timeout", "scheduler", "read_ahead_kb", "nr_requests", "nomerges", "rq_affinity")
+ATTRIBUTES = (
+    "io_timeout",
+    "scheduler",
+    "read_ahead_kb",
+    "nr_requests",
+    "nomerges",
+    "rq_affinity",
+    "max_sectors_kb",
+    "write_cache",
+)
 
 # The largest number that io_timeout takes.
 LONGEST_MS = (1 << 32) - 1
@@ -26,6 +35,7 @@ _PAGES_KIB = (4, 16, 64)
 _STEP_MS = 20
 
 _WORD = re.compile(r"[a-z0-9_-]{1,32}", re.ASCII)
+_CACHE = re.compile(r"write (?:back|through)", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 
@@ -51,7 +61,7 @@ def number(text: Optional[str]) -> Optional[str]:
 
 def valid(attribute: str, value: object) -> bool:
     """Whether the value is of the kind that this file takes."""
-    pattern = _WORD if attribute == "scheduler" else _NUMBER
+    pattern = {"scheduler": _WORD, "write_cache": _CACHE}.get(attribute, _NUMBER)
     return isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
@@ -62,7 +72,7 @@ def holds(attribute: str, now: Optional[str], wanted: str) -> bool:
 
 def remembered(attribute: str, value: Optional[str]) -> Optional[str]:
     """The same text for all readings of one written value, so that a value of ours is recognised."""
-    if value is None or not valid(attribute, value) or attribute == "scheduler":
+    if value is None or not valid(attribute, value) or attribute in ("scheduler", "write_cache"):
         return value
     requested = int(value)
     if attribute == "io_timeout":
@@ -83,7 +93,7 @@ def of_argument(seconds: int) -> str:
 
 def _read_back(attribute: str, wanted: str) -> FrozenSet[str]:
     """What the kernel may show after `wanted` was written."""
-    if not valid(attribute, wanted) or attribute == "scheduler":
+    if not valid(attribute, wanted) or attribute in ("scheduler", "write_cache"):
         return frozenset((wanted,))
     requested = int(wanted)
     if attribute == "io_timeout":

@@ -294,3 +294,17 @@ def test_a_knob_that_tuned_sets_is_owned_by_tuned(tmp_path: Path, call: Call) ->
     assert read(host, "nvme0n1", "read_ahead_kb") == "128"
     call(block_storage.main, host, read_ahead_kb=1024, persist=False, owner_conflict="take_over")
     assert read(host, "nvme0n1", "read_ahead_kb") == "1024"
+
+
+def test_a_named_disk_gets_its_write_cache_and_largest_request_at_each_boot_and_loses_them(
+    host: FakeKernel, call: Call
+) -> None:
+    name = "nvme1n1"
+    before = [read(host, name, attribute) for attribute in ("write_cache", "max_sectors_kb")]
+    wanted = {"disks": [{"device": f"/dev/{name}", "write_cache": "write_through", "max_sectors_kb": 256}]}
+    assert call(block_storage.main, host, **wanted)["changed"]
+    assert [read(host, name, attribute) for attribute in ("write_cache", "max_sectors_kb")] == ["write through", "256"]
+    assert not call(block_storage.main, host, **wanted)["changed"]
+    assert read(host, "nvme2n1", "write_cache") == "write back"
+    call(restore.main, host)
+    assert [read(host, name, attribute) for attribute in ("write_cache", "max_sectors_kb")] == before

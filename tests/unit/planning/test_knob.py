@@ -78,7 +78,8 @@ def test_a_declaration_names_an_option_and_a_lever_that_exist(knob: Knob) -> Non
     options = CONCERNS[knob.concern].options
     assert knob.name in knobs_of(CONCERNS[knob.concern]), "a waiver of it would be called misspelt"
     if knob.spec is not None:
-        assert (knob.option or knob.name).partition(".")[0] in options
+        of_devices = options[knob.within].get("options", {}) if knob.within else {}
+        assert (knob.option or knob.name).partition(".")[0] in {**options, **of_devices}
     assert not knob.within or knob.within in options
     if knob.lever and knob.lever != "files":
         assert lever_of(knob.lever).disruptive == knob.disruptive, "the way back would be told as what it isn't"

@@ -10,6 +10,7 @@ from typing import Any, Mapping
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage import driver, queue
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import (
     NAME,
+    OF_NAMED,
     OF_QUEUE,
     DiskSettings,
     disk_settings,
@@ -29,7 +30,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton i
     unobserved_decision,
 )
 
-KNOBS = (*OF_QUEUE, *driver.KNOBS)
+KNOBS = (*OF_QUEUE, *OF_NAMED, *driver.KNOBS)
 _PER_DISK = options_of(OF_QUEUE)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     **_PER_DISK,
@@ -41,6 +42,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
             "device": {"type": "str"},
             "mount": {"type": "str"},
             **_PER_DISK,
+            **options_of(OF_NAMED),
         },
     },
     **options_of(driver.KNOBS),
@@ -65,6 +67,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
         queue.plan(facts, block, chosen),
         at_boot,
         driver.plan_polling(facts, block, wanted),
+        driver.plan_segments(facts, block, wanted),
         Plan(replan=for_rules.derived),
     )
     return plan, {udev_rules: rules(for_rules)}

@@ -69,7 +69,18 @@ OF_QUEUE = (
         "which CPU completes a request: 2 means the one that submitted it",
         {"type": "int", "choices": [0, 1, 2]},
     ),
+    _of_queue("max_sectors_kb", "how large a request may be", {"type": "int", "range": (4, 1 << 20)}),
 )
+# Only for disks that the user names: a kind may have disks that lose what their cache holds.
+OF_NAMED = (
+    _of_queue(
+        "write_cache",
+        "with write through the kernel never tells the disk to write its cache out, so what a cache without a battery"
+        " holds is lost when the power fails",
+        {"type": "str", "choices": ["write_back", "write_through"]},
+    ),
+)
+_ALL = (*OF_QUEUE, *OF_NAMED)
 SELECTORS = ("kind", "device", "mount")
 
 
@@ -87,7 +98,7 @@ class DiskSettings(NamedTuple):
     def knobs(self) -> Tuple[Knob, ...]:
         """The knobs that are wanted somewhere, in the order in which they are written."""
         wanted = {name for disk_settings in (*self.kinds.values(), *self.disks.values()) for name in disk_settings}
-        return tuple(knob for knob in OF_QUEUE if knob.name in wanted)
+        return tuple(knob for knob in _ALL if knob.name in wanted)
 
 
 def disk_settings(block: BlockFacts, wanted: Wanted) -> DiskSettings:
@@ -110,6 +121,9 @@ def disk_settings(block: BlockFacts, wanted: Wanted) -> DiskSettings:
         texts = _texts(f"{where}.", entry)
         claims.claim(f"{NAME}.{where}", entry[given[0]], {} if wanted.stored else {"options": where})
         if given == ["kind"]:
+            named = [knob.name for knob in OF_NAMED if knob.name in texts]
+            if named:
+                raise NearmetalError(f"{NAME}.{where}: {named[0]} is set for a device or a mount point only")
             of_kind.setdefault(entry["kind"], {}).update(texts)
             continue
         for name in _selected(block, where, given[0], entry[given[0]]):
@@ -136,7 +150,7 @@ def _belongs(disk: Disk, name: str) -> bool:
 def _texts(where: str, options: Mapping[str, Any]) -> Dict[str, str]:
     """The knobs of an entry, as the kernel's texts."""
     texts: Dict[str, str] = {}
-    for knob in OF_QUEUE:
+    for knob in _ALL:
         value = knob.value(options)
         if value is None:
             continue
@@ -145,7 +159,7 @@ def _texts(where: str, options: Mapping[str, Any]) -> Dict[str, str]:
             raise NearmetalError(
                 f"{NAME}.{where}scheduler is the name of a scheduler, such as none, not {shown(value)}"
             )
-        texts[knob.name] = str(value)
+        texts[knob.name] = str(value).replace("_", " ") if knob in OF_NAMED else str(value)
     return texts
 
 

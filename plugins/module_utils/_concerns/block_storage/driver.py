@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""block_storage: kernel arguments that the NVMe driver reads when it is loaded. Pure. PRIVATE to the collection."""
+"""block_storage: kernel arguments that the NVMe driver and Xen's front end read when they are loaded. Pure. PRIVATE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import NAME, DiskSettings
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.queue import timeout
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import LONGEST_MS, BlockFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import EBS, INSTANCE_STORE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import EBS, INSTANCE_STORE, XVD
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
@@ -22,10 +22,19 @@ _TIMEOUT = boot_argument(NAME, "method", "nvme_core.io_timeout", "amazon-ec2-uti
 _POLL = boot_argument(
     NAME, "poll_queues", "nvme.poll_queues", "Linux kernel, nvme; unmeasured", spec={"type": "int", "range": (0, 8192)}
 )
-KNOBS = (_TIMEOUT, _POLL)
+_SEGMENTS = boot_argument(
+    NAME,
+    "indirect_segments",
+    "xen_blkfront.max_indirect_segments",
+    "EC2 User Guide, EBS volume performance; unmeasured",
+    spec={"type": "int", "range": (0, 4096)},
+)
+KNOBS = (_TIMEOUT, _POLL, _SEGMENTS)
 # nvme became nvme_core in Linux 4.6; the parameter grew from 8 to 32 bits in 4.15.
 _OLD_NAME = "nvme.io_timeout"
 _RENAMED, _WIDENED = (4, 6, 0), (4, 15, 0)
+# The front end has the parameter since 3.10, and its name is longer since 4.6.
+_SHORT_NAME, _FIRST_INDIRECT = "xen_blkfront.max", (3, 10, 0)
 _MOST_OF_8_BITS = 255
 
 
@@ -91,6 +100,23 @@ def plan_polling(facts: Facts, block: BlockFacts, wanted: Wanted) -> Plan:
         " driver would refuse the argument, and as a module it wouldn't load at all"
     )
     return joined(plan, knob.says("advice", warning))
+
+
+def plan_segments(facts: Facts, block: BlockFacts, wanted: Wanted) -> Plan:
+    """Pages of a request to a disk of Xen's front end; 0 takes the argument back."""
+    segments = _SEGMENTS.value(wanted)
+    if segments is None:
+        return Plan()
+    version = facts.platform.kernel_version if facts.platform is not None else None
+    knob = _SEGMENTS.at(_SHORT_NAME) if version is not None and version < _RENAMED else _SEGMENTS
+    reason = "both ends agree on the pages of a request when a disk is attached: the smaller number counts"
+    if not segments:
+        return plan_argument(facts, wanted, knob, None, reason)
+    if not any(disk.kind == XVD for disk in block.disks):
+        return knob.at("").says("not_applicable", "no disk of this host is attached by Xen's front end")
+    if version is not None and version < _FIRST_INDIRECT:
+        return knob.at("").says("not_applicable", "Xen's front end has indirect descriptors since Linux 3.10")
+    return plan_argument(facts, wanted, knob, f"{knob.place}={segments}", reason)
 
 
 def _polling_refusal(facts: Facts, block: BlockFacts) -> Optional[Finding]:

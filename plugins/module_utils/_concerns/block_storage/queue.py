@@ -124,6 +124,8 @@ def _goal(
         obstacle = f"doesn't offer {requested}; it offers {' '.join(disk.offered) or 'none'}"
     if knob.name == "nr_requests":
         obstacle = _depth_obstacle(block, disk, int(requested), disk_settings)
+    if knob.name == "max_sectors_kb" and disk.largest is not None and int(requested) > disk.largest:
+        obstacle = f"takes requests of at most {disk.largest} KiB, not {requested}"
     if not obstacle:
         return goal
     impossible = knob.impossible(wanted, f"{NAME}.{knob.name}: {disk.name} {obstacle}")

@@ -65,6 +65,8 @@ KINDS: Dict[str, Tuple[str, List[Any]]] = {
     "block.nr_requests": (DISK, TEXT_NUMBERS),
     "block.nomerges": (DISK, ["0", "1", "2"]),
     "block.rq_affinity": (DISK, ["0", "1", "2"]),
+    "block.max_sectors_kb": (DISK, TEXT_NUMBERS),
+    "block.write_cache": (DISK, ["write back", "write through"]),
     "sysctl": ("net.core.somaxconn", ["4096", "8192", "16384"]),
     "files": ("/etc/sysctl.d/99-nearmetal-network_stack.conf", [None, "# one\n", "# two\n"]),
     "unit.enabled": ("", [None, True]),
