@@ -35,7 +35,9 @@ class ActionModule(StateAction):
             result.update(limits=limits, msg=f"{result.get('msg', '')}; {limits}")
         # The figures of a task whose output is secret are written down nowhere.
         if not self._task.no_log:
-            self._write_down(result, str((task_vars or {}).get("inventory_hostname", "")))
+            # The figures are those of the host on which it ran, as its platform is.
+            measured_on = self._task.delegate_to or (task_vars or {}).get("inventory_hostname", "")
+            self._write_down(result, str(measured_on))
         return result
 
     def _write_down(self, result: dict[str, Any], host: str) -> None:

@@ -161,6 +161,8 @@ def main(host: WritableHost | None = None) -> None:
         result = do(host or WritableHost(), module.options, module.check_mode)
     except NearmetalError as error:
         module.fail_json(msg=str(error))
+    for warning in result.pop("warnings", ()):  # Ansible deprecates warnings that are given with the result
+        module.warn(warning)
     module.exit_json(changed=False, **result)
 
 

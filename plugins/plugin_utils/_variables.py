@@ -18,7 +18,10 @@ _ROLES = Path(__file__).parents[2] / "roles"
 # Their variables hold for whole runs, so they are checked whichever module runs.
 _VERBS = ("audit", "benchmark", "prove", "restore", "tune")
 # Names that the playbooks read, and that the roles register beside `<role>_result`.
-_OTHERS = ("audit_limits", "tune_health_result", "tune_serial")
+_OTHERS = (
+    *("audit_limits", "benchmark_address", "benchmark_client", "benchmark_limit", "benchmark_port"),
+    *("tune_health_result", "tune_serial"),
+)
 # difflib's ratio, of the part after the role's name: `sorce` and `source` have 0.91, `log_path` and `timeout` 0.27.
 _NEAR = 0.75
 # Of the role's name, where the rest is an option as it should be: `hugepage` and `hugepages` have 0.94.

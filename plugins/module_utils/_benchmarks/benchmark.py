@@ -57,6 +57,9 @@ class Machine(NamedTuple):
 
     cpus: int  # online
     cache_kib: int  # of the largest cache that a CPU uses; 0: the kernel names none
+    # Where server and load share the host, the CPUs of each.
+    server_cpus: int = 1
+    client_cpus: int = 1
 
 
 class Limits(NamedTuple):
@@ -67,6 +70,7 @@ class Limits(NamedTuple):
     needs_mib: int = 128  # of memory that must be available
     disk_mib: int = 0  # that its files need
     port: int = 0  # on which its server listens; 0: it has none
+    takes_over: bool = True  # whether the server takes a port on which connections of an earlier run still end
     connections: int = 0  # to its server, from one process
 
 
@@ -114,6 +118,8 @@ class Benchmark(NamedTuple):
     # The outputs so far → the commands that follow from them; none ends the run. Raises NearmetalError.
     then: Callable[[Sequence[str], Options], Tuple[Command, ...]] = lambda outputs, options: ()
     disks: bool = False  # whether its details name the disks that it loaded
+    # Whether its servers and its commands are to have CPUs of their own.
+    divides: Callable[[Options], bool] = lambda options: False
 
 
 def tools_of(benchmark: Benchmark, options: Options) -> Tuple[Tool, ...]:

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import csv
-from typing import List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import pair
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
     Benchmark,
     Command,
     Limits,
+    Machine,
     Options,
     Result,
     Run,
@@ -31,8 +33,26 @@ _OTHERS = {"fedora": "redis", "amzn": "redis6", "suse": "redis"}
 _OLDEST = (6, 2)  # an older client prints no percentiles
 _FEWEST_REQUESTS, _FIRST_REQUESTS, _MOST_REQUESTS = 1000, 20000, 1000000000
 _OTHER_CLIENTS = 32  # the load asks for the server's settings by a connection of its own
-# Every user of the host can connect: to read and write the keys of the load, and for nothing else.
-_CONFIGURATION = """bind 127.0.0.1
+_MOST_THREADS = 128
+_SERVER = Tool(
+    "redis-server",
+    ("--version",),
+    {"debian": "redis-server", **_OTHERS},
+    "redis-server",
+    oldest=_OLDEST,
+    also=("valkey-server", "redis6-server"),
+)
+_CLIENT = Tool(
+    _TOOL,
+    ("--version",),
+    {"debian": "redis-tools", **_OTHERS},
+    shares_data=True,
+    oldest=_OLDEST,
+    also=("valkey-benchmark", "redis6-benchmark"),
+)
+# Who reaches the port can connect: to read and write the keys of the load, and for nothing else.
+_CONFIGURATION = """bind {address}
+protected-mode no
 port {port}
 save ""
 appendonly no
@@ -43,31 +63,52 @@ user default on nopass ~key:* -@all +get +set +config|get
 """
 
 
+def _check(options: Options) -> None:
+    pair.check("key_value", options)
+
+
+def _fit(options: Options, machine: Machine) -> Options:
+    return {
+        "threads": min(pair.server_cpus(options, machine), _MOST_THREADS),
+        "client_threads": min(pair.client_cpus(options, machine), _MOST_THREADS),
+        **options,
+    }
+
+
 def _limits(options: Options) -> Limits:
-    return Limits(seconds=3 * options["seconds"] + 60, port=options["port"], connections=options["clients"])
+    return Limits(seconds=pair.seconds(options), port=pair.port(options), connections=options["clients"])
 
 
 def _run(options: Options, _folder: str) -> Run:
     configuration = _CONFIGURATION.format(
-        port=options["port"], threads=options["threads"], clients=options["clients"] + _OTHER_CLIENTS
+        address=pair.listens_on(options),
+        port=options["port"],
+        threads=options.get("threads", 1),
+        clients=options["clients"] + _OTHER_CLIENTS,
     )
+    server = ("redis-server", "redis.conf")
+    if options["part"] == pair.SERVER:
+        return Run((pair.until_served(options),), (server,), {"redis.conf": configuration})
     # Without a number of its own the load is as long as a short one says, because redis-benchmark has no time.
     first = _load(options, options.get("requests") or _FIRST_REQUESTS)
-    return Run((first,), (("redis-server", "redis.conf"),), {"redis.conf": configuration})
+    if options["part"] == pair.CLIENT:
+        return Run((first,))
+    return Run((first,), (server,), {"redis.conf": configuration})
 
 
 def _load(options: Options, requests: int) -> Command:
+    threads = options.get("client_threads", 1)
     load = [
-        *(_TOOL, "-h", "127.0.0.1", "-p", str(options["port"]), "-t", "set,get", "-n", str(requests)),
+        *(_TOOL, "-h", pair.reached_at(options), "-p", str(options["port"]), "-t", "set,get", "-n", str(requests)),
         *("-c", str(options["clients"]), "-P", str(options["pipeline"]), "-d", "100", "--csv", "--precision", "3"),
         # The client's own threads: one that is busy would be the limit of a server with several.
-        *(("--threads", str(options["threads"])) if options["threads"] > 1 else ()),
+        *(("--threads", str(threads)) if threads > 1 else ()),
     ]
     return Command(tuple(load))
 
 
 def _then(outputs: Sequence[str], options: Options) -> Tuple[Command, ...]:
-    if len(outputs) > 1 or "requests" in options:
+    if len(outputs) > 1 or "requests" in options or options["part"] == pair.SERVER:
         return ()
     rates = [metric.value for metric in _read(outputs, options).metrics if metric.unit == "1/s"]
     requests = options["seconds"] / sum(1 / rate for rate in rates)
@@ -75,6 +116,8 @@ def _then(outputs: Sequence[str], options: Options) -> Tuple[Command, ...]:
 
 
 def _read(outputs: Sequence[str], options: Options) -> Result:
+    if options["part"] == pair.SERVER:
+        return pair.served(outputs[0])
     rows = [row for row in csv.reader(outputs[-1].replace("\0", "").splitlines()) if row]
     try:
         header = next(row for row in rows if row[0] == "test")
@@ -86,41 +129,33 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
             metrics.append(smaller(_TOOL, f"{name.lower()}_p99", number_of(_TOOL, row["p99_latency_ms"]), "ms"))
     except (StopIteration, KeyError, csv.Error) as error:
         raise unreadable(_TOOL, f"no row of GET and SET with {error}" if error.args else "no header") from None
-    return Result(tuple(metrics), {"client_on": "same host", "threads": options["threads"]})
+    details: Dict[str, Any] = {**pair.details(options), "client_threads": options.get("client_threads", 1)}
+    if options["part"] == pair.BOTH:
+        details["threads"] = options.get("threads", 1)
+    return Result(tuple(metrics), details)
 
 
 KEY_VALUE = Benchmark(
     name="key_value",
     question="How many reads and writes a second does a store in memory answer?",
-    limitation="what a real network adds: client and server share the host's CPUs",
+    limitation="with part: both what a real network adds, and more than half of the host's CPUs",
     options={
         "seconds": seconds_option(10.0),
         "requests": {"type": "int", "range": (_FEWEST_REQUESTS, _MOST_REQUESTS)},
         "clients": {"type": "int", "range": (1, 10000), "default": 50},
         "pipeline": {"type": "int", "range": (1, 1000), "default": 1},
-        "threads": {"type": "int", "range": (1, 128), "default": 1},
+        "threads": {"type": "int", "range": (1, _MOST_THREADS)},
+        "client_threads": {"type": "int", "range": (1, _MOST_THREADS)},
         "port": {"type": "int", "range": (1024, 65535), "default": 16379},
+        **pair.OPTIONS,
     },
-    tools=(
-        Tool(
-            "redis-server",
-            ("--version",),
-            {"debian": "redis-server", **_OTHERS},
-            "redis-server",
-            oldest=_OLDEST,
-            also=("valkey-server", "redis6-server"),
-        ),
-        Tool(
-            _TOOL,
-            ("--version",),
-            {"debian": "redis-tools", **_OTHERS},
-            shares_data=True,
-            oldest=_OLDEST,
-            also=("valkey-benchmark", "redis6-benchmark"),
-        ),
-    ),
+    tools=(_SERVER, _CLIENT),
     limits=_limits,
     run=_run,
     read=_read,
     then=_then,
+    check=_check,
+    needs=lambda options: pair.tools(options, _SERVER, _CLIENT),
+    fit=_fit,
+    divides=pair.divided,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, List, Sequence
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import pair
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
     Benchmark,
     Command,
@@ -25,8 +26,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     unreadable,
     whole,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.pair import BOTH, CLIENT, SERVER
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 _TOOL = "iperf3"
 _SOCKPERF = "sockperf"
@@ -35,26 +37,13 @@ _TOOLS = {
     _SOCKPERF: Tool(_SOCKPERF, ("--version",), {"debian": "sockperf", "fedora": "sockperf"}),
 }
 _BYTES = 64  # of the payload of one datagram
-_SERVES_LONGER = 60.0  # seconds that the server of a latency test waits for its client
 _PERCENTILE = re.compile(r"percentile ([0-9.]{1,10}) = +([0-9.]{1,20})$", re.ASCII | re.MULTILINE)
 _LOST = re.compile(r"# dropped messages = ([0-9]{1,20});", re.ASCII)
-BOTH, SERVER, CLIENT = "both", "server", "client"
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}", re.ASCII)
 
 
 def _check(options: Options) -> None:
-    address = options.get("address")
-    if address is not None and not (options["part"] == SERVER and _ADDRESS.fullmatch(address)):
-        raise NearmetalError(
-            f"benchmark.options of network has address: {shown(address)}; it is the address on which part: server"
-            " listens"
-        )
-    server = options.get("server")
-    if options["part"] == CLIENT and not (server and _ADDRESS.fullmatch(server)):
-        raise NearmetalError(
-            f"benchmark.options of network has server: {shown(server)}; part: client needs the name or the address of"
-            " the host on which part: server runs"
-        )
+    pair.check("network", options, _ADDRESS, must_listen=False)
     other = [name for name in ("packets", "reverse") if options[name]]
     other += ["streams"] if options["streams"] > 1 else []
     if options["latency"] and other:
@@ -65,7 +54,8 @@ def _check(options: Options) -> None:
 
 
 def _limits(options: Options) -> Limits:
-    return Limits(2 * options["seconds"] + 90, port=0 if options["part"] == CLIENT else options["port"])
+    # sockperf doesn't ask the kernel for a port that is still in TIME_WAIT; iperf3 leaves it so.
+    return Limits(pair.seconds(options), port=pair.port(options), takes_over=not options["latency"])
 
 
 def _run(options: Options, _folder: str) -> Run:
@@ -76,17 +66,14 @@ def _run_sockperf(options: Options) -> Run:
     """One message of TCP at a time, so that each answer's time is known."""
     port = ("--tcp", "-p", str(options["port"]))
     if options["part"] == SERVER:
-        # Its server never ends by itself.
         address = ("-i", options["address"]) if options.get("address") else ()
-        ends = ("timeout", "-s", "INT", "--preserve-status", f"{options['seconds'] + _SERVES_LONGER:g}s")
-        return Run((Command((*ends, _SOCKPERF, "server", *port, *address)),))
-    both = options["part"] == BOTH
-    server = "127.0.0.1" if both else options["server"]
+        return Run((pair.until_served(options),), ((_SOCKPERF, "server", *port, *address),))
     client = [
-        *(_SOCKPERF, "ping-pong", *port, "-i", server, "-m", str(_BYTES), "--full-rtt"),
+        *(_SOCKPERF, "ping-pong", *port, "-i", pair.reached_at(options), "-m", str(_BYTES), "--full-rtt"),
         *("-t", str(max(1, round(options["seconds"])))),
     ]
-    return Run((Command(tuple(client)),), ((_SOCKPERF, "server", *port, "-i", "127.0.0.1"),) if both else ())
+    servers = ((_SOCKPERF, "server", *port, "-i", pair.LOOPBACK),) if options["part"] == BOTH else ()
+    return Run((Command(tuple(client)),), servers)
 
 
 def _run_iperf(options: Options) -> Run:
@@ -94,16 +81,15 @@ def _run_iperf(options: Options) -> Run:
     if options["part"] == SERVER:
         bind = ("--bind", options["address"]) if options.get("address") else ()
         return Run((Command((*server, *bind, "--json")),))
-    both = options["part"] == BOTH
     client = [
-        *(_TOOL, "--client", "127.0.0.1" if both else options["server"], "--port", str(options["port"]), "--json"),
+        *(_TOOL, "--client", pair.reached_at(options), "--port", str(options["port"]), "--json"),
         *("--time", str(max(1, round(options["seconds"]))), "--parallel", str(options["streams"])),
     ]
     if options["packets"]:
         client += ["--udp", "--bitrate", "0", "--length", str(_BYTES)]
     if options["reverse"]:
         client.append("--reverse")
-    servers = ((*server[:2], *server[3:], "--bind", "127.0.0.1"),) if both else ()
+    servers = ((*server[:2], *server[3:], "--bind", pair.LOOPBACK),) if options["part"] == BOTH else ()
     return Run((Command(tuple(client)),), servers)
 
 
@@ -114,7 +100,7 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
 def _read_sockperf(output: str, options: Options) -> Result:
     details: Dict[str, Any] = {"part": options["part"]}
     if options["part"] == SERVER:
-        return Result((), {**details, "figures_at": CLIENT})  # it only answers
+        return pair.served(output)  # it only answers
     found = dict(_PERCENTILE.findall(output))
     counts = _LOST.search(output)
     if counts is None or not {"50.000", "99.000", "99.900"} <= set(found):
@@ -138,6 +124,9 @@ def _read_iperf(outputs: Sequence[str], options: Options) -> Result:
         return Result((), {**details, "figures_at": CLIENT})  # the server doesn't know what arrived
     if protocol == "TCP":
         bits = larger(_TOOL, "throughput", at(_TOOL, end, "sum_received", "bits_per_second"), "Gbit/s")
+        if details["streams"] > 1:
+            flows = [_gbit(at(_TOOL, flow, "receiver", "bits_per_second")) for flow in at(_TOOL, end, "streams")]
+            details.update(slowest_flow_gbit=min(flows), fastest_flow_gbit=max(flows))
         return Result((bits._replace(value=bits.value / 1e9),), details)
     received = at(_TOOL, end, "sum_received") if "sum_received" in end else at(_TOOL, end, "sum")
     lost, sent = (whole(_TOOL, at(_TOOL, received, name)) for name in ("lost_packets", "packets"))
@@ -148,6 +137,10 @@ def _read_iperf(outputs: Sequence[str], options: Options) -> Result:
     rate = metric.value / seconds
     details.update(lost_percent=round(100 * lost / sent, 2), budget_ns=round(1e9 / rate, 1))
     return Result((larger(_TOOL, "packets", rate, "1/s"),), details)
+
+
+def _gbit(bits: Any) -> float:
+    return round(number_of(_TOOL, bits) / 1e9, 3)
 
 
 def _list(value: Any) -> List[Any]:
@@ -162,9 +155,7 @@ NETWORK = Benchmark(
     limitation="with part: both it stays inside the host, and measures the kernel alone",
     options={
         "seconds": seconds_option(10.0),
-        "part": {"type": "str", "choices": [BOTH, SERVER, CLIENT], "default": BOTH},
-        "server": {"type": "str"},
-        "address": {"type": "str"},
+        **pair.OPTIONS,
         "port": {"type": "int", "range": (1024, 65535), "default": 15201},
         "streams": {"type": "int", "range": (1, 128), "default": 1},
         "packets": {"type": "bool", "default": False},

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import Any, Dict, Sequence
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import pair
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
     Benchmark,
     Command,
     Limits,
+    Machine,
     Options,
     Result,
     Run,
@@ -27,6 +29,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 _TOOL = "wrk"
+_SERVER_TOOL = Tool(
+    "nginx", ("-v",), {"debian": "nginx-light", "fedora": "nginx", "amzn": "nginx", "suse": "nginx"}, "nginx"
+)
+_LOAD_TOOL = Tool(_TOOL, ("-v",), {"debian": "wrk"})
+_MOST_THREADS = 128
 _SCRIPT = """done = function(summary, latency, requests)
   local errors = summary.errors
   io.write(string.format(
@@ -37,7 +44,7 @@ _SCRIPT = """done = function(summary, latency, requests)
 end
 """
 _SERVER = """daemon off;
-worker_processes auto;
+worker_processes {workers};
 pid nginx.pid;
 error_log stderr;
 events {{ worker_connections 4096; }}
@@ -50,32 +57,53 @@ http {{
   uwsgi_temp_path uwsgi;
   scgi_temp_path scgi;
   server {{
-    listen 127.0.0.1:{port}{reuseport};
+    listen {address}:{port}{reuseport};
     location / {{ return 200 "ok\\n"; }}
   }}
 }}
 """
 
 
+def _check(options: Options) -> None:
+    pair.check("web", options)
+
+
+def _fit(options: Options, machine: Machine) -> Options:
+    return {
+        "workers": pair.server_cpus(options, machine),
+        "threads": min(pair.client_cpus(options, machine), _MOST_THREADS),
+        **options,
+    }
+
+
 def _limits(options: Options) -> Limits:
-    return Limits(seconds=2 * options["seconds"] + 60, port=options["port"], connections=options["connections"])
+    return Limits(seconds=pair.seconds(options), port=pair.port(options), connections=options["connections"])
 
 
 def _run(options: Options, folder: str) -> Run:
-    port = options["port"]
-    server = _SERVER.format(port=port, reuseport=" reuseport" if options["reuseport"] else "")
-    load = [
-        *(_TOOL, "-t", str(min(options["threads"], options["connections"])), "-c", str(options["connections"])),
-        *("-d", f"{max(1, round(options['seconds']))}s", "--latency", "-s", "done.lua", f"http://127.0.0.1:{port}/"),
-    ]
-    return Run(
-        (Command(tuple(load)),),
-        (("nginx", "-p", folder, "-c", f"{folder}/nginx.conf"),),
-        {"nginx.conf": server, "done.lua": _SCRIPT},
+    port, seconds = options["port"], max(1, round(options["seconds"]))
+    configuration = _SERVER.format(
+        address=pair.listens_on(options),
+        port=port,
+        reuseport=" reuseport" if options["reuseport"] else "",
+        workers=options.get("workers", 1),
     )
+    servers = (("nginx", "-p", folder, "-c", f"{folder}/nginx.conf"),)
+    if options["part"] == pair.SERVER:
+        return Run((pair.until_served(options),), servers, {"nginx.conf": configuration})
+    load = [
+        *(_TOOL, "-t", str(min(options.get("threads", 1), options["connections"]))),
+        *("-c", str(options["connections"]), "-d", f"{seconds}s"),
+        *("--latency", "-s", "done.lua", f"http://{pair.reached_at(options)}:{port}/"),
+    ]
+    if options["part"] == pair.CLIENT:
+        return Run((Command(tuple(load)),), (), {"done.lua": _SCRIPT})
+    return Run((Command(tuple(load)),), servers, {"nginx.conf": configuration, "done.lua": _SCRIPT})
 
 
 def _read(outputs: Sequence[str], options: Options) -> Result:
+    if options["part"] == pair.SERVER:
+        return pair.served(outputs[0])
     found = json_of(_TOOL, outputs[0])
     errors = at(_TOOL, found, "errors")
     if errors != 0:
@@ -85,33 +113,32 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
     if not us:
         raise unreadable(_TOOL, "it measured no time")
     p99 = smaller(_TOOL, "p99", number_of(_TOOL, at(_TOOL, found, "p99_us")), "ms")
+    details: Dict[str, Any] = pair.details(options)
+    if options["part"] == pair.BOTH:  # otherwise the server has its own settings, which the client doesn't know
+        details.update(reuseport=options["reuseport"], workers=options.get("workers", 1))
     return Result(
-        (larger(_TOOL, "requests", requests / us * 1e6, "1/s"), p99._replace(value=p99.value / 1000)),
-        {"reuseport": options["reuseport"], "client_on": "same host"},
+        (larger(_TOOL, "requests", requests / us * 1e6, "1/s"), p99._replace(value=p99.value / 1000)), details
     )
 
 
 WEB = Benchmark(
     name="web",
     question="How many small answers a second does a web server give, and how soon?",
-    limitation="what a real network adds: client and server share the host's CPUs",
+    limitation="with part: both what a real network adds, and more than half of the host's CPUs",
     options={
         "seconds": seconds_option(10.0),
         "connections": {"type": "int", "range": (1, 4000), "default": 64},
-        "threads": {"type": "int", "range": (1, 128), "default": 2},
+        "threads": {"type": "int", "range": (1, _MOST_THREADS)},
         "reuseport": {"type": "bool", "default": True},
         "port": {"type": "int", "range": (1024, 65535), "default": 18080},
+        **pair.OPTIONS,
     },
-    tools=(
-        Tool(
-            "nginx",
-            ("-v",),
-            {"debian": "nginx-light", "fedora": "nginx", "amzn": "nginx", "suse": "nginx"},
-            "nginx",
-        ),
-        Tool(_TOOL, ("-v",), {"debian": "wrk"}),
-    ),
+    tools=(_SERVER_TOOL, _LOAD_TOOL),
     limits=_limits,
     run=_run,
     read=_read,
+    check=_check,
+    needs=lambda options: pair.tools(options, _SERVER_TOOL, _LOAD_TOOL),
+    fit=_fit,
+    divides=pair.divided,
 )

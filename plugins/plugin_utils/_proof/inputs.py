@@ -33,7 +33,7 @@ def load_of(options: Mapping[str, Any], seconds: float) -> str:
     if (options["load_on"] == HOST) == (part == CLIENT) or options["load_on"] == CONTROLLER or part == SERVER:
         raise NearmetalError(
             f"prove.benchmark {benchmark} with the part {part or 'both'} can't run on {shown(options['load_on'])}: a"
-            " benchmark runs on the host under test (leave out prove.load_on), and the part client of network on"
+            " benchmark runs on the host under test (leave out prove.load_on), and the part client on"
             " another host of the inventory, whose name prove.load_on (prove_on in the role) has"
         )
     return load

@@ -50,6 +50,7 @@ def test_the_clock_is_measured_and_nothing_is_left(call: Call, host: Root, tmp_p
     assert result["msg"].startswith(f"clock: read {metric['value']:.6g} ns (clock_source ")
     assert result["commands"] == ["clock_read 0.1"]
     assert result["used"]["user_seconds"] > 0
+    assert "deprecations" not in result, "Ansible would warn its user of a fault of ours"
     assert list((tmp_path / "runs").iterdir()) == []
 
 
@@ -87,6 +88,16 @@ def test_check_mode_installs_nothing_and_says_what_it_would(
     )
     without = call(benchmark.main, host, check=True, name="clock")
     assert without["msg"] == "nobody-has-it isn't installed: run `apt-get install its-package` on the host"
+
+
+def test_packages_that_are_left_are_a_warning(call: Call, host: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = benchmarking.measure
+
+    def leaves(*given: Any, **options: Any) -> Any:
+        return measured(*given, **options)._replace(left="2 packages are left")
+
+    monkeypatch.setattr(benchmarking, "measure", leaves)
+    assert "2 packages are left" in str(call(benchmark.main, host, name="clock", options={"seconds": 0.1})["warnings"])
 
 
 def test_fresh_memory_costs_page_faults(call: Call, host: Root) -> None:

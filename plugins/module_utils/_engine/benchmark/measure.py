@@ -9,7 +9,7 @@ import inspect
 import shlex
 import sys
 import time
-from typing import Callable, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
     Benchmark,
@@ -28,13 +28,15 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark im
     page_fault,
     raw_device,
     refusals,
+    served,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import Session, Usage
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable
 
-_PROGRAMS = {"clock_read": clock_read, "page_fault": page_fault}
+_PROGRAMS = {"clock_read": clock_read, "page_fault": page_fault, "served": served}
 _FOLDER = "/var/tmp"  # in memory on no distribution, unlike /tmp
 _LONGEST_VERSION = 80
 
@@ -79,6 +81,7 @@ def _measured(
     limits = benchmark.limits(options)
     demand_tools(host, benchmark, options)
     before = disks.counters(host) if benchmark.disks else {}
+    server_cpus, client_cpus = machine.divided(host) if benchmark.divides(options) else ((), ())
     started = time.monotonic()
     until = started + min(limits.seconds, seconds)
     with Session(_folder(options), limits.memory_mib) as session:
@@ -88,7 +91,7 @@ def _measured(
         for file_name, text in run.files.items():
             session.write(file_name, text)
         for server in run.servers:
-            session.serve(_named(server, tools), limits.port)
+            session.serve(_named(server, tools), limits.port, server_cpus)
         outputs: List[str] = []
         begun: List[Command] = []
         commands = run.commands
@@ -96,11 +99,12 @@ def _measured(
             begun += commands
             for command in commands:
                 argv = _own(command) if command.own else _named(command.argv, tools)
-                outputs.append(
-                    session.complete(argv, until, goes_on, command.as_root, command.result, command.messages)
-                )
+                how = (command.as_root, command.result, command.messages, client_cpus)
+                outputs.append(session.complete(argv, until, goes_on, *how))
             commands = benchmark.then(outputs, options)
     result = benchmark.read(outputs, options)
+    if benchmark.divides(options):
+        result = result._replace(details={**result.details, **_division(server_cpus, client_cpus)})
     if benchmark.disks:
         found = disks.loaded(host, result.details["disks"], before, disks.counters(host))
         result = result._replace(details={**result.details, **found})
@@ -112,6 +116,13 @@ def _measured(
         round(time.monotonic() - started, 3),
         (),
     )
+
+
+def _division(server: Sequence[int], client: Sequence[int]) -> Dict[str, Any]:
+    """What of the host's CPUs the server and its load had."""
+    if not server:
+        return {"cpus": "shared by server and client"}
+    return {"server_cpus": cpulist.render(server), "client_cpus": cpulist.render(client)}
 
 
 def demand(host: Host, name: str, options: Options) -> None:
@@ -128,7 +139,7 @@ def _demand(host: Host, name: str, options: Options) -> None:
     refusals.demand_memory(host, limits)
     refusals.demand_disk(host, _folder(options), limits)
     refusals.demand_room(_folder(options), limits)
-    refusals.demand_port(limits.port)
+    refusals.demand_port(limits.port, limits.takes_over)
 
 
 def demand_tools(host: Host, benchmark: Benchmark, options: Options) -> None:

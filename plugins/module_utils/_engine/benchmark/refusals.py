@@ -130,16 +130,22 @@ def demand_room(folder: str, limits: Limits) -> None:
         )
 
 
-def demand_port(port: int) -> None:
-    """Raises NearmetalError for a port on which something listens."""
+def demand_port(port: int, takes_over: bool = True) -> None:
+    """Raises NearmetalError for a port on which something listens, or on which connections still end."""
     if not port:
         return
+    reason = _refused(port, takes_over=True)
+    if not reason and not takes_over and _refused(port, takes_over=False):
+        reason = "connections of an earlier run still end there, for at most a minute"
+    if reason:
+        raise NearmetalError(f"port {port} can't be used ({reason}): set another `port` among the benchmark's options")
+
+
+def _refused(port: int, takes_over: bool) -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as server:
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(takes_over))
         try:
             server.bind(("", port))
         except OSError as error:
-            raise NearmetalError(
-                f"port {port} can't be used ({os.strerror(error.errno or 0)}): set another `port` among the"
-                " benchmark's options"
-            ) from None
+            return os.strerror(error.errno or 0)
+    return ""

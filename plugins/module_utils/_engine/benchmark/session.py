@@ -154,10 +154,10 @@ class Session:
             os.fchmod(stream.fileno(), 0o644)
             stream.write(text)
 
-    def serve(self, argv: Sequence[str], port: int) -> None:
-        """Start a server as nobody, and wait until it listens. Raises NearmetalError."""
+    def serve(self, argv: Sequence[str], port: int, cpus: Sequence[int] = ()) -> None:
+        """Start a server as nobody, on these CPUs, and wait until it listens. Raises NearmetalError."""
         with tempfile.TemporaryFile() as output:
-            process = self._start(argv, output, as_root=False)
+            process = self._start(argv, output, as_root=False, cpus=cpus)
             until = time.monotonic() + _STARTS
             while not _listens(port, process.pid):
                 if _ended(process) is not None:
@@ -174,6 +174,7 @@ class Session:
         as_root: bool,
         result: str = "",
         with_messages: bool = False,
+        cpus: Sequence[int] = (),
     ) -> str:
         """Run a program to its end, and return its output, or the file `result` that it wrote as root.
 
@@ -181,7 +182,7 @@ class Session:
         end by then (monotonic time).
         """
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as messages:
-            process = self._start(argv, output, as_root, output if with_messages else messages)
+            process = self._start(argv, output, as_root, output if with_messages else messages, cpus)
             self._commands.append(process)
             code = self._wait(process, argv[0], until, goes_on)
             if code:
@@ -217,7 +218,12 @@ class Session:
             time.sleep(_LOOK)
 
     def _start(
-        self, argv: Sequence[str], output: IO[bytes], as_root: bool, messages: Optional[IO[bytes]] = None
+        self,
+        argv: Sequence[str],
+        output: IO[bytes],
+        as_root: bool,
+        messages: Optional[IO[bytes]] = None,
+        cpus: Sequence[int] = (),
     ) -> "subprocess.Popen[bytes]":
         folder = self._own_folder if as_root else self.folder
         process = subprocess.Popen(
@@ -230,6 +236,8 @@ class Session:
             start_new_session=True,
         )
         self._processes.append(process)
+        if cpus:
+            os.sched_setaffinity(process.pid, cpus)
         _tell(self._guard, f"{process.pid}\n")
         _tell(process, "\n")
         return process

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -14,7 +13,6 @@ import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
     INSTALLS,
-    Limits,
     Machine,
     Tool,
     tools_of,
@@ -148,55 +146,10 @@ def test_a_disk_is_written_where_blocks_are_and_not_into_holes() -> None:
     assert overwrites == {"random_write", "sequential_write"}, "fio writes the file beforehand for all that reads"
 
 
-def test_a_port_on_which_something_listens_is_refused() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(
-            NearmetalError, match=rf"^port {port} can't be used \(Address already in use\): set another"
-        ):
-            refusals.demand_port(port)
-    refusals.demand_port(port)
-
-
-@pytest.mark.parametrize(
-    ("threads", "words"), [(6, ""), (7, "the benchmark needs 632 MiB of memory; the host has 600 ")]
-)
-def test_memory_that_the_host_doesn_t_have_is_refused(threads: int, words: str, tmp_path: Path) -> None:
-    (tmp_path / "proc").mkdir()
-    (tmp_path / "proc/meminfo").write_text("MemTotal:       4000000 kB\nMemAvailable:    614400 kB\n")
-    limits = BENCHMARKS["memory"].limits(options_of("memory", {"threads": threads, "block_kib": 65536}))
-    assert limits.memory_mib > threads * 64
-    error = ""
-    try:
-        refusals.demand_memory(Host(str(tmp_path)), limits)
-    except NearmetalError as raised:
-        error = str(raised)
-    assert error.startswith(words)
-    assert bool(error) == bool(words)
-
-
 def test_ebizzy_needs_the_memory_of_its_threads() -> None:
     # Each copies a record of 512 KiB, and has a stack.
     assert BENCHMARKS["ebizzy"].limits(options_of("ebizzy", {"path": "/ebizzy", "threads": 4096})).needs_mib >= 2048
     assert BENCHMARKS["ebizzy"].limits(options_of("ebizzy", {"path": "/ebizzy"})).needs_mib == 128
-
-
-def test_a_disk_in_memory_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/mountinfo").write_text(
-        "24 1 259:1 / / rw - ext4 /dev/root rw\n31 24 0:26 / /nearmetal-absent rw - tmpfs tmpfs rw\n"
-    )
-    host = Host(str(tmp_path))
-    refusals.demand_disk(host, "/nearmetal-absent-too", Limits(1, disk_mib=1))
-    refusals.demand_disk(host, "/nearmetal-absent/data", Limits(1))
-    with pytest.raises(NearmetalError, match=r"^/nearmetal-absent/data is in memory \(tmpfs on /nearmetal-absent\): "):
-        refusals.demand_disk(host, "/nearmetal-absent/data", Limits(1, disk_mib=1))
-
-
-def test_files_that_would_fill_a_file_system_are_refused(tmp_path: Path) -> None:
-    refusals.demand_room(str(tmp_path), Limits(1, disk_mib=1))
-    with pytest.raises(NearmetalError, match=r"MiB if a tenth stays free; the benchmark writes 999999999 MiB: give"):
-        refusals.demand_room(str(tmp_path), Limits(1, disk_mib=999999999))
 
 
 def test_the_page_s_example_has_variables_of_the_roles() -> None:
@@ -241,7 +194,17 @@ def test_a_sweep_goes_on_from_the_most_that_the_disk_did() -> None:
             {"address": "10.0.0.1"},
             "benchmark.options of network has address: '10.0.0.1'; it is the address ",
         ),
-        ("cache", {"connections": 63}, "benchmark.options of cache has 63 connections for 2 client_threads: "),
+        (
+            "cache",
+            {"connections": 63, "client_threads": 2},
+            "benchmark.options of cache has 63 connections for 2 client_threads: ",
+        ),
+        ("web", {"part": "server"}, "benchmark.options of web has address: null; it is the address of the host on "),
+        ("cache", {"address": "10.0.0.1"}, "benchmark.options of cache has address: '10.0.0.1'; it is the address "),
+        ("key_value", {"part": "server", "address": "::1"}, "benchmark.options of key_value has address: '::1'; it "),
+        ("key_value", {"part": "client"}, "benchmark.options of key_value has server: null; part: client needs the "),
+        ("web", {"part": "client", "server": "10.0.0.1:80"}, "benchmark.options of web has server: '10.0.0.1:80'; "),
+        ("network", {"server": "10.0.0.1"}, "benchmark.options of network has server: '10.0.0.1'; only part: client "),
         ("network", {"latency": True, "packets": True}, "benchmark.options of network has latency with packets; one "),
         ("network", {"latency": True, "streams": 2}, "benchmark.options of network has latency with streams; one "),
         ("memory", {"load": "stream", "seconds": 2}, "benchmark.options of memory has seconds: 2 with load: stream; "),
@@ -300,11 +263,19 @@ def test_the_arrays_of_stress_ng_are_as_large_as_the_blocks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "programs"),
-    [({}, ["iperf3"]), ({"latency": True}, ["sockperf"])],
+    ("name", "options", "programs"),
+    [
+        ("network", {}, ["iperf3"]),
+        ("network", {"latency": True}, ["sockperf"]),
+        ("cache", {}, ["memcached", "memcaslap"]),
+        ("cache", {"part": "server", "address": "10.0.0.12"}, ["memcached"]),
+        ("web", {"part": "client", "server": "10.0.0.12"}, ["wrk"]),
+    ],
 )
-def test_only_the_tools_of_the_chosen_options_are_needed(options: Dict[str, Any], programs: List[str]) -> None:
-    needed = tools_of(BENCHMARKS["network"], options_of("network", options))
+def test_only_the_tools_of_the_chosen_options_are_needed(
+    name: str, options: Dict[str, Any], programs: List[str]
+) -> None:
+    needed = tools_of(BENCHMARKS[name], options_of(name, options))
     assert [tool.program for tool in needed] == programs
 
 
@@ -313,36 +284,13 @@ def test_a_store_is_asked_for_as_long_as_the_option_says() -> None:
         '"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms",'
         '"max_latency_ms"\n"SET","50000.00","1","1","1","1","2","3"\n"GET","100000.00","1","1","1","1","2","3"\n'
     )
-    options = options_of("key_value", {"seconds": 30, "threads": 4})
+    options = options_of("key_value", {"seconds": 30, "client_threads": 4})
     (load,) = BENCHMARKS["key_value"].then([output], options)
     # 1,000,000 of each take 20 s to write and 10 s to read.
     assert load.argv[load.argv.index("-n") + 1] == "1000000"
     assert load.argv[-2:] == ("--threads", "4"), "one thread of the client is the limit of four of the server"
     assert BENCHMARKS["key_value"].then([output, output], options) == ()
     assert BENCHMARKS["key_value"].then([output], options_of("key_value", {"requests": 1000})) == ()
-
-
-@pytest.mark.parametrize(
-    ("files", "ports", "words"),
-    [
-        (20000, "1024 65535", ""),
-        (1000, "1024 65535", "the benchmark holds 900 connections; `ulimit -Hn` leaves room for 872: give it fewer"),
-        (20000, "32768 33000", "the benchmark holds 900 connections to one port; net.ipv4.ip_local_port_range has "),
-    ],
-)
-def test_connections_that_a_program_can_t_hold_are_refused(
-    files: int, ports: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(refusals.resource, "getrlimit", lambda _kind: (files, files))
-    (tmp_path / "proc/sys/net/ipv4").mkdir(parents=True)
-    (tmp_path / "proc/sys/net/ipv4/ip_local_port_range").write_text(ports.replace(" ", "\t") + "\n")
-    error = ""
-    try:
-        refusals.demand_connections(Host(str(tmp_path)), Limits(1, connections=900))
-    except NearmetalError as raised:
-        error = str(raised)
-    assert error.startswith(words)
-    assert bool(error) == bool(words)
 
 
 def test_a_path_without_the_program_is_named(tmp_path: Path) -> None:
