@@ -18,6 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 
 # sysexits.h has no better: a command that changed nothing because it could not.
 FAILED = 1
+INTERRUPTED = 128 + 2  # by SIGINT, as shells count it
 LOOK = ["reapply", "--if-changed"]  # what the timer runs
 TUNE = "tune"  # what the task `tune` runs, with its options on standard input
 
@@ -70,6 +71,9 @@ def main(arguments: list[str], host: WritableHost | None = None) -> int:
     except NearmetalError as error:
         complain(f"nearmetal: {error}")
         return FAILED
+    except KeyboardInterrupt:
+        complain("nearmetal: interrupted: run it again, or `nearmetal restore`, because the journal has what was begun")
+        return INTERRUPTED
 
 
 def _tune(host: WritableHost) -> int:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from contextlib import suppress
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 
 def say(text: str) -> None:
     """One message on standard output. Raises NearmetalError when it can't be written, as on a full disk."""
+    if sys.stdout is None:  # started without one
+        raise NearmetalError("the output can't be written: there is no standard output")
     try:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
@@ -28,4 +31,6 @@ def complain(text: str) -> None:
     """One message on standard error, whatever a file or an option brought into it."""
     from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
 
-    sys.stderr.write(f"{sentence(text)}\n")
+    if sys.stderr is not None:  # started without one
+        with suppress(OSError):  # a full disk: the exit status says that there is an error
+            sys.stderr.write(f"{sentence(text)}\n")
