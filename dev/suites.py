@@ -239,6 +239,7 @@ LONG = (
 # Scenarios that run only by name: `ec2` costs money (dev/real_amis.py), `newest_kernel` may find a broken kernel.
 BY_NAME = ("ec2", "newest_kernel")
 LONG_TESTS = (
+    "test_benchmarks.py",
     "test_block_storage.py",
     "test_cpu_memory.py",
     "test_dead_man.py",

@@ -81,6 +81,12 @@ def _check(options: Options) -> None:
             f"benchmark.options of disk has sweep with the shape {options['shape']}; it takes the shapes that only read"
             " or only write"
         )
+    directory = options.get("directory")
+    if directory is not None and not (directory.startswith("/") and directory.isprintable()):
+        raise NearmetalError(
+            f"benchmark.options of disk has directory: {shown(directory)}; it is the absolute path of a directory on the"
+            " disk"
+        )
     device = options.get("device")
     if device is not None and not _DEVICE.fullmatch(device):
         raise NearmetalError(

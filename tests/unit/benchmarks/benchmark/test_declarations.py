@@ -166,10 +166,23 @@ def test_the_page_s_options_are_options() -> None:
     spec = yaml.safe_load((ROOT / "roles/benchmark/meta/argument_specs.yml").read_text("utf-8"))
     texts = re.findall(r"^```yaml\n((?:#[^\n]*\n)?benchmark_name: .*?)^```$", PAGE, re.M | re.S)
     given = [yaml.safe_load(text) for text in texts]
-    assert len(given) >= 4
+    assert len(given) >= 2
     for shown in given:
         assert set(shown) <= set(spec["argument_specs"]["main"]["options"])
         options_of(shown["benchmark_name"], shown["benchmark_options"])
+    for part in ("{part: server, address: 10.0.0.12}", "{part: client, server: 10.0.0.12}"):
+        assert part in PAGE
+        for name in ("network", "key_value", "web", "cache"):
+            options_of(name, yaml.safe_load(part))
+
+
+def test_the_playbook_between_two_hosts_has_the_variables_of_the_page() -> None:
+    (play,) = yaml.safe_load((ROOT / "playbooks/benchmark_between.yml").read_text("utf-8"))
+    rows = dict(re.findall(r"^\| `(benchmark_\w+)` \| .+ \| (.+) \|$", PAGE, re.M))
+    assert list(rows) == [name for name in play["vars"] if name.startswith("benchmark_")]
+    assert [rows[name] for name in ("benchmark_port", "benchmark_limit")] == [
+        str(play["vars"][name]) for name in ("benchmark_port", "benchmark_limit")
+    ]
 
 
 def test_a_sweep_goes_on_from_the_most_that_the_disk_did() -> None:
