@@ -84,8 +84,8 @@ def _check(options: Options) -> None:
     directory = options.get("directory")
     if directory is not None and not (directory.startswith("/") and directory.isprintable()):
         raise NearmetalError(
-            f"benchmark.options of disk has directory: {shown(directory)}; it is the absolute path of a directory on the"
-            " disk"
+            f"benchmark.options of disk has directory: {shown(directory)}; it is the absolute path of a directory on"
+            " the disk"
         )
     device = options.get("device")
     if device is not None and not _DEVICE.fullmatch(device):
