@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from dev import ROOT, junit
-from dev.gates import Copy, Gate, dates, files, naming, options, python, tasks
+from dev.gates import Copy, Gate, dates, files, naming, options, python, references, tasks
 
 GATES: "dict[str, Gate]" = {
     "no-suppressions": python.no_suppressions,
@@ -33,6 +33,7 @@ GATES: "dict[str, Gate]" = {
     "citations": files.citations,
     "ids-stay-inside": files.ids_stay_inside,
     "sources-in-words": files.sources_in_words,
+    "references-lead-somewhere": references.references_lead_somewhere,
 }
 
 

@@ -13,6 +13,7 @@ import tomllib
 import yaml
 
 from dev.gates import Copy
+from dev.gates.references import anchors
 
 SPDX = "SPDX-License-Identifier: GPL-3.0-or-later"
 # Files whose tools remove comments; REUSE.toml states their licence.
@@ -93,18 +94,13 @@ def _look_away(value: Any, path: str = "") -> "Iterator[str]":
 def citations(copy: Copy) -> "list[str]":
     """A section of docs/ec2.md that a comment cites is there to be read."""
     guide = copy.text(SOURCES) if SOURCES in copy.names else ""
-    sections = {_anchor(heading) for heading in re.findall(r"^#+ (.+)$", guide, re.MULTILINE)}
+    sections = anchors(guide)
     problems = []
     for name in copy.having(".py", ".yml", ".md", ".json", ".csv"):
         for number, line in enumerate(copy.text(name).splitlines(), 1):
             missing = [cited for cited in CITED.findall(line) if cited not in sections]
             problems += [f"{name}:{number}: {SOURCES} has no section {cited}" for cited in missing]
     return problems
-
-
-def _anchor(heading: str) -> str:
-    """The name by which a link reaches a heading, as GitHub makes it."""
-    return re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-")
 
 
 def ids_stay_inside(copy: Copy) -> "list[str]":

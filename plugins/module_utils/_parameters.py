@@ -53,7 +53,7 @@ MEMORY = (
         "overcommit",
         "vm.overcommit_memory",
         "whether programs get more memory promised than there is",
-        "Linux kernel, vm/overcommit-accounting",
+        "Linux kernel, overcommit-accounting",
         {"type": "str", "choices": ["heuristic", "always", "never"]},
     ),
     Parameter(

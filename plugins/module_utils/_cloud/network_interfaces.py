@@ -142,11 +142,7 @@ def _timeout(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
     if seconds is None or seconds > _SHORT_TIMEOUT:
         return []
     reason = f"security groups forget an idle TCP flow after {seconds} s: keep net.ipv4.tcp_keepalive_time below that"
-    return [
-        instance.finding(
-            CONCERN, "idle_timeout", "advice", reason, seconds, "DescribeInstanceTypes, ConnectionTracking"
-        )
-    ]
+    return [instance.finding(CONCERN, "idle_timeout", "advice", reason, seconds, "EC2 API, DescribeInstanceTypes")]
 
 
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:

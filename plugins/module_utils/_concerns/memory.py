@@ -53,7 +53,7 @@ _KSM = Knob(
     NAME,
     "ksm",
     "memory.ksm",
-    "Linux kernel, admin-guide/mm/ksm",
+    "Linux kernel, ksm",
     SWITCH,
     tuned=(f"sysfs.{KSM}",),
     comparable=True,

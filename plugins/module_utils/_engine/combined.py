@@ -103,5 +103,5 @@ def reason_of(names: Sequence[str], concern: str, option: str, value: Any) -> Op
     for name in reversed(names):
         choice = WORKLOADS[name].get(concern, {}).get(option)
         if choice is not None and choice.value == value != "auto":
-            return f"for {name}: {choice.reason}", choice.source
+            return f"for {name}: {choice.reason}", choice.reference
     return None

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import posixpath
-from typing import Mapping, Optional, Sequence, Tuple
+from typing import Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK, NETWORKD
@@ -14,15 +14,22 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
-# Folder → its manual page, and who writes the values of our file.
-_READERS: Mapping[str, Tuple[str, str]] = {
-    "/etc/tmpfiles.d": ("tmpfiles.d(5)", "systemd-tmpfiles writes it"),
-    "/etc/sysctl.d": ("sysctl.d(5)", "systemd-sysctl writes it"),
-    "/etc/systemd/networkd.conf.d": (
+
+class _Reader(NamedTuple):
+    """Who reads the files of a folder."""
+
+    reference: str
+    sentence: str  # what it does with our file
+
+
+_READERS: Mapping[str, _Reader] = {
+    "/etc/tmpfiles.d": _Reader("tmpfiles.d(5)", "systemd-tmpfiles writes it"),
+    "/etc/sysctl.d": _Reader("sysctl.d(5)", "systemd-sysctl writes it"),
+    "/etc/systemd/networkd.conf.d": _Reader(
         "networkd.conf(5); systemd, pull request 19287",
         "systemd-networkd would remove rules and routes of others whenever it starts, and leaves them with this file",
     ),
-    "/etc/udev/rules.d": ("udev(7)", "udev writes it for each disk that appears, and for all disks"),
+    "/etc/udev/rules.d": _Reader("udev(7)", "udev writes it for each disk that appears, and for all disks"),
 }
 
 
@@ -64,11 +71,12 @@ def networkd_conf(concern: str, _values: object) -> Tuple[str, str]:
 def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted_by: str) -> Plan:
     """The plan by which a file has `text`, or (None) doesn't exist. Its finding shows the path, not the text."""
     present = (facts.files or {}).get(path)
-    reference, tool = _READERS.get(posixpath.dirname(path), _READERS["/etc/tmpfiles.d"])
-    knob = Knob(concern, "persist", "files", reference, place=path, scope="boot")
+    reader = _READERS.get(posixpath.dirname(path), _READERS["/etc/tmpfiles.d"])
+    knob = Knob(concern, "persist", "files", reader.reference, place=path, scope="boot")
     if present == text:
         return Plan() if text is None else knob.says("ok", "persisted", path, path)
-    reason = tool if path == NETWORKD else f"the kernel forgets it at a reboot; {tool} at each boot"
+    kept = f"the kernel forgets it at a reboot; {reader.sentence} at each boot"
+    reason = reader.sentence if path == NETWORKD else kept
     if text is None:
         reason = "no longer wanted at boot"
     now, goal = (path if content is not None else None for content in (present, text))

@@ -12,7 +12,7 @@ OWN: Workload = {
         "source": Choice(
             "auto",
             "tsc where it beats the kernel's default (Xen HVM, metal); elsewhere the kernel already chose well",
-            "AWS, 2017; kernel 7539b174aef4",
+            "AWS, 2017; Linux kernel, commit 7539b174aef4",
         )
     },
     # These concerns only check, so there is nothing to choose.

@@ -27,19 +27,19 @@ OWN: Workload = {
         "thp": Choice(
             "never",
             "no request waits for a huge page to be made; before Linux 5.8 a write after a fork copied it whole",
-            "AWS, 2017; the guides of Redis and Aerospike",
+            "AWS, 2017; Redis guide; Aerospike guide",
         )
     },
     "memory": {
         "overcommit": Choice(
             "always",
             "saving forks the process: the heuristic may refuse a fork that needs next to no memory",
-            "the guide of Redis",
+            "Redis guide",
         ),
         "swappiness": Choice(
             1,
             "data that went to swap would be read from a disk; 0 would have the kernel kill processes earlier",
-            "rpk, tuner swappiness; the guide of Aerospike",
+            "rpk, tuner swappiness; Aerospike guide",
         ),
     },
     "network_irq": {

@@ -21,11 +21,9 @@ OWN: Workload = {
         )
     },
     "memory": {
-        "swappiness": Choice(
-            1, "a collection that touches a heap in swap stops the service", "the guide of Elasticsearch"
-        ),
+        "swappiness": Choice(1, "a collection that touches a heap in swap stops the service", "Elasticsearch guide"),
         "max_map_count": Choice(
-            1048576, "search indexes are mapped file by file; Elasticsearch asks for it", "the guide of Elasticsearch"
+            1048576, "search indexes are mapped file by file; Elasticsearch asks for it", "Elasticsearch guide"
         ),
     },
 }

@@ -43,7 +43,7 @@ OWN: Workload = {
         "ksm": Choice(
             "disabled",
             "no write of your threads first copies a page that was merged",
-            "Linux kernel, admin-guide/mm/ksm; unmeasured",
+            "Linux kernel, ksm; unmeasured",
         ),
     },
     "network_irq": {

@@ -13,7 +13,7 @@ class Choice(NamedTuple):
 
     value: Any
     reason: str
-    source: str
+    reference: str
 
 
 # concern → option → choice

@@ -22,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summa
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import OTHER, heading_of, headings
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME, FAILED, LOOKS, ORDER, worst
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._sources import links
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
@@ -133,6 +134,13 @@ def _data(report: Report, concerns: List[str]) -> str:
         "headings": [heading for heading in under if heading[2]],
         "hosts": hosts,
         "texts": list(pool.places),
+        # Only addresses that this project knows: nothing that a host reported becomes one.
+        "sources": {
+            name: url
+            for reference in {finding.reference for host in report.hosts for finding in host.findings}
+            for name, url in links(reference)
+            if url
+        },
     }
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).translate(_INERT)
 

@@ -13,6 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summa
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import heading_of
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, ReportedFinding
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME, FAILED
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._sources import SEPARATOR, links
 
 TOPS = 20
 DRIFT = 200  # rows; report.json has all changes
@@ -168,4 +169,9 @@ def _row(row: ReportedFinding) -> Sequence[str]:
     why = escape(row.reason) + (f" *{escape(row.gain)}*" if row.gain else "")
     look = BY_NAME[row.status]
     cells = (name, summary.show(row.now, 200), summary.show(row.wanted, 200))
-    return (f"{look.mark} {look.words}", *map(escape, cells), why, escape(row.reference))
+    return (f"{look.mark} {look.words}", *map(escape, cells), why, _linked(row.reference))
+
+
+def _linked(reference: str) -> str:
+    """The sources of a finding, each a link if it is one that this project knows: a host's own text never is."""
+    return SEPARATOR.join(f"[{escape(name)}](<{url}>)" if url else escape(name) for name, url in links(reference))

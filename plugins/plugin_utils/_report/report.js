@@ -4,6 +4,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const { statuses, concerns, headings, hosts, texts } = data;
+  const sources = new Map(Object.entries(data.sources));
   const CHUNK = 150; // rows per frame: the page stays responsive while a large fleet is drawn
   const headingOf = new Map(headings.flatMap(([number, title, members]) => members.map((concern) => [concern, { number, title }])));
   const byId = (id) => document.getElementById(id);
@@ -122,11 +123,20 @@
     return element("td", { class: "value", "data-title": title }, texts[text]);
   }
 
+  // The sources of a finding, each a link if the page knows its address.
+  function linked(reference) {
+    return reference.split("; ").flatMap((name, place) => {
+      const url = sources.get(name);
+      const shown = url ? element("a", { href: url, rel: "noreferrer" }, name) : name;
+      return place ? ["; ", shown] : [shown];
+    });
+  }
+
   function finding([concern, knob, where, status, now, wanted, reason, reference, gain, owner]) {
     const why = element("td", {}, element("p", {}, texts[reason]));
     if (gain) why.append(element("p", { class: "gain" }, texts[gain]));
     if (owner) why.append(element("p", { class: "from" }, `Owner: ${texts[owner]}`));
-    if (reference) why.append(element("p", { class: "from" }, texts[reference]));
+    if (reference) why.append(element("p", { class: "from" }, ...linked(texts[reference])));
     const name = concerns[concern] + (knob ? `.${texts[knob]}` : "");
     return element("tr", {},
       element("td", {}, element("span", { class: "status" }, mark(status), statuses[status][2])),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -160,6 +161,51 @@ def test_a_whole_role_passes(tmp_path: Path) -> None:
 def test_a_role_without_one_of_its_files_is_named(tmp_path: Path, name: str) -> None:
     rest = {key: value for key, value in ROLE.items() if key != name}
     assert GATES["whole-roles"](copy_with(tmp_path, **rest)) == [f"{name}: missing"]
+
+
+CLASS = "class Knob(NamedTuple):\n    name: str\n    reference: str\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "unknown"),
+    [
+        ("Finding('x', reference='AWS, 2017; RFC 6298')\n", ""),
+        ("Finding('x', reference='docs/unit.md#the-timer')\n", ""),
+        ("Finding('x', reference='docs/unit.md#the-clock')\n", "'docs/unit.md#the-clock' is no heading of that page"),
+        ("Finding('x', reference='docs/none.md')\n", "'docs/none.md' is not in plugins/plugin_utils/sources.json"),
+        ("Finding('x', reference='A rumor')\n", "'A rumor' is not in plugins/plugin_utils/sources.json"),
+        ("REFERENCE = 'AWS, 2017; A rumor'\n", "'A rumor' is not in plugins/plugin_utils/sources.json"),
+        (f"{CLASS}Knob('x', 'A rumor')\n", "'A rumor' is not in plugins/plugin_utils/sources.json"),
+        (f"{CLASS}GUIDE = 'A rumor'\nKnob('x', GUIDE)\n", "'A rumor' is not in plugins/plugin_utils/sources.json"),
+    ],
+)
+def test_a_reference_without_an_address_is_named(tmp_path: Path, code: str, unknown: str) -> None:
+    entry = {"url": "https://example.com/", "title": "A page", "checked": "2026-11-25"}
+    table = {"AWS, 2017": {**entry, "url": "docs/unit.md", "checked": ""}, "RFC 6298": entry}
+    contents = {
+        "plugins/plugin_utils/sources.json": json.dumps(table),
+        "docs/unit.md": "# The unit\n\n## The timer\n",
+        "plugins/a.py": "REFERENCE = 'AWS, 2017; RFC 6298'\n",
+        "plugins/b.py": code,
+    }
+    problems = GATES["references-lead-somewhere"](copy_with(tmp_path, **contents))
+    assert [problem.partition(": ")[2] for problem in problems] == ([unknown] if unknown else [])
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ({"url": "https://example.com/", "title": "A page", "checked": "soon"}, "soon is no day such as 2026-11-25"),
+        ({"url": "example.com", "title": "A page", "checked": ""}, "example.com is neither an address nor a page"),
+        ({"url": "https://example.com/", "title": "", "checked": ""}, "needs url, title and checked"),
+        ({"url": "https://example.com/", "title": "A page", "checked": ""}, "no reference names it"),
+    ],
+)
+def test_an_entry_of_the_table_of_sources_that_is_wrong_is_named(
+    tmp_path: Path, entry: "dict[str, str]", problem: str
+) -> None:
+    copy = copy_with(tmp_path, **{"plugins/plugin_utils/sources.json": json.dumps({"A rumor": entry})})
+    assert problem in " ".join(GATES["references-lead-somewhere"](copy))
 
 
 @pytest.mark.parametrize(

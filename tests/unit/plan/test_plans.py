@@ -25,6 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import knobs_of
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._sources import links
 
 from tests.support.fake_routes import RoutedHost
 from tests.support.hosts import files_of, lay_out
@@ -60,6 +61,10 @@ def test_plan(path: Path, tmp_path: Path) -> None:
         "a waiver of it would be called misspelt"
     )
     assert all(action.reason and action.reference for action in plan.actions)
+    unknown = {
+        name for statement in (*plan.findings, *plan.actions) for name, url in links(statement.reference) if not url
+    }
+    assert not unknown, "sources without an address: name them in plugins/plugin_utils/sources.json"
     after = concern.plan(project(facts, plan.actions), wanted)
     assert after.actions == (), "the plan doesn't see its own result"
 

@@ -48,7 +48,7 @@ def test_playbook_spells_the_workload_out(name: str) -> None:
     comments = text.replace("\n            # ", " ")
     for choices in WORKLOADS[name].values():
         for choice in choices.values():
-            for words in choice.source.split("; "):
+            for words in choice.reference.split("; "):
                 assert words in comments, f"{name}.yml doesn't say that its reason is {words}"
     spelled_out = tune_requests([name], {}, {}, spelled_out=variables["tune_workload_concerns"])
     assert spelled_out == tune_requests([name], {}, {})
@@ -82,7 +82,7 @@ def test_every_choice_has_a_reason_and_a_source() -> None:
         for choices in workload.values():
             for choice in choices.values():
                 assert choice.reason
-                assert choice.source
+                assert choice.reference
 
 
 @pytest.mark.parametrize("name", sorted(WORKLOADS))
@@ -96,7 +96,7 @@ def test_what_a_workload_would_set_is_reported_with_its_reason_and_its_source(
         choice = WORKLOADS[name].get(finding["concern"], {}).get(finding["knob"])
         if choice is not None and choice.value != "auto":
             assert finding["reason"].endswith(f"; for {name}: {choice.reason}")
-            assert finding["reference"] == choice.source
+            assert finding["reference"] == choice.reference
     assert explained
 
 
@@ -111,7 +111,7 @@ def test_what_a_user_sets_is_reported_without_a_reason_of_the_workload(
     )
     of_knob = {finding["knob"]: finding for finding in done["findings"]}
     assert "for web" not in of_knob["somaxconn"]["reason"]
-    assert of_knob["somaxconn"]["reference"] != WORKLOADS["web"]["network_stack"]["somaxconn"].source
+    assert of_knob["somaxconn"]["reference"] != WORKLOADS["web"]["network_stack"]["somaxconn"].reference
     assert "for web" not in of_knob["thp"]["reason"]
     assert "for web" in of_knob["max_syn_backlog"]["reason"]
 

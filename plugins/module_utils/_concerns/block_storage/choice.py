@@ -46,7 +46,7 @@ OF_QUEUE = (
         "io_timeout",
         "how long a request may take before the kernel gives up on it",
         {"type": "str"},
-        "amazon-ec2-utils, udev rules of AWS",
+        "amazon-ec2-utils",
     ),
     _of_queue(
         "scheduler",

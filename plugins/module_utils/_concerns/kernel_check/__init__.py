@@ -52,7 +52,7 @@ _STEAL = Knob(NAME, "steal", reference="AWS, 2017; Aerospike, 2014")
 _WORKLOAD = Knob(
     NAME, "workload", spec={"type": "list", "elements": "str", "choices": list(WORKLOADS), "default": []}, bound=EVERY
 )
-_BULK = Knob(NAME, "bulk_transmission", reference="Netflix, 2014; Linux 3.18")
+_BULK = Knob(NAME, "bulk_transmission", reference="Netflix, 2014–2017; Linux 3.18")
 _ADVISORIES = Knob(NAME, "advisories", reference="docs/kernel_check.md#known-faults")
 _REVIEW = Knob(NAME, "review_after", spec={"type": "str", "default": ""}, reference="UnixBench on PV and HVM, 2014")
 KNOBS = (
@@ -283,7 +283,7 @@ def _known_faults(platform: PlatformFacts, kernel: KernelFacts) -> Plan:
         stale = "; this entry was to be read again by then" if kernel.today > entry.expires else ""
         shown = f"ENA {kernel.ena_version}" if entry.ena is not None else platform.kernel
         reason = f"{entry.symptom}: {entry.do} (source read on {entry.checked}, valid until {entry.expires}{stale})"
-        knob = _ADVISORIES._replace(place=entry.name, reference=entry.source)
+        knob = _ADVISORIES._replace(place=entry.name, reference=entry.reference)
         plans.append(knob.says("advice", reason, shown, _fixed_in(entry)))
     return joined(*plans)
 

@@ -32,7 +32,7 @@ class Advisory(NamedTuple):
     name: str
     symptom: str
     do: str
-    source: str
+    reference: str
     checked: str  # the day on which the source was read
     expires: str  # the last day on which nobody need read it again
     ena: Optional[Versions] = None  # of the driver that AWS publishes, which Amazon Linux ships; not the kernel's own
@@ -45,7 +45,7 @@ ADVISORIES: Tuple[Advisory, ...] = (
         name="ena_detach_panic",
         symptom="detaching a network interface from the running instance may end in a kernel panic and a reboot",
         do="upgrade the driver, or the kernel that contains it; until then detach no interface while the host runs",
-        source="amzn-drivers on GitHub, issues 379 and 380",
+        reference="amzn-drivers on GitHub, issue 379; amzn-drivers on GitHub, issue 380",
         checked="2026-11-23",
         expires="2028-05-31",
         ena=Versions((2, 17, 0), (2, 17, 2)),
@@ -56,7 +56,7 @@ ADVISORIES: Tuple[Advisory, ...] = (
         do=(
             "upgrade the driver; until then leave network_irq's rps and rfs, and network_stack's offloads.ntuple alone"
         ),
-        source="ENA driver's release notes, 2.13.2; amzn-drivers on GitHub, commit b1c6fc5",
+        reference="ENA driver release notes, 2.13.2; amzn-drivers on GitHub, commit b1c6fc5",
         checked="2026-11-23",
         expires="2028-05-31",
         ena=Versions((2, 13, 0), (2, 13, 2)),
@@ -65,7 +65,7 @@ ADVISORIES: Tuple[Advisory, ...] = (
         name="ena_ptp_clock_panic",
         symptom="with the driver's PTP clock (phc_enable=1) a program that adjusts it makes this kernel crash",
         do="upgrade the driver before you enable its clock",
-        source="ENA driver's release notes, 2.13.1; amzn-drivers on GitHub, issue 322",
+        reference="ENA driver release notes, 2.13.1; amzn-drivers on GitHub, issue 322",
         checked="2026-11-23",
         expires="2028-05-31",
         ena=Versions((2, 8, 0), (2, 13, 1)),
@@ -75,7 +75,7 @@ ADVISORIES: Tuple[Advisory, ...] = (
         name="xen_empty_msi_irqs",
         symptom="tools that look for a NIC's interrupts in its folder msi_irqs, as older perftune.py did, find none",
         do="use versions of such tools that read /proc/interrupts, as nearmetal does",
-        source="amzn-drivers on GitHub, issue 268; seastar on GitHub, issue 1622",
+        reference="amzn-drivers on GitHub, issue 268; seastar on GitHub, issue 1622",
         checked="2026-11-23",
         expires="2028-05-31",
         kernel=Versions((5, 17)),
@@ -88,7 +88,7 @@ ADVISORIES: Tuple[Advisory, ...] = (
             " (AWS: PostgreSQL 17 at 0.51 of its throughput on 96 vCPUs of Graviton4; unmeasured by us)"
         ),
         do="measure such a program before and after the upgrade; for PostgreSQL reserve huge pages (huge_pages = on)",
-        source="AWS Graviton guide, Linux kernel; Linux kernel mailing list, April 2026",
+        reference="Graviton guide, Linux kernel; Linux kernel mailing list, April 2026",
         checked="2026-11-23",
         expires="2027-11-30",
         kernel=Versions((7, 0)),

@@ -19,10 +19,10 @@ CONCERN = "kernel_check"
 _LOST = Knob(CONCERN, "backlog_drops", reference="Mathis et al., 1997; Linux kernel, net/core/net-procfs.c")
 _ROUNDS = Knob(CONCERN, "receive_rounds", reference="Linux kernel, net/core/dev.c")
 _CONNECTIONS = Knob(CONCERN, "connections", reference="Linux kernel, net/ipv4/tcp_input.c; RFC 6298")
-_FILES = Knob(CONCERN, "open_files", reference="Linux kernel, admin-guide/sysctl/fs.rst")
-_COMPACTION = Knob(CONCERN, "compaction", reference="Linux kernel, admin-guide/mm/transhuge.rst")
-_SWAP = Knob(CONCERN, "swap", reference="Linux kernel, admin-guide/sysctl/vm.rst")
-_MISSES = Knob(CONCERN, "memory_misses", reference="Linux kernel, admin-guide/numastat.rst")
+_FILES = Knob(CONCERN, "open_files", reference="Linux kernel, sysctl/fs")
+_COMPACTION = Knob(CONCERN, "compaction", reference="Linux kernel, transhuge")
+_SWAP = Knob(CONCERN, "swap", reference="Linux kernel, sysctl/vm")
+_MISSES = Knob(CONCERN, "memory_misses", reference="Linux kernel, numastat")
 KNOBS = (_LOST, _ROUNDS, _CONNECTIONS, _FILES, _COMPACTION, _SWAP, _MISSES)
 
 # Of 100,000 packets one lost, with a round trip of 1 ms and segments of 1,460 bytes, lets TCP reach 4.5 Gbit/s (Mathis

@@ -80,7 +80,7 @@ _PACKETS: Spec = {"type": "int", "range": (1, 100000)}
 _MTU = _of_nic("mtu", "mtu", "net.mtu", "Netflix, 2014–2017; EC2 User Guide, network MTU", _BYTES, disruptive=True)
 _LENGTH = _of_nic("txqueuelen", "txqueuelen", "net.txqueuelen", "unmeasured", _PACKETS, option="tx_queue.length")
 _BQL = Knob(NAME, "bql", "network.bql", "Netflix, 2014–2017", SWITCH, "tx_queue.bql", "interfaces")
-_TW_RECYCLE = Knob(NAME, "tw_recycle", reference="Linux kernel, 4.12", spec=SWITCH)
+_TW_RECYCLE = Knob(NAME, "tw_recycle", reference="Linux 4.12", spec=SWITCH)
 
 _PER_NIC = (*_RINGS.values(), *_COALESCE, *_OFFLOADS, _MTU, _LENGTH, _BQL)
 KNOBS = (*_PER_NIC, *sysctl.KNOBS, *ena.KNOBS, _TW_RECYCLE)

@@ -26,6 +26,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import (
 )
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._sources import address, sources
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,6 +64,7 @@ HOSTILE = {
     "surrogate": "\ud800",
     "formula": '=HYPERLINK("https://evil.example")',
 }
+ADDRESSES = {address(name) for name in sources()}
 FIELDS = ("concern", "knob", "where", "reason", "now", "wanted", "reference", "gain", "owner")
 
 
@@ -151,7 +153,11 @@ def test_markdown_shows_the_text_and_nothing_else(report: Report) -> None:
         "strong_open",
         "strong_close",
         "softbreak",
+        "link_open",
+        "link_close",
     }
+    # The only links are those to our own sources.
+    assert {child.attrs["href"] for child in inline if child.type == "link_open"} <= ADDRESSES
     assert not {token.type for token in tokens} & {"html_block", "fence", "code_block", "bullet_list_open", "hr"}
     titles = {"status", "knob", "now", "wanted", "why", "reference"}
     assert titles <= {token.content for token in tokens if token.type == "inline"}
@@ -210,8 +216,20 @@ def test_page_has_the_tags_that_it_has_with_harmless_text(report: Report) -> Non
         for _tag, attributes in page.tags
         for name, value in attributes.items()
     )
-    hosts = json.loads(page.inside["script"][0])["hosts"]
-    assert len(hosts) == 4
+    data = json.loads(page.inside["script"][0])
+    assert len(data["hosts"]) == 4
+    assert set(data["sources"].values()) <= ADDRESSES
+
+
+def test_a_source_is_a_link_and_what_a_host_adds_to_it_is_none() -> None:
+    named = everywhere("RFC 6298; https://evil.example; docs/unit.md")
+    unit = "https://github.com/nearmetal/ec2/blob/main/docs/unit.md"
+    row = next(line for line in markdown.render(named).splitlines() if "RFC 6298" in line and "[docs" in line)
+    assert "[RFC 6298](<https://www.rfc-editor.org/rfc/rfc6298>); https:&#47;&#47;evil.example; [docs" in row
+    assert f"](<{unit}>)" in row
+    data = json.loads(Page(html.render(named)).inside["script"][0])
+    assert data["sources"]["docs/unit.md"] == unit
+    assert "https://evil.example" not in data["sources"]
 
 
 def test_page_allows_only_its_own_style_and_script() -> None:
