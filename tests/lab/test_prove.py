@@ -19,10 +19,37 @@ from lab import instance, inventory
 from lab.host import Host
 
 CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+SOMAXCONN = "/proc/sys/net/core/somaxconn"
 LEFT = "ls /run/nearmetal/prove.json /run/nearmetal/prove.pyz 2>/dev/null; true"
 # A program that asks for the time and does nothing else: 1 µs each with tsc, 25 µs with hpet, in emulation.
 LOAD = "python3 -c 'import time; [time.time() for _ in range(100000)]'"
 ABANDONED = 180
+# Twelve clients that ask one server at once, and the time until all have their answer. A client that doesn't fit into
+# the queue of those that wait to be accepted has to ask again, each time twice as long after.
+CROWD = """python3 -c '
+import select, socket, time
+server = socket.socket()
+server.bind(("127.0.0.1", 0))
+server.listen(1000)
+began = time.monotonic()
+waiting = {socket.socket() for _ in range(12)}
+for client in waiting:
+    client.setblocking(False)
+    client.connect_ex(server.getsockname())
+asking, connections = set(waiting), []
+while waiting:
+    readable, writable, _ = select.select([server, *waiting], asking, [])
+    for client in writable:
+        client.send(b"x")
+        asking.discard(client)
+    for ready in readable:
+        if ready is server:
+            connections.append(server.accept()[0])
+            connections[-1].send(b"y")
+        else:
+            waiting.discard(ready)
+print("crowd", time.monotonic() - began, "s", "smaller")
+'"""
 
 
 @pytest.fixture
@@ -81,6 +108,19 @@ def test_a_slower_clock_is_worse_and_taken_back(host: Host, tmp_path: Path) -> N
     output = prove(host, tmp_path, "hpet")
     assert f"PROVE  {host.name}  worse, restored" in output
     assert host.run(f"cat {CURRENT}").strip() == "tsc"
+    assert host.run(LEFT) == ""
+    assert host.run("ls /var/lib/nearmetal 2>/dev/null; true") == ""
+
+
+def test_a_limit_that_strangles_a_load_with_many_connections_is_worse_and_taken_back(
+    host: Host, tmp_path: Path
+) -> None:
+    before = host.run(f"cat {SOMAXCONN}").strip()
+    wanted = {"network_stack": {"somaxconn": 1}}
+    output = play(command(host, tmp_path, "", prove_command=CROWD, prove_timed=False, tune_concerns=wanted), tmp_path)
+    assert f"PROVE  {host.name}  worse, restored" in output
+    assert "tested: network_stack.somaxconn" in output
+    assert host.run(f"cat {SOMAXCONN}").strip() == before
     assert host.run(LEFT) == ""
     assert host.run("ls /var/lib/nearmetal 2>/dev/null; true") == ""
 

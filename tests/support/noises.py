@@ -63,6 +63,46 @@ NOISES: "Dict[str, Callable[[random.Random], Iterator[float]]]" = {
 }
 
 
+def heavy_tails(generator: random.Random) -> "Iterator[float]":
+    """Student's t with two degrees of freedom, whose variance is infinite."""
+    while True:
+        yield 0.03 * generator.gauss(0, 1) / math.sqrt(generator.gammavariate(1, 1))
+
+
+def back_and_forth(generator: random.Random) -> "Iterator[float]":
+    """Each slot tends to the other side of the one before it."""
+    level = generator.gauss(0, 0.05)
+    while True:
+        yield level
+        level = -0.8 * level + generator.gauss(0, 0.03)
+
+
+def coarse(generator: random.Random) -> "Iterator[float]":
+    """A figure of few digits: 9, 10 or 11, so that many pairs don't differ at all."""
+    while True:
+        yield math.log(max(1, round(10 + generator.gauss(0, 0.6))) / 10)
+
+
+def two_levels(generator: random.Random) -> "Iterator[float]":
+    """A load that falls on its feet or not, as by the placement of its memory."""
+    while True:
+        yield 0.25 * (generator.random() < 0.5) + generator.gauss(0, 0.005)
+
+
+def walk(generator: random.Random) -> "Iterator[float]":
+    """It never comes back to where it was."""
+    level = 0.0
+    while True:
+        level += generator.gauss(0, 0.03)
+        yield level
+
+
+# Worse than those of a cloud, to which the promise holds as well.
+HARSH: "Dict[str, Callable[[random.Random], Iterator[float]]]" = {
+    function.__name__: function for function in (heavy_tails, back_and_forth, coarse, two_levels, walk)
+}
+
+
 def differences(noise: "Iterator[float]", seed: int, effect: float, pairs: int) -> "List[float]":
     """The pairs of one run, in the order of its coins."""
     found = []
