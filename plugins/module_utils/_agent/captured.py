@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading a capture: the size and type of each part is checked before a file is made. PRIVATE to the collection.
+"""Reading a capture: the size and type of each part is checked. PRIVATE to the collection.
 
 A capture comes from somebody else. Its values are checked by the parsers, like those of any host.
 """
@@ -24,8 +24,8 @@ LARGEST = 16 * 1024 * 1024
 MOST_PATHS = 65536
 
 _PATH = re.compile(r"(?:/[A-Za-z0-9_.:@+-]{1,255}){1,40}", re.ASCII)
+_LONGEST_PATH = 4095
 _DOTS = frozenset((".", ".."))
-_LONGEST_LINK = 4095
 _DEVICE = re.compile(r"[^/\s\0]{1,15}")
 _QUESTION = re.compile(r"(?:[0-9a-f]{2}){4,16}/([0-9]{1,7})", re.ASCII)
 _HEX = re.compile(r"(?:[0-9a-f]{2})*", re.ASCII)
@@ -91,7 +91,8 @@ def _wrong_paths(paths: Sequence[Any], links: Dict[str, Any]) -> Iterator[str]:
         yield f"it has {len(paths)} paths, more than {MOST_PATHS}"
         return
     for path in paths:
-        if not isinstance(path, str) or not _PATH.fullmatch(path) or not _DOTS.isdisjoint(path.split("/")):
+        fits = isinstance(path, str) and len(path) <= _LONGEST_PATH and _PATH.fullmatch(path)
+        if not fits or not _DOTS.isdisjoint(path.split("/")):
             yield f"{shown(path)} is no path of a captured host"
             return
     for path in paths:
@@ -109,9 +110,9 @@ def _is_file(text: Any) -> bool:
 
 def _is_link(target: Any) -> bool:
     """Whether it can be the text of a symbolic link; a lone surrogate has no bytes."""
-    if not isinstance(target, str) or not 0 < len(target) <= _LONGEST_LINK or "\0" in target:
+    if not isinstance(target, str) or not 0 < len(target) <= _LONGEST_PATH or "\0" in target:
         return False
-    return len(target.encode("utf-8", "ignore")) == len(target.encode("utf-8", "surrogatepass")) <= _LONGEST_LINK
+    return len(target.encode("utf-8", "ignore")) == len(target.encode("utf-8", "surrogatepass")) <= _LONGEST_PATH
 
 
 def _wrong_driver(device: str, answers: Any) -> Iterator[str]:

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from typing import Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured import read
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured_host import CapturedHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.picture.host import picture
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.replay import lay_out, planned
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.replay import planned
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import complain, say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import DOMAINS, observe, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -28,16 +28,15 @@ def draw_from(path: str, workload: Optional[str]) -> int:
     """Print the picture of a captured host, and with workloads also as it would be after their tuning."""
     captured = read(path)
     failed = False
-    with tempfile.TemporaryDirectory(prefix="nearmetal-") as folder:
-        host = lay_out(captured, folder)
-        panels = [("now", observe(host, DOMAINS if workload else _DRAWN))]
-        if workload:
-            chosen, done = planned(host, workload, {})
-            actions = [action for outcome in done.outcomes if not outcome.error for action in outcome.plan.actions]
-            panels.append((f"after {', '.join(chosen.names)}", project(panels[0][1], actions)))
-            for outcome in done.outcomes:
-                if outcome.error:
-                    complain(f"{outcome.name}: {outcome.error}")
-                    failed = True
+    host = CapturedHost(captured)
+    panels = [("now", observe(host, DOMAINS if workload else _DRAWN))]
+    if workload:
+        chosen, done = planned(host, workload, {})
+        actions = [action for outcome in done.outcomes if not outcome.error for action in outcome.plan.actions]
+        panels.append((f"after {', '.join(chosen.names)}", project(panels[0][1], actions)))
+        for outcome in done.outcomes:
+            if outcome.error:
+                complain(f"{outcome.name}: {outcome.error}")
+                failed = True
     say(picture(panels))
     return int(failed)

@@ -16,7 +16,7 @@ import sys
 MAX_BYTES = 4 * 1024 * 1024  # of a file that no reader sets another limit for
 
 # A chain of symbolic links this long is a loop (the kernel's MAXSYMLINKS).
-_MAX_LINKS = 40
+MAX_LINKS = 40
 # Longer than any path may be (PATH_MAX), so a path with this part never exists.
 _NOWHERE = "x" * 4096
 
@@ -202,7 +202,7 @@ class Host:
                 done.append(part)
                 continue
             links += 1
-            if links > _MAX_LINKS:
+            if links > MAX_LINKS:
                 return "/".join([self.root, *done, _NOWHERE])
             if target.startswith("/"):
                 done = []
