@@ -130,6 +130,7 @@ class _Run(loop.HostControl):
             self._options.update(programs=list(start.programs), only=list(start.only), health=start.health)
         else:
             self._options["command"] = inputs.load_of(self._options, self._settings.seconds)
+        inputs.demand_runnable(self._options)
         self._client = self._find_client()
         reboots.demand_possible(self._settings, self._options, task_vars)
         path = self._log.path if self._log else self._new_path()

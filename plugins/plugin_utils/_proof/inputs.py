@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from typing import Any, Mapping
 
@@ -14,6 +15,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.network 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings, settings_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+_LONGEST_PROGRAM = 15  # bytes of a name in /proc/PID/comm (TASK_COMM_LEN in include/linux/sched.h, with a final 0)
 
 
 def load_of(options: Mapping[str, Any], seconds: float) -> str:
@@ -25,6 +28,11 @@ def load_of(options: Mapping[str, Any], seconds: float) -> str:
             " yours or a ready benchmark"
         )
     if not benchmark:
+        if options["benchmark_options"]:
+            raise NearmetalError(
+                f"prove.benchmark_options has {shown(min(map(str, options['benchmark_options'])))}, but no benchmark is"
+                " named: set prove.benchmark, or leave out its options"
+            )
         return str(command)
     if options["timed"]:
         raise NearmetalError(f"prove.benchmark {benchmark} has figures of its own: leave out prove.timed")
@@ -37,6 +45,22 @@ def load_of(options: Mapping[str, Any], seconds: float) -> str:
             " another host of the inventory, whose name prove.load_on (prove_on in the role) has"
         )
     return load
+
+
+def demand_runnable(options: Mapping[str, Any]) -> None:
+    """Raise NearmetalError for commands that no shell can run, and programs that no process can be called."""
+    for name in ("command", "health"):
+        text = str(options[name] or "")
+        if "\0" in text or (text and not text.strip()):
+            raise NearmetalError(f"prove.{name} is {shown(text)}; allowed is a command for /bin/sh")
+    for program in options["programs"]:
+        own_name = os.fsencode(program.rpartition("/")[2])[:_LONGEST_PROGRAM].decode("utf-8", "ignore")
+        if program != own_name or not program.isprintable() or not program.strip():
+            hint = f": name it {shown(own_name)}" if own_name.strip() and own_name.isprintable() else ""
+            raise NearmetalError(
+                f"prove.programs has {shown(program)}; allowed are names as in /proc/PID/comm, of at most"
+                f" {_LONGEST_PROGRAM} bytes and without their folder{hint}"
+            )
 
 
 def settings(options: Mapping[str, Any]) -> Settings:

@@ -356,6 +356,13 @@ def test_a_value_set_by_somebody_meanwhile_voids_a_measurement(host: FakeKernel,
         ({"against": {"workload": ["webb"]}}, "workload 'webb' is unknown"),
         ({"resume": "/nowhere.jsonl"}, "resume names /nowhere.jsonl, which can't be read: No such file or directory"),
         ({"hurry": True}, "prove.hurry is no option"),
+        ({"command": "  "}, "prove.command is '  '; allowed is a command for /bin/sh"),
+        ({"command": "a\0b"}, "prove.command is 'a\\x00b'; allowed is a command for /bin/sh"),
+        ({"health": "\n"}, "prove.health is '\\n'; allowed is a command for /bin/sh"),
+        ({"programs": ["/usr/bin/redis-server"]}, "prove.programs has '/usr/bin/redis-server'; allowed are names as "),
+        ({"programs": ["valkey-benchmark"]}, "of at most 15 bytes and without their folder: name it 'valkey-benchmar'"),
+        ({"programs": ["redis-server", ""]}, "prove.programs has ''; allowed are names as in /proc/PID/comm, of "),
+        ({"benchmark_options": {"seconds": 3}}, "prove.benchmark_options has 'seconds', but no benchmark is named: "),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_switched(
