@@ -171,13 +171,14 @@ def test_each_pair_is_a_dot_whose_shape_says_its_order(browser: Browser, tmp_pat
     assert browser.run(high) == [True, True]
 
 
-@pytest.mark.parametrize("factor", [30, 1e200])
-def test_a_label_of_a_large_change_is_whole(browser: Browser, tmp_path: Path, factor: float) -> None:
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("factor", [1.12, 0.88, 30, 1e200])
+def test_each_label_is_whole_with_its_sign(browser: Browser, tmp_path: Path, factor: float, width: int) -> None:
     begun = start(seed=4711, host="redis-1")
     record = run(
         lambda step: (Metric("get", factor**0.5 if step.switch_to == "tuned" else factor**-0.5),), record=begun
     )
-    opened(browser, record, tmp_path)
+    opened(browser, record, tmp_path, width)
     left = "Math.min(...[...document.querySelectorAll('svg.plot text')].map((e) => e.getBBox().x))"
     assert browser.run(left) >= 0
 

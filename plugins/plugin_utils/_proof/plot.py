@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
 
 WIDTH, HEIGHT = 420, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 8, 10, 34
-_CHARACTER = 9  # at most so wide is one of a label
+_CHARACTER = 11  # at most so wide is one of a label, on average, in the larger letters of a phone
 _STEPS = 24  # pairs at which the band is drawn, as each takes its time
 _TICKS = (1, 2, 5)
 
