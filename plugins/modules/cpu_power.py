@@ -46,6 +46,23 @@ options:
       - The preference of intel_pstate or amd-pstate by name, such as V(balance_performance).
       - Under the governor V(performance), intel_pstate accepts only the preference V(performance).
     type: str
+  energy_perf_bias:
+    description:
+      - How much an Intel processor prefers saving power to speed, from V(0) (speed) to V(15), for every CPU.
+      - Hypervisors don't show it to guests, so this is for metal.
+    type: int
+  uncore_frequency:
+    description:
+      - V(max) keeps the last cache and the memory controllers of Intel's servers at their highest frequency, V(kernel)
+        gives the lowest frequency back that they had when the driver was loaded.
+      - It needs the kernel module C(intel_uncore_frequency), and metal. Cores then have less power for turbo.
+    type: str
+    choices: [kernel, max]
+  platform_profile:
+    description:
+      - A profile of the firmware by name, such as V(performance), where it has C(/sys/firmware/acpi/platform_profile).
+      - A profile that the firmware doesn't offer is an error.
+    type: str
   method:
     description:
       - How O(idle) is set; V(runtime) changes the running kernel, V(boot) adds kernel arguments instead, V(both) does
@@ -60,7 +77,8 @@ options:
     description:
       - Whether all of this is set again at each boot.
       - A file in C(/etc/tmpfiles.d) sets O(turbo), O(governor) and O(energy_performance_preference).
-        C(nearmetal.service) sets idle states, which it plans again for the CPUs that it finds.
+        So it does with O(energy_perf_bias) and O(platform_profile).
+      - C(nearmetal.service) sets idle states and O(uncore_frequency), which it plans again for the host that it finds.
     type: bool
     default: true
   allow_poll:

@@ -44,6 +44,13 @@ class Power:
             self._demand(word in offered.read_text().split(), errno.EINVAL, path)
             governed = (file.parent / "scaling_governor").read_text().strip() == PERFORMANCE
             self._demand(not governed or word == PERFORMANCE, errno.EBUSY, path)
+        elif re.fullmatch(rf"{CPU}/cpu\d+/power/energy_perf_bias", path):
+            self._demand(word.isdigit() and int(word) < 16, errno.EINVAL, path)
+        elif re.fullmatch(rf"{CPU}/intel_uncore_frequency/\w+/min_freq_khz", path):
+            self._demand(word.isdigit() and int(word) % 100_000 == 0, errno.EINVAL, path)
+        elif path == "/sys/firmware/acpi/platform_profile":
+            choices = self._root / "sys/firmware/acpi/platform_profile_choices"
+            self._demand(word in choices.read_text().split(), errno.EINVAL, path)
         else:
             return False
         file.write_text(word + "\n")

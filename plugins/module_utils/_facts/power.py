@@ -19,11 +19,15 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdlin
 CPUFREQ = CPU + "/cpufreq"
 NO_TURBO = CPU + "/intel_pstate/no_turbo"
 BOOST = CPUFREQ + "/boost"
+UNCORE = CPU + "/intel_uncore_frequency"
+PROFILE = "/sys/firmware/acpi/platform_profile"
 
 STATE = re.compile(r"state[0-9]{1,2}", re.ASCII)
 # A frequency domain: policy0, or cpu0 on a kernel older than 4.3.
 DOMAIN = re.compile(r"(?:policy|cpu)[0-9]{1,5}", re.ASCII)
-_CPU_NAME = re.compile(r"cpu([0-9]{1,5})", re.ASCII)
+# Of the uncore: package_00_die_00, or uncore00 where the firmware divides it (TPMI).
+PACKAGE = re.compile(r"package_[0-9]{2}_die_[0-9]{2}|uncore[0-9]{2}", re.ASCII)
+CPU_NAME = re.compile(r"cpu([0-9]{1,5})", re.ASCII)
 
 
 class IdleState(NamedTuple):
@@ -53,6 +57,11 @@ class PowerFacts(NamedTuple):
     preferences: Optional[Mapping[str, str]]  # frequency domain → energy_performance_preference; "" as above
     preferences_offered: Tuple[str, ...]
     turbo: Optional[str]  # enabled | disabled; None: this host has no such switch
+    biases: Optional[Mapping[str, str]]  # cpu0 → energy_perf_bias, 0 to 15; "" as above
+    uncore: Optional[Mapping[str, str]]  # package → its lowest frequency, in kHz
+    uncore_limits: Mapping[str, Tuple[str, str]]  # package → lowest frequency when the driver started, highest now
+    profile: Optional[str]  # platform_profile, of the firmware
+    profiles_offered: Tuple[str, ...]
 
 
 def observe(host: Host) -> PowerFacts:
@@ -75,12 +84,17 @@ def observe(host: Host) -> PowerFacts:
         preferences=preferences or None,
         preferences_offered=_offered(host, domains, "energy_performance_available_preferences"),
         turbo=turbo(host),
+        biases=biases(host) or None,
+        uncore=table(host, packages(host), "min_freq_khz") or None,
+        uncore_limits={name: _uncore_limits(host, name) for name in packages(host)},
+        profile=host.line(PROFILE),
+        profiles_offered=tuple((host.line(f"{PROFILE}_choices") or "").split()),
     )
 
 
 def idle_cpus(host: Host) -> List[int]:
     """The CPUs that have idle states, ascending."""
-    matches = (_CPU_NAME.fullmatch(name) for name in host.names(CPU))
+    matches = (CPU_NAME.fullmatch(name) for name in host.names(CPU))
     found = sorted(int(match.group(1)) for match in matches if match is not None)
     return [cpu for cpu in found if host.exists(f"{CPU}/cpu{cpu}/cpuidle/state0")]
 
@@ -124,8 +138,22 @@ def frequency_domains(host: Host) -> Tuple[str, ...]:
     return tuple(sorted((name for name in policies if host.line(folder(name) + "/affected_cpus")), key=_number))
 
 
+def biases(host: Host) -> Dict[str, str]:
+    """cpu0 → energy performance bias, of the online CPUs that have one: Intel's, since Linux 5.2."""
+    names = sorted(filter(CPU_NAME.fullmatch, host.names(CPU)), key=_number)
+    words = ((name, host.line(f"{CPU}/{name}/power/energy_perf_bias")) for name in names)
+    return {name: word for name, word in words if word is not None}
+
+
+def packages(host: Host) -> Tuple[str, ...]:
+    """The parts of the uncore whose frequency can be set."""
+    return tuple(sorted(filter(PACKAGE.fullmatch, host.names(UNCORE))))
+
+
 def folder(domain: str) -> str:
-    """Where a frequency domain's files are."""
+    """Where the files of a frequency domain or a part of the uncore are."""
+    if PACKAGE.fullmatch(domain):
+        return f"{UNCORE}/{domain}"
     return f"{CPUFREQ}/{domain}" if domain.startswith("policy") else f"{CPU}/{domain}/cpufreq"
 
 
@@ -155,7 +183,8 @@ def project(before: PowerFacts, online: Iterable[int]) -> PowerFacts:
         return {domain: words.get(domain, "") for domain in cpus} if words is not None else None
 
     governors, preferences = of_domains(before.governors), of_domains(before.preferences)
-    return before._replace(frequency_cpus=cpus, governors=governors, preferences=preferences)
+    bias = before.biases and {f"cpu{cpu}": before.biases.get(f"cpu{cpu}", "") for cpu in sorted(alive)}
+    return before._replace(frequency_cpus=cpus, governors=governors, preferences=preferences, biases=bias)
 
 
 def turbo(host: Host) -> Optional[str]:
@@ -181,6 +210,11 @@ def _states(host: Host, cpu: int) -> Tuple[IdleState, ...]:
             )
         )
     return tuple(found)
+
+
+def _uncore_limits(host: Host, name: str) -> Tuple[str, str]:
+    lowest, highest = (host.line(f"{UNCORE}/{name}/{file}_freq_khz") or "" for file in ("initial_min", "max"))
+    return lowest, highest
 
 
 def _offered(host: Host, domains: Tuple[str, ...], name: str) -> Tuple[str, ...]:

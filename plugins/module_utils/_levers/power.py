@@ -23,7 +23,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import 
     put,
     unwritable,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing, NamedByPath, Place
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    Disturbing,
+    KernelValue,
+    NamedByPath,
+    Place,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
@@ -119,56 +124,108 @@ class IdleDisabled(_Placeless, ElementSet):
         return power.kernel_choice(host)
 
 
-class FrequencyTable(_Placeless, Table, NamedByPath):
-    """One word per frequency domain, in its file `name`.
+class WordTable(_Placeless, Table, NamedByPath):
+    """One word per CPU, frequency domain or package, in its file `name`."""
 
-    Domains go offline and online with their CPUs, and keep their word.
-    """
+    pattern = power.DOMAIN  # of an element's name
 
     def __init__(self, what: str, name: str) -> None:
         super().__init__(what)
         self.name = name
-        self.paths = (f"{power.CPUFREQ}/policy*/{name}",)
+        self.paths = (self.path("policy*"),)
+
+    def path(self, element: str) -> str:
+        """The file of an element."""
+        return f"{power.folder(element)}/{self.name}"
+
+    @abstractmethod
+    def present(self, host: WritableHost) -> Dict[str, str]:
+        """Element → word, of those that take one now."""
 
     def files(self, host: WritableHost, path: str) -> List[str]:
-        return [f"{power.folder(domain)}/{self.name}" for domain in power.frequency_domains(host)]
+        return [self.path(element) for element in self.present(host)]
 
     def _fits(self, value: Value) -> bool:
         if not isinstance(value, Mapping) or not 0 < len(value) <= 4096:
             return False
         return all(
-            power.DOMAIN.fullmatch(domain) and isinstance(word, str) and _WORD.fullmatch(word)
-            for domain, word in value.items()
+            self.pattern.fullmatch(element) and isinstance(word, str) and _WORD.fullmatch(word)
+            for element, word in value.items()
         )
 
     def _sample_path(self, host: WritableHost) -> str:
-        return f"{power.folder((power.frequency_domains(host) or ('policy0',))[0])}/{self.name}"
+        return next(iter(self.files(host, "")), self.paths[0])
 
     def read(self, host: WritableHost, where: str) -> Value:
-        return power.table(host, power.frequency_domains(host), self.name) or None
+        return self.present(host) or None
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
-        present = power.table(host, power.frequency_domains(host), self.name)
-        for domain, word in self.elements(value).items():
-            if present.get(domain, word) != word:
-                put(host, f"{power.folder(domain)}/{self.name}", str(word))
+        present = self.present(host)
+        for element, word in self.elements(value).items():
+            if present.get(element, word) != word:
+                put(host, self.path(element), str(word))
 
     def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        present = power.table(host, power.frequency_domains(host), self.name)
-        domains: Dict[Value, List[str]] = {}
-        for domain, word in self.elements(value).items():
-            if present.get(domain, word) != word:
-                domains.setdefault(word, []).append(domain)
+        present = self.present(host)
+        elements: Dict[Value, List[str]] = {}
+        for element, word in self.elements(value).items():
+            if present.get(element, word) != word:
+                elements.setdefault(word, []).append(element)
         return [
-            echo_each(word, "domain", names, f"{power.folder(names[0]).replace(names[0], '$domain')}/{self.name}")
-            for word, names in domains.items()
+            echo_each(word, "domain", names, self.path(names[0]).replace(names[0], "$domain"))
+            for word, names in elements.items()
         ]
+
+
+class FrequencyTable(WordTable):
+    """Domains go offline and online with their CPUs, and keep their word."""
+
+    def present(self, host: WritableHost) -> Dict[str, str]:
+        return power.table(host, power.frequency_domains(host), self.name)
 
     def may_return(self, host: WritableHost, where: str, element: str) -> bool:
         return host.exists(power.folder(element)) or _is_offline(host, self.cpu_of(element))
 
     def cpu_of(self, element: str) -> int:
         return int(re.sub(r"\D", "", element))
+
+
+class Biases(WordTable):
+    """The energy performance bias of each CPU, which the kernel keeps while the CPU is offline."""
+
+    pattern = power.CPU_NAME
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what, "energy_perf_bias")
+        self.paths = (self.path("cpu*"),)
+
+    def path(self, element: str) -> str:
+        return f"{CPU}/{element}/power/{self.name}"
+
+    def present(self, host: WritableHost) -> Dict[str, str]:
+        return power.biases(host)
+
+    def may_return(self, host: WritableHost, where: str, element: str) -> bool:
+        return _is_offline(host, self.cpu_of(element))
+
+    def cpu_of(self, element: str) -> int:
+        return int(re.sub(r"\D", "", element))
+
+
+class Uncore(WordTable):
+    """The lowest frequency of each package's uncore: of its last cache, its memory controllers and its buses."""
+
+    pattern = power.PACKAGE
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what, "min_freq_khz")
+        self.paths = (f"{power.UNCORE}/*/{self.name}",)
+
+    def present(self, host: WritableHost) -> Dict[str, str]:
+        return power.table(host, power.packages(host), self.name)
+
+    def kernel_choice(self, host: WritableHost, where: str) -> Value:
+        return power.table(host, power.packages(host), "initial_min_freq_khz") or None
 
 
 class Governors(FrequencyTable, Disturbing):
@@ -212,4 +269,7 @@ LEVERS = (
     Governors("power.governors", "scaling_governor"),
     FrequencyTable("power.preferences", "energy_performance_preference"),
     Turbo("power.turbo"),
+    Biases("power.biases"),
+    Uncore("power.uncore"),
+    KernelValue("power.profile", power.PROFILE, "[a-z-]{1,32}"),
 )

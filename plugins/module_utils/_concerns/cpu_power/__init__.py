@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.cpu_power import frequency, idle
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.cpu_power import frequency, idle, platform
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning
 
 NAME = "cpu_power"
-KNOBS = (*idle.KNOBS, *frequency.KNOBS)
+KNOBS = (*idle.KNOBS, *frequency.KNOBS, *platform.KNOBS)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     **options_of(KNOBS),
     "method": METHOD,
@@ -48,10 +48,11 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
         return joined(*(knob.says(status, reason, None, knob.value(wanted)) for knob in managed)), {}
     idle_plan = idle.plan(facts, wanted)
     frequency_plan, at_boot = frequency.plan(facts, wanted)
+    platform_plan, also_at_boot = platform.plan(facts, wanted)
     chosen = wanted.get("idle") in ("c1", "poll") or wanted.get("max_exit_latency_us") is not None
     refused = any(finding.status == "refused" for finding in idle_plan.findings)
     replan = Plan(replan=chosen and not refused and wanted.get("method") == "runtime")
-    return joined(idle_plan, frequency_plan, replan), {tmpfiles: at_boot}
+    return joined(idle_plan, frequency_plan, platform_plan, replan), {tmpfiles: {**at_boot, **also_at_boot}}
 
 
 def _decided_by_type(facts: Facts, wanted: Wanted) -> Optional[Tuple[str, str]]:

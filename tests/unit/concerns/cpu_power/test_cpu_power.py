@@ -72,6 +72,30 @@ def test_check_apply_check_apply_restore(host: FakeKernel, call: Call) -> None:
     assert everything(host) == before
 
 
+def test_what_only_metal_has_is_set_for_each_boot_and_taken_back(tmp_path: Path, call: Call) -> None:
+    package = f"{CPU}/intel_uncore_frequency/package_00_die_00"
+    profile = "/sys/firmware/acpi/platform_profile"
+    files = {f"{CPU}/cpu{cpu}/power/energy_perf_bias": "6\n" for cpu in range(16)}
+    files.update({f"{package}/{name}_freq_khz": "2400000\n" for name in ("max", "initial_max")})
+    files.update({f"{package}/{name}_freq_khz": "800000\n" for name in ("min", "initial_min")})
+    files.update({profile: "balanced\n", f"{profile}_choices": "balanced performance\n"})
+    host = FakeKernel(tmp_path, {**files_of("metal"), **files})
+    before = everything(host)
+    wanted = {"energy_perf_bias": 0, "uncore_frequency": "max", "platform_profile": "performance"}
+    assert call(cpu_power.main, host, check=True, **wanted)["changed"]
+    assert everything(host) == before
+    assert call(cpu_power.main, host, **wanted)["changed"]
+    assert {read(host, f"{CPU}/cpu{cpu}/power/energy_perf_bias") for cpu in range(16)} == {"0"}
+    assert read(host, f"{package}/min_freq_khz") == "2400000"
+    assert read(host, profile) == "performance"
+    lines = read(host, "/etc/tmpfiles.d/nearmetal-cpu_power.conf").splitlines()
+    values = {line.split()[1]: line.split()[-1] for line in lines if line.startswith("w")}
+    assert values == {f"{CPU}/cpu*/power/energy_perf_bias": "0", profile: "performance"}
+    assert not call(cpu_power.main, host, **wanted)["changed"]
+    call(restore.main, host)
+    assert everything(host) == before
+
+
 def test_from_the_governor_performance_and_back(host: FakeKernel, call: Call) -> None:
     """intel_pstate takes no other preference than performance there, so the order counts, on the way back too."""
     for cpu in range(16):

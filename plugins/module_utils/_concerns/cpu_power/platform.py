@@ -1,0 +1,119 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""cpu_power: what processors and firmware of metal let choose beside frequencies. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Dict, Mapping, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.power import PROFILE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
+
+NAME = "cpu_power"
+_BIAS = Knob(
+    NAME,
+    "energy_perf_bias",
+    "power.biases",
+    "Linux kernel, intel_epb; unmeasured",
+    {"type": "int", "range": (0, 15)},
+    tuned=("cpu.energy_perf_bias",),
+)
+_UNCORE = Knob(
+    NAME,
+    "uncore_frequency",
+    "power.uncore",
+    "Linux kernel, intel_uncore_frequency_scaling; unmeasured",
+    {"type": "str", "choices": ["kernel", "max"]},
+)
+_PROFILE = Knob(
+    NAME, "platform_profile", "power.profile", "Linux kernel, sysfs-platform_profile; unmeasured", {"type": "str"}
+)
+KNOBS = (_BIAS, _UNCORE, _PROFILE)
+
+
+def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
+    """The plan, and what sets it at boot: kernel path → value. The uncore's is derived, so the unit sets it.
+
+    Raises NearmetalError for a profile that the user wants and the firmware doesn't offer.
+    """
+    bias, profile = _BIAS.value(wanted), _PROFILE.value(wanted)
+    at_boot: Dict[str, str] = {}
+    plans = [_uncore(facts, wanted)]
+    if bias is not None:
+        plans.append(_bias(facts, wanted, str(bias)))
+        if _is_possible(plans[-1]):
+            at_boot[f"{CPU}/cpu*/power/energy_perf_bias"] = str(bias)
+    if profile is not None:
+        plans.append(_profile(facts, wanted, profile))
+        if _is_possible(plans[-1]):
+            at_boot[PROFILE] = profile
+    return joined(*plans), at_boot
+
+
+def _is_possible(plan_of_knob: Plan) -> bool:
+    return plan_of_knob.findings[0].status in ("ok", "would_change")
+
+
+def _bias(facts: Facts, wanted: Wanted, requested: str) -> Plan:
+    present = facts.power.biases if facts.power is not None else None
+    if present is None:
+        reason = "this host has no energy_perf_bias: Intel's processors have it, and hypervisors show it to no guest"
+        return _BIAS.says("not_applicable", reason, None, requested)
+    reason = "0 is all for speed, 15 all for saving power"
+    return _same(_BIAS, wanted, present, dict.fromkeys(present, requested), reason)
+
+
+def _uncore(facts: Facts, wanted: Wanted) -> Plan:
+    requested = _UNCORE.value(wanted)
+    if requested is None:
+        return Plan()
+    power = facts.power
+    if power is None or power.uncore is None:
+        reason = (
+            "this host has no intel_uncore_frequency: the module of that name knows Intel's server processors, on metal"
+        )
+        return _UNCORE.says("not_applicable", reason, None, requested)
+    reason = (
+        "last cache and memory controllers never slow down, which takes power from the cores' turbo"
+        if requested == "max"
+        else "last cache and memory controllers slow down while little is asked of them"
+    )
+    place = 1 if requested == "max" else 0
+    goal = {name: power.uncore_limits[name][place] or word for name, word in power.uncore.items()}
+    plan_of_knob = _same(_UNCORE, wanted, power.uncore, goal, reason)
+    return joined(plan_of_knob, Plan(replan=requested == "max"))
+
+
+def _profile(facts: Facts, wanted: Wanted, requested: str) -> Plan:
+    now = facts.power.profile if facts.power is not None else None
+    if facts.power is None or now is None:
+        reason = "this host's firmware has no platform_profile"
+        return _PROFILE.says("not_applicable", reason, None, requested)
+    offered = facts.power.profiles_offered
+    if requested not in offered:
+        sentence = (
+            f"{NAME}.{_PROFILE.name}: this firmware doesn't offer {plain(requested)};"
+            f" it offers {' '.join(offered) or 'nothing'}"
+        )
+        return Plan(findings=(_PROFILE.impossible(wanted, sentence, now, requested),))
+    return _PROFILE.change(wanted, now, requested, "how the firmware weighs speed, heat and noise; requested by name")
+
+
+def _same(knob: Knob, wanted: Wanted, present: Mapping[str, str], goal: Dict[str, str], reason: str) -> Plan:
+    """The plan for a table; a finding shows its different words, not every CPU."""
+    now, then = _words(present), _words(goal)
+    if dict(present) == goal:
+        return knob.says("ok", reason, now, then)
+    before = {name: word for name, word in present.items() if word}
+    finding = knob.finding("would_change", reason, now, then)
+    return Plan((knob.action(knob.wanted_by(wanted), before, goal, reason),), (finding,))
+
+
+def _words(table: Mapping[str, str]) -> str:
+    return " ".join(sorted(set(table.values()) - {""}, key=lambda word: (len(word), word)))
