@@ -69,6 +69,16 @@ options:
         left to that option.
     type: list
     elements: str
+  isolation:
+    description:
+      - V(enabled) keeps the CPUs that O(policy=dedicated) leaves, except the core of CPU 0, free of the kernel's own
+        work from the next boot on; V(kernel) takes that back.
+      - These are the kernel arguments C(isolcpus=), C(nohz_full=) and C(rcu_nocbs=). Then only what you bind to these
+        CPUs runs there, such as O(compute_units).
+      - The arguments name CPUs of this size of host. Take them back before its disk starts as another type.
+      - It is refused where somebody else already isolates CPUs.
+    type: str
+    choices: [kernel, enabled]
   interfaces:
     description:
       - Different values for single interfaces.

@@ -33,6 +33,7 @@ class NetworkFacts(NamedTuple):
     default_affinity: Optional[str]  # CPUs to which a new interrupt may go
     irqbalance: bool  # its daemon runs, and moves interrupts every 10 s
     isolated: Optional[str]  # CPUs that the command line keeps free of work (isolcpus=, nohz_full=)
+    tickless: bool  # the kernel was built with NO_HZ_FULL, so it takes nohz_full=
     load: Mapping[int, float]  # CPU → share of its time in interrupts since boot, 0 to 1
     drivers: Mapping[str, str]  # place → driver's version
     affinity: Mapping[str, Table]
@@ -128,6 +129,7 @@ def observe(host: Host) -> NetworkFacts:
         default_affinity=_list(default),
         irqbalance=_irqbalance(host),
         isolated=_isolated(host),
+        tickless=host.exists("/sys/devices/system/cpu/nohz_full"),
         load=_load(host),
         drivers={place: of_nic.version for place, of_nic in settings.items() if of_nic.version is not None},
         affinity={place: wanted(table) for place, table in affinities.items()},

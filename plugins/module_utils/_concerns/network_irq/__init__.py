@@ -11,7 +11,12 @@ from __future__ import annotations
 
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq import compute, irqbalance, steering
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq import (
+    compute,
+    irqbalance,
+    isolation,
+    steering,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq.spread import Demand, spread
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
@@ -64,14 +69,14 @@ _QUEUES = Knob(
 )
 _HOTSPOT = Knob(NAME, "irq_hotspot", reference="Aerospike, 2014")
 _PER_NIC = (_POLICY, _QUEUES, *steering.PER_NIC)
-KNOBS = (*_PER_NIC, *steering.KNOBS, *compute.KNOBS, irqbalance.KNOB, _HOTSPOT)
+KNOBS = (*_PER_NIC, *steering.KNOBS, *compute.KNOBS, *isolation.KNOBS, irqbalance.KNOB, _HOTSPOT)
 PER_NIC = tuple(options_of(_PER_NIC))
 # Without one of these nothing is placed; the other options only say how.
 _MANAGED = options_per_nic(_PER_NIC)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     **_MANAGED,
     "irq_cpus": {"type": "str"},
-    **options_of(compute.KNOBS),
+    **options_of((*compute.KNOBS, *isolation.KNOBS)),
     "allow_disruptive": CONSENT,
     "restart_irqbalance": CONSENT,
     "persist": PERSIST,
@@ -95,10 +100,12 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
     chosen = tuple(choice for choice in all_choices if choice.nic.up)
     down = [choice.nic for choice in all_choices if choice.options and not choice.nic.up]
     queues, counts = _queues(network, chosen)
-    pinned, assigned = _policy(facts, network, topology, chosen, counts, wanted)
+    placeable = isolation.placeable(facts, network, wanted)
+    pinned, assigned, busy = _policy(facts, placeable, topology, chosen, counts, wanted)
+    isolated = isolation.plan_isolation(facts, topology, busy, wanted)
     placed = project(facts, pinned.actions).network or network
     steered = steering.plan_steering(facts, steering.Scene(placed, topology, counts, assigned), chosen)
-    plan = joined(queues, pinned, steered)
+    plan = joined(queues, pinned, steered, isolated)
     replan = Plan(replan=any(finding.status != "advice" for finding in plan.findings))
     of_down_nics = [
         interfaces(NAME, nic.place).says("advice", f"{nic.name} is down: it has no interrupts to place") for nic in down
@@ -157,8 +164,8 @@ def _policy(
     chosen: Tuple[Choice, ...],
     counts: Mapping[str, int],
     wanted: Wanted,
-) -> Tuple[Plan, Dict[str, Tuple[int, ...]]]:
-    """The plan for affinities, and place → CPU of each queue after it."""
+) -> Tuple[Plan, Dict[str, Tuple[int, ...]], Optional[FrozenSet[int]]]:
+    """The plan for affinities, place → CPU of each queue after it, and CPUs that it takes; None if not dedicated."""
     plans: List[Plan] = []
     ours: List[Choice] = []
     for choice in chosen:
@@ -174,7 +181,7 @@ def _policy(
     placed = [choice.nic for choice in ours]
     banned, free = irqbalance.plan_ban(facts, placed, [nic for nic in network.nics if nic not in placed], every, wanted)
     if not free:
-        return joined(*plans, _waiting(network, placed, banned)), {}
+        return joined(*plans, _waiting(network, placed, banned)), {}, None
     plans.append(banned)
     found = _assign(network, topology, ours, counts, wanted)
     for choice in ours:
@@ -188,9 +195,11 @@ def _policy(
             reason = "a few cores take the interrupts of all queues, and the application keeps the others"
         present = {label: now[label] for label in goal if label in now}
         plans.append(of_nic(_POLICY, nic).change(choice.wanted, present, goal, reason))
+    busy = None
     if any(_POLICY.value(choice) == "dedicated" for choice in ours):
-        plans.append(compute.plan_compute(facts, topology, found, wanted))
-    return joined(*plans), {place: tuple(cpus_of.values()) for place, cpus_of in found.items()}
+        busy = compute.busy_cpus(topology, found)
+        plans.append(compute.plan_compute(facts, topology, busy, wanted))
+    return joined(*plans), {place: tuple(cpus_of.values()) for place, cpus_of in found.items()}, busy
 
 
 def _refusal(
@@ -340,7 +349,7 @@ CONCERN = tuning(
     heading=8,
     options=OPTIONS,
     knobs=KNOBS,
-    domains=("platform", "topology", "kernel", "network", "irqbalance", "services", "sysctl", "files", "unit"),
+    domains=("platform", "topology", "kernel", "network", "irqbalance", "services", "sysctl", "files", "unit", "boot"),
     decide=_decide,
     managed=_MANAGED,
     demand=_demand_policy,

@@ -9,7 +9,7 @@ Cores for interrupts bring nothing if the application uses them too (seastar iss
 
 from __future__ import annotations
 
-from typing import List, Mapping, Sequence
+from typing import FrozenSet, List, Mapping, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -59,13 +59,17 @@ done
 """
 
 
-def plan_compute(facts: Facts, topology: TopologyFacts, found: Mapping[str, Mapping[int, int]], wanted: Wanted) -> Plan:
+def busy_cpus(topology: TopologyFacts, found: Mapping[str, Mapping[int, int]]) -> FrozenSet[int]:
+    """The CPUs that get interrupts of a NIC, and those that share a core with them."""
+    busy = {cpu for cpus_of_queues in found.values() for cpu in cpus_of_queues.values()}
+    return frozenset(busy.union(*(topology.siblings(cpu) for cpu in busy)))
+
+
+def plan_compute(facts: Facts, topology: TopologyFacts, busy: FrozenSet[int], wanted: Wanted) -> Plan:
     """The plan that lists the CPUs that share no core with a CPU that gets interrupts of a NIC.
 
     Raises NearmetalError for a name that isn't the full name of a service.
     """
-    busy = {cpu for cpus_of_queues in found.values() for cpu in cpus_of_queues.values()}
-    busy |= {sibling for cpu in busy for sibling in topology.siblings(cpu)}
     free_cpus = listed(cpu for cpu in topology.cpus_online or () if cpu not in busy)
     advice = f"run the application on CPUs {free_cpus}: "
     if not wanted.get("persist"):

@@ -1,0 +1,95 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kernel arguments that keep the CPUs which dedicated interrupts leave free of the kernel's own work. Pure. PRIVATE.
+
+They name CPUs of this size of host, so they are an opt-in, and the unit never writes them.
+"""
+
+from __future__ import annotations
+
+from typing import FrozenSet, Iterable, List, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, listed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument
+
+NAME = "network_irq"
+_REFERENCE = "Linux kernel, core-api/housekeeping; tuned, cpu-partitioning; unmeasured"
+_ISOLATED = boot_argument(
+    NAME, "isolation", "isolcpus", _REFERENCE, spec={"type": "str", "choices": ["kernel", "enabled"]}
+)
+_TICKLESS = boot_argument(NAME, "isolation", "nohz_full", _REFERENCE)
+_CALLBACKS = boot_argument(NAME, "isolation", "rcu_nocbs", _REFERENCE)
+KNOBS = (_ISOLATED, _TICKLESS, _CALLBACKS)
+# managed_irq keeps interrupts of NVMe away, too; before Linux 5.6 an unknown flag made the whole argument void.
+_MANAGED_IRQ = (5, 6, 0)
+_FLAGS = "managed_irq,domain,"
+
+
+def wanted_of(wanted: Wanted) -> bool:
+    """Whether the CPUs that interrupts leave are to be isolated."""
+    return bool(_ISOLATED.value(wanted) == "enabled")
+
+
+def foreign(facts: Facts, network: NetworkFacts) -> str:
+    """The CPUs that somebody else keeps free of work; empty where there are none, or where it was us."""
+    ours = facts.boot.arguments if facts.boot is not None else {}
+    return "" if any(knob.place in ours for knob in KNOBS) else network.isolated or ""
+
+
+def placeable(facts: Facts, network: NetworkFacts, wanted: Wanted) -> NetworkFacts:
+    """The facts for the placement of interrupts: CPUs that we isolate follow from it, so they don't limit it."""
+    if not wanted_of(wanted) or foreign(facts, network):
+        return network
+    return network._replace(isolated=None)
+
+
+def plan_isolation(facts: Facts, topology: TopologyFacts, busy: Optional[FrozenSet[int]], wanted: Wanted) -> Plan:
+    """The plan for the arguments; `busy` are CPUs with interrupts of a NIC and their siblings, None without a policy.
+
+    CPU 0 is never isolated: it boots the others, and something has to do the kernel's work.
+    """
+    requested, network = _ISOLATED.value(wanted), facts.network
+    if requested is None or network is None:
+        return Plan()
+    if requested == "kernel":
+        reason = "the kernel runs its work on every CPU"
+        return joined(*(plan_argument(facts, wanted, knob, None, reason) for knob in KNOBS))
+    others = foreign(facts, network)
+    knob = _ISOLATED.at("")
+    if others:
+        return knob.says("refused", f"isolcpus= or nohz_full= of somebody else already isolates CPUs {others}", others)
+    if busy is None:
+        return knob.says("refused", "it takes the CPUs that policy: dedicated leaves: set that policy")
+    kept = busy | {0} | set(topology.siblings(0))
+    chosen = listed(cpu for cpu in topology.cpus_online or () if cpu not in kept)
+    if not chosen:
+        return knob.says("not_applicable", "interrupts and CPU 0 leave no core to isolate")
+    reason = f"the scheduler moves nothing to CPUs {chosen}, and a thread that is alone on one has no tick there"
+    plans = [plan_argument(facts, wanted, knob, text, reason) for knob, text in _texts(facts, network, chosen)]
+    return joined(*plans, *_advice(facts, network, chosen))
+
+
+def _texts(facts: Facts, network: NetworkFacts, chosen: str) -> Iterable[Tuple[Knob, str]]:
+    version = facts.platform.kernel_version if facts.platform is not None else None
+    flags = _FLAGS if version is not None and version >= _MANAGED_IRQ else ""
+    yield _ISOLATED, f"{_ISOLATED.place}={flags}{chosen}"
+    if network.tickless:
+        yield _TICKLESS, f"{_TICKLESS.place}={chosen}"
+    yield _CALLBACKS, f"{_CALLBACKS.place}={chosen}"
+
+
+def _advice(facts: Facts, network: NetworkFacts, chosen: str) -> List[Plan]:
+    knob = _ISOLATED.at("")
+    found = [
+        f"nothing uses CPUs {chosen} unless it is bound: bind the application (compute_units, or CPUAffinity=)",
+        "the arguments name CPUs of this size: before this disk starts as another type, set isolation: kernel",
+    ]
+    if not network.tickless:
+        found.append("this kernel wasn't built with NO_HZ_FULL: a CPU with one busy thread keeps its tick")
+    return [knob.says("advice", sentence, chosen) for sentence in found]
