@@ -52,7 +52,7 @@ MEMORY = (
     Parameter(
         "overcommit",
         "vm.overcommit_memory",
-        "whether programs get more memory promised than there is",
+        "whether the kernel promises programs more memory than there is",
         "Linux kernel, overcommit-accounting",
         {"type": "str", "choices": ["heuristic", "always", "never"]},
     ),
@@ -75,7 +75,7 @@ MEMORY = (
     Parameter(
         "min_free_kbytes",
         "vm.min_free_kbytes",
-        "memory that is kept free so that packets find a page",
+        "memory that the kernel keeps free, for example for arriving packets",
         "ENA driver guide",
         _number(1024),
         "least",

@@ -26,7 +26,7 @@ options:
     type: int
   overcommit:
     description:
-      - Whether programs get more memory promised than there is (C(vm.overcommit_memory)).
+      - Whether the kernel promises programs more memory than there is (C(vm.overcommit_memory)).
       - V(heuristic) is 0, and refuses only what is obviously too much. V(always) is 1, so that a large process can
         always fork. V(never) is 2, and programs get no more than C(CommitLimit) in C(/proc/meminfo).
       - V(never) is refused where less than 512 MiB would be left to promise, because no login could start then.
@@ -42,7 +42,7 @@ options:
     type: int
   min_free_kbytes:
     description:
-      - Memory that is kept free so that packets find a page (C(vm.min_free_kbytes)).
+      - Memory that the kernel keeps free, for example for arriving packets (C(vm.min_free_kbytes)).
       - More than 5 % of the memory is refused.
     type: int
   dirty:

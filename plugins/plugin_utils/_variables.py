@@ -49,7 +49,7 @@ _KNOWN = {
 def warn(result: Dict[str, Any], module: str, task_vars: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result, with a warning for each variable that nearly is an option of its role or of a verb."""
     found = misspelt(task_vars, module)
-    sentences = [f"the variable {name} is no option and has no effect: is {found[name]} meant?" for name in found]
+    sentences = [f"the variable {name} isn't an option and has no effect: is {found[name]} meant?" for name in found]
     if sentences:
         result["warnings"] = [*(result.get("warnings") or ()), *sentences]
     return result

@@ -127,7 +127,7 @@ def test_a_role_with_ansibles_own_callback(repository: Repository) -> None:
     (repository.folder / "play.json").write_text(json.dumps(play))
     wrong = ("-e", "clocksource_sorce=tsc", "-e", "clocksource_of_ours=1")
     output = repository.run("play.json", *wrong, ANSIBLE_STDOUT_CALLBACK="ansible.builtin.default")
-    assert "clocksource_sorce is no option and has no effect: is clocksource_source meant?" in output
+    assert "clocksource_sorce isn't an option and has no effect: is clocksource_source meant?" in output
     assert "of_ours" not in output.replace("-e clocksource_of_ours", "")
     assert "changed=1" in output
 
@@ -135,7 +135,7 @@ def test_a_role_with_ansibles_own_callback(repository: Repository) -> None:
 def test_mistakes_are_named(repository: Repository) -> None:
     repository.hosts(h=simulate(repository.folder / "h", "nitro"))
     output = repository.run("nearmetal.ec2.tune", "-e", "tune_worload=web", "--check")
-    assert "tune_worload is no option and has no effect: is tune_workload meant?" in output
+    assert "tune_worload isn't an option and has no effect: is tune_workload meant?" in output
     output = repository.run("nearmetal.ec2.audit", "-e", "audit_baseline=absent.json", code=2)
     assert "absent.json" in output
     assert "No report written: no host was asked" in output

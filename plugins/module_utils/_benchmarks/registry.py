@@ -39,8 +39,8 @@ def options_of(name: str, given: Any) -> Dict[str, Any]:
     options = validate(f"benchmark.options of {name}", benchmark.options, given)
     if not SHORTEST <= options["seconds"] <= LONGEST:
         raise NearmetalError(
-            f"benchmark.options of {name} has seconds: {shown(options['seconds'])}; allowed is a number from"
-            f" {SHORTEST:g} to {LONGEST:g}"
+            f"benchmark.options of {name}: seconds must be a number from {SHORTEST:g} to {LONGEST:g}, not"
+            f" {shown(options['seconds'])}"
         )
     benchmark.check(options)
     return options

@@ -98,7 +98,7 @@ def _promises(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
     if goal == "2":
         return _no_promises_left(facts) if now != goal else None
     if knob.wanted_by(wanted) == "workload" and facts.host_value("sysctl", knob.place, now) == "2":
-        return "refused", "somebody chose never on this host: set memory.overcommit yourself if that may end"
+        return "refused", "this host was set to never by somebody else: set memory.overcommit yourself to change that"
     return None
 
 
@@ -110,8 +110,8 @@ def _no_promises_left(facts: Facts) -> Obstacle:
     if left < _LEAST_PROMISE:
         most, promised = (number // 2**20 for number in (facts.memory.most_promised, facts.memory.promised))
         return "refused", (
-            f"programs would fail at once: {promised} MiB are promised to them, and never allows {most} MiB here"
-            " (vm.overcommit_ratio, and swap, raise that)"
+            f"programs might fail at once: they were promised {promised} MiB, and with never the kernel promises at"
+            f" most {most} MiB here (a higher vm.overcommit_ratio or more swap raises that)"
         )
     return None
 
@@ -140,7 +140,7 @@ def _limit_of(knob: Knob, requested: str) -> str:
     least, most = (1, 100) if number != text else (_LEAST_BYTES, _MOST_BYTES)
     if not (number.isascii() and number.isdigit() and len(number) < 20 and least <= int(number) <= most):
         raise NearmetalError(
-            f"{NAME}.{knob.name} is a share of the memory, 1% to 100%, or a number of bytes from {_LEAST_BYTES} to"
+            f"{NAME}.{knob.name} must be a share of the memory, 1% to 100%, or a number of bytes from {_LEAST_BYTES} to"
             f" {_MOST_BYTES}, not {shown(requested)}"
         )
     return text.replace(number, str(int(number)))
@@ -158,7 +158,7 @@ def _merging(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
         goal, reason = "1", "equal pages of programs that ask for it, such as virtual machines, take memory once"
     else:
         goal = "2" if now == "2" else "0"  # 2 has also separated everything, so it is off
-        reason = "no CPU time goes into the search, and no write first copies a page; what is merged stays merged"
+        reason = "the kernel doesn't search for equal pages; pages that are merged already stay merged"
     return _KSM.change(wanted, now, goal, reason), {KSM: goal}
 
 

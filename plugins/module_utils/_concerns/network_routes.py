@@ -61,13 +61,13 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
 
 def _back(found: RoutesFacts, key: str, wanted: Wanted) -> Plan:
     knob = _OWN.at(key, found.names[key.partition("/")[0]])
-    return knob.change(wanted, found.paths[key], MAIN, "the main table decides about its answers")
+    return knob.change(wanted, found.paths[key], MAIN, "its answers follow the main table")
 
 
 def _interfaces(facts: Facts, found: RoutesFacts, wanted: Wanted) -> Iterator[Plan]:
     places = sorted((place for place in found.names if found.of_nic(place)), key=lambda place: found.indexes[place])
     if len(places) < 2:
-        reason = "no second interface has an address: the main table has all that answers need"
+        reason = "no second interface has an address, so answers need no routes of their own"
         yield _OWN.says("not_applicable", reason)
     for place in places if len(places) > 1 else ():
         for address in found.of_nic(place):
@@ -79,17 +79,17 @@ def _address(facts: Facts, found: RoutesFacts, place: str, address: Address, wan
     now, first = found.paths[knob.place], _first(found, address.family)
     if first is None:
         version = ipaddress.ip_address(address.text).version
-        reason = f"without a default route of IPv{version} it isn't known which interface is the first"
+        reason = f"there is no default route of IPv{version}, so it isn't known which interface is the primary one"
         return knob.says("unknown", reason, now)
     if address.interface == first:
-        return knob.change(wanted, now, MAIN, "the main table's default route leaves by this very interface")
+        return knob.change(wanted, now, MAIN, "the main table's default route leaves by this interface")
     rules = found.by_others(address)
     if rules:
         return _of_others(found, knob, address, rules[0].table, wanted)
     if found.program is not None and wanted.get("owner_conflict") != "take_over":
         reason = (
-            f"{found.program} is there to give it routes, and there are none for {address.text} yet: look why,"
-            " or set owner_conflict: take_over"
+            f"{found.program} should give it routes, but there are none for {address.text} yet: find out why, or set"
+            " owner_conflict: take_over"
         )
         return Plan(findings=(knob.finding("refused", reason, now)._replace(owner=found.program),))
     behind = _behind_software(found, address.family)
@@ -156,7 +156,7 @@ def _goal(facts: Facts, found: RoutesFacts, address: Address) -> Tuple[str, str]
             return "", f"no router is known behind it: it has no default route{several}"
         chosen["default"] = Route(address.interface, address.family, 0, "default", gateway, 0)
     if len(chosen) > _MOST_ROUTES:
-        return "", f"it has {len(chosen)} routes, as on a router, whose routing belongs to another program"
+        return "", f"it has {len(chosen)} routes, as a router has, which another program manages"
     return written(chosen.values()), ""
 
 

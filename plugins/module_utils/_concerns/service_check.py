@@ -45,7 +45,7 @@ _UNMEASURED = "our limit, unmeasured"
 def _named(wanted: Wanted) -> None:
     for unit in wanted.get("services") or ():
         if not UNIT.fullmatch(unit):
-            raise NearmetalError(f"service_check.services names units such as nginx.service, not {shown(unit)}")
+            raise NearmetalError(f"service_check.services must name units such as nginx.service, not {shown(unit)}")
 
 
 def _look(facts: Facts, wanted: Wanted) -> Plan:
@@ -99,7 +99,7 @@ def _listeners(unit: str, load: ServiceLoad) -> Plan:
     if not load.listeners:
         return knob.says("ok", "it listens on no TCP port")
     if not shared:
-        reason = "no three of its processes share one socket; threads of one process that share one can't be seen"
+        reason = "at most two of its processes share a socket; whether threads share one can't be seen"
         return knob.says("ok", reason, {str(port): found[0] for port, found in load.listeners.items()})
     reason = (
         "several processes wait at one socket, which hands its connections out unevenly and wakes more of them than it"

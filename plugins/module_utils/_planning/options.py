@@ -46,12 +46,12 @@ _NAME = re.compile(r"\w{1,64}", re.ASCII)
 def validate(name: str, spec: Spec, given: Any) -> Dict[str, Any]:
     """The options with their defaults filled in; null is an option left out. Raises NearmetalError for a wrong one."""
     if not isinstance(given, Mapping):
-        raise NearmetalError(f"{name} is a mapping of options, not {shown(given)}")
+        raise NearmetalError(f"{name} must be a mapping of options, not {shown(given)}")
     for option in given:
         if option not in spec:
             text = option if isinstance(option, str) and _NAME.fullmatch(option) else shown(option)
             takes = f"{name} has {', '.join(sorted(spec))}" if spec else f"{name} has none"
-            raise NearmetalError(f"{name}.{text} is no option; {takes}")
+            raise NearmetalError(f"{name}.{text} isn't an option; {takes}")
     options = {}
     for option, rule in spec.items():
         value = given.get(option)
@@ -98,7 +98,7 @@ def _value(name: str, rule: Mapping[str, Any], value: Any) -> Any:
         if "options" in rule:
             return validate(name, rule["options"], value)
         if not isinstance(value, Mapping):
-            raise NearmetalError(f"{name} is a mapping, not {shown(value)}")
+            raise NearmetalError(f"{name} must be a mapping, not {shown(value)}")
         return dict(value)
     # YAML turns on and off into booleans: a list of the choices helps more than advice about quotes.
     converted = None if "choices" in rule and isinstance(value, bool) else _scalar(name, kind, rule, value)
@@ -112,9 +112,9 @@ def _list(name: str, rule: Mapping[str, Any], value: Any) -> List[Any]:
     if isinstance(value, str) and element["type"] == "str":
         value = [word.strip() for word in value.split(",")]  # as Ansible reads it
     if not isinstance(value, list):
-        raise NearmetalError(f"{name} is a list, not {shown(value)}: begin each of its entries with a dash")
+        raise NearmetalError(f"{name} must be a list, not {shown(value)}: begin each of its entries with a dash")
     if len(value) > LONGEST_LIST:
-        raise NearmetalError(f"{name} is a list of at most {LONGEST_LIST} entries, not of {len(value)}")
+        raise NearmetalError(f"{name} must be a list of at most {LONGEST_LIST} entries, not of {len(value)}")
     return [_value(f"{name}[{number}]", element, item) for number, item in enumerate(value)]
 
 
@@ -127,16 +127,16 @@ def _scalar(name: str, kind: str, rule: Mapping[str, Any], value: Any) -> Any:
         return _decimal(name, value)
     if isinstance(value, bool):
         word = "true" if value else "false"
-        raise NearmetalError(f"{name} is a word, not a YAML boolean: put {word} in quotes if you mean the word")
+        raise NearmetalError(f"{name} must be a word, not a YAML boolean: put {word} in quotes if you mean the word")
     if isinstance(value, float):
-        raise NearmetalError(f"{name} is text, not the number {value}: put it in quotes, YAML reads 5.10 as 5.1")
+        raise NearmetalError(f"{name} must be text, not the number {value}: put it in quotes, YAML reads 5.10 as 5.1")
     if not isinstance(value, (str, int)):
-        raise NearmetalError(f"{name} is a word, not {shown(value)}")
+        raise NearmetalError(f"{name} must be a word, not {shown(value)}")
     text = str(value)
     if len(text) > LONGEST_TEXT:
-        raise NearmetalError(f"{name} is text of at most {LONGEST_TEXT} characters, not of {len(text)}")
+        raise NearmetalError(f"{name} must be text of at most {LONGEST_TEXT} characters, not of {len(text)}")
     if _SURROGATE.search(text):
-        raise NearmetalError(f"{name} is text, not bytes that are no UTF-8: {shown(text)}")
+        raise NearmetalError(f"{name} must be text, not bytes that are no UTF-8: {shown(text)}")
     return text
 
 
@@ -159,7 +159,7 @@ def _number(name: str, rule: Mapping[str, Any], value: Any) -> int:
     low, high = rule.get("range", (None, None))
     if number is None or (low is not None and not low <= number <= high):
         within = f" from {low} to {high}" if low is not None else ""
-        raise NearmetalError(f"{name} is a whole number{within}, not {shown(value)}")
+        raise NearmetalError(f"{name} must be a whole number{within}, not {shown(value)}")
     return number
 
 
@@ -169,5 +169,5 @@ def _decimal(name: str, value: Any) -> float:
         return float(value)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not -_LARGEST <= value <= _LARGEST:  # NaN is within no range
-        raise NearmetalError(f"{name} is a number, such as 2.5, not {shown(value)}")
+        raise NearmetalError(f"{name} must be a number, such as 2.5, not {shown(value)}")
     return float(value)

@@ -80,7 +80,7 @@ def value_of(knob: Knob, requested: Any) -> str:
     words = str(requested).split()
     if "range" not in spec:
         if len(words) != 1 or not words[0].replace("_", "").isalnum() or not words[0].isascii():
-            raise NearmetalError(f"{option} is a name of letters, digits and _, not {shown(requested)}")
+            raise NearmetalError(f"{option} must be a name of letters, digits and _, not {shown(requested)}")
         return words[0]
     numbers = [int(word) for word in words if word.isdigit() and word.isascii()]
     count, (least, most) = spec.get("numbers", 1), spec["range"]

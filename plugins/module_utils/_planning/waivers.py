@@ -78,7 +78,7 @@ def demand_day(name: str, text: str) -> None:
     except ValueError:
         fits = False
     if not fits:
-        raise NearmetalError(f"{name} is the last day of the waiver, such as 2027-01-31, not {shown(text)}")
+        raise NearmetalError(f"{name} must be the last day of the waiver, such as 2027-01-31, not {shown(text)}")
 
 
 def plan_waived(concern: Concern, wanted: Wanted, plan_of: Callable[[Wanted], Plan], today: str) -> Plan:
@@ -136,7 +136,7 @@ def _advice(concern: Concern, waiver: Mapping[str, str], plan: Plan, today: str)
 def _split(where: str, name: Any, concerns: Concerns) -> Tuple[str, str]:
     concern, dot, knob = name.partition(".") if isinstance(name, str) else ("", "", "")
     if not (concern and dot and knob):
-        raise NearmetalError(f"{where} is concern.knob, such as cpu_power.idle, not {shown(name)}")
+        raise NearmetalError(f"{where} must be concern.knob, such as cpu_power.idle, not {shown(name)}")
     if concern not in concerns:
         raise NearmetalError(f"{where}: concern {shown(concern)} is unknown; there are {', '.join(sorted(concerns))}")
     return concern, knob

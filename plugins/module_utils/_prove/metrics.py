@@ -71,11 +71,15 @@ def _metric(line: str, number: int) -> Metric:
     name, text, rest = words[0], words[1], words[2:]
     better = rest.pop() if rest and rest[-1] in (LARGER, SMALLER) else ""
     if len(rest) > 1:
-        raise NearmetalError(f"{place} ends with {shown(words[-1])}; allowed is {SMALLER} or {LARGER}, after one unit")
+        raise NearmetalError(
+            f"{place} must end with {SMALLER} or {LARGER}, after one unit, not with {shown(words[-1])}"
+        )
     if not re.fullmatch(NAME, name, re.ASCII):
-        raise NearmetalError(f"{place} names its metric {shown(name)}; allowed is {NAME_WORDS}")
+        raise NearmetalError(f"{place} names its metric {shown(name)}, which must be {NAME_WORDS}")
     if rest and not re.fullmatch(UNIT, rest[0]):
-        raise NearmetalError(f"{place} has the unit {shown(rest[0])}; allowed are 20 letters, digits or % / . _ * - µ")
+        raise NearmetalError(
+            f"{place} has the unit {shown(rest[0])}, which must be at most 20 letters, digits or % / . _ * - µ"
+        )
     if rest and rest[0].lower() in _TIMES and not better:
         raise NearmetalError(
             f"{place} has {shown(name)} in {rest[0]}, a time, but doesn't say which direction is better: end the"

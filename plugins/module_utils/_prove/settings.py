@@ -75,12 +75,12 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     for name, allowed in (("keep", KEEP), ("several", SEVERAL)):
         if name in options:
             if options[name] not in allowed:
-                raise NearmetalError(f"{name} is {shown(options[name])}; allowed are {' and '.join(allowed)}")
+                raise NearmetalError(f"{name} must be {' or '.join(allowed)}, not {shown(options[name])}")
             checked[name] = options[name]
     for name in ("timed", "each", "reboot"):
         if name in options:
             if not isinstance(options[name], bool):
-                raise NearmetalError(f"{name} is {shown(options[name])}; allowed are true and false")
+                raise NearmetalError(f"{name} must be true or false, not {shown(options[name])}")
             checked[name] = options[name]
     if "primary" in options:
         checked["primary"] = _primary(options["primary"])
@@ -120,11 +120,11 @@ def _number(name: str, value: Any) -> float:
     kinds = int if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
         kind = "a whole number" if whole else "a number"
-        raise NearmetalError(f"{name} is {shown(value)}; allowed is {kind} from {least:.10g} to {most:.10g}")
+        raise NearmetalError(f"{name} must be {kind} from {least:.10g} to {most:.10g}, not {shown(value)}")
     return value if whole else float(value)
 
 
 def _primary(value: Any) -> str:
     if not isinstance(value, str) or (value and not re.fullmatch(NAME, value, re.ASCII)):
-        raise NearmetalError(f"primary is {shown(value)}; allowed is the name of a metric: {NAME_WORDS}")
+        raise NearmetalError(f"primary must be the name of a metric, not {shown(value)}: {NAME_WORDS}")
     return value

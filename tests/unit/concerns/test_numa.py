@@ -112,7 +112,7 @@ def test_no_shell_command_of_root_is_made_of_a_name(tmp_path: Path, call: Call) 
     host = FakeKernel(tmp_path, files_of("metal"))
     failed = call(numa.main, host, services=[{"unit": "a' 'b;reboot;.service", "nodes": "1"}])
     assert failed["failed"]
-    assert "services[0].unit is the full name of a service" in failed["msg"]
+    assert "services[0].unit must be the full name of a service" in failed["msg"]
     assert not (tmp_path / GENERATOR).exists()
 
 

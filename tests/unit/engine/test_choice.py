@@ -103,7 +103,7 @@ WRONG = [
     ("cache,auto,web", f"{ALONE}: leave out auto, or leave out cache and web"),
     (["auto", "wbe"], "workload 'wbe' is unknown"),
     ("", "workload '' is unknown"),
-    ([["web"]], "tune.workload[0] is a word, not ['web']"),
+    ([["web"]], "tune.workload[0] must be a word, not ['web']"),
 ]
 
 

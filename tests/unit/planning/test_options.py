@@ -29,42 +29,39 @@ Call = Callable[..., Dict[str, Any]]
 INF, NAN = float("inf"), float("nan")
 HOSTS = ["metal", "nitro_big"]
 _INT = 2147483647
-_LEFT_OUT = "is a mapping of options, not {}; to leave {} out, name its knobs in exclude, such as {}.{}"
+_SOMAXCONN = "network_stack.somaxconn"
+_LEFT_OUT = "must be a mapping of options, not {}; to leave {} out, name its knobs in exclude, such as {}.{}"
 
 # concern, options, what the message begins with
 OPTIONS: List[Tuple[str, Any, str]] = [
-    ("numa", {"zone_reclaim_mode": INF}, "numa.zone_reclaim_mode is a whole number from 0 to 7, not inf"),
-    ("numa", {"zone_reclaim_mode": NAN}, "numa.zone_reclaim_mode is a whole number from 0 to 7, not nan"),
-    ("numa", {"zone_reclaim_mode": True}, "numa.zone_reclaim_mode is a whole number from 0 to 7, not true"),
-    ("network_stack", {"somaxconn": 4096.9}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not 4096.9"),
-    (
-        "network_stack",
-        {"somaxconn": "4_096"},
-        f"network_stack.somaxconn is a whole number from 1 to {_INT}, not '4_096'",
-    ),
-    ("network_stack", {"somaxconn": "٤٠٩٦"}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not '٤٠٩٦'"),
-    ("network_stack", {"somaxconn": "1e3"}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not '1e3'"),
-    ("network_stack", {"somaxconn": ""}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not ''"),
-    ("network_stack", {"somaxconn": [1]}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not [1]"),
-    ("network_stack", {"somaxconn": 10**40}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not 1000"),
-    ("network_stack", {"somaxconn": -5}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not -5"),
-    ("network_stack", {"somaxconn": 0}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not 0"),
+    ("numa", {"zone_reclaim_mode": INF}, "numa.zone_reclaim_mode must be a whole number from 0 to 7, not inf"),
+    ("numa", {"zone_reclaim_mode": NAN}, "numa.zone_reclaim_mode must be a whole number from 0 to 7, not nan"),
+    ("numa", {"zone_reclaim_mode": True}, "numa.zone_reclaim_mode must be a whole number from 0 to 7, not true"),
+    ("network_stack", {"somaxconn": 4096.9}, f"{_SOMAXCONN} must be a whole number from 1 to {_INT}, not 4096.9"),
+    ("network_stack", {"somaxconn": "4_096"}, f"{_SOMAXCONN} must be a whole number from 1 to {_INT}, not '4_096'"),
+    ("network_stack", {"somaxconn": "٤٠٩٦"}, f"{_SOMAXCONN} must be a whole number from 1 to {_INT}, not '٤٠٩٦'"),
+    ("network_stack", {"somaxconn": "1e3"}, f"{_SOMAXCONN} must be a whole number from 1 to {_INT}, not '1e3'"),
+    ("network_stack", {"somaxconn": ""}, f"{_SOMAXCONN} must be a whole number from 1 to {_INT}, not ''"),
+    ("network_stack", {"somaxconn": [1]}, f"{_SOMAXCONN} must be a whole number from 1 to {_INT}, not [1]"),
+    ("network_stack", {"somaxconn": 10**40}, f"{_SOMAXCONN} must be a whole number from 1 to {_INT}, not 1000"),
+    ("network_stack", {"somaxconn": -5}, f"{_SOMAXCONN} must be a whole number from 1 to {_INT}, not -5"),
+    ("network_stack", {"somaxconn": 0}, f"{_SOMAXCONN} must be a whole number from 1 to {_INT}, not 0"),
     (
         "network_stack",
         {"rmem_max": 2**31},
-        f"network_stack.rmem_max is a whole number from 2304 to {_INT}, not 2147483648",
+        f"network_stack.rmem_max must be a whole number from 2304 to {_INT}, not 2147483648",
     ),
-    ("network_stack", {"keepalive_time": 0}, "network_stack.keepalive_time is a whole number from 1 to 32767, not 0"),
-    ("network_stack", {"netdev_budget": 0}, "network_stack.netdev_budget is a whole number from 1 to 10000, not 0"),
-    ("network_stack", {"mtu": 68}, "network_stack.mtu is a whole number from 1280 to 9001, not 68"),
-    ("network_stack", {"rx_usecs": -1}, "network_stack.rx_usecs is a whole number from 0 to 100000, not -1"),
+    ("network_stack", {"keepalive_time": 0}, "network_stack.keepalive_time must be a whole number from 1 to 32767"),
+    ("network_stack", {"netdev_budget": 0}, "network_stack.netdev_budget must be a whole number from 1 to 10000"),
+    ("network_stack", {"mtu": 68}, "network_stack.mtu must be a whole number from 1280 to 9001, not 68"),
+    ("network_stack", {"rx_usecs": -1}, "network_stack.rx_usecs must be a whole number from 0 to 100000, not -1"),
     (
         "network_stack",
         {"tx_queue": {"length": 0}},
-        "network_stack.tx_queue.length is a whole number from 1 to 100000, not 0",
+        "network_stack.tx_queue.length must be a whole number from 1 to 100000, not 0",
     ),
-    ("network_stack", {"tx_queue": 7}, "network_stack.tx_queue is a mapping of options, not 7"),
-    ("network_stack", {"offloads": ["gro"]}, "network_stack.offloads is a mapping of options, not ['gro']"),
+    ("network_stack", {"tx_queue": 7}, "network_stack.tx_queue must be a mapping of options, not 7"),
+    ("network_stack", {"offloads": ["gro"]}, "network_stack.offloads must be a mapping of options, not ['gro']"),
     ("network_stack", {"tcp_rmem": "9 8 7"}, "network_stack.tcp_rmem: '9 8 7' is not 3 ascending numbers from 1 to"),
     ("network_stack", {"tcp_rmem": "1 2 99999999999"}, "network_stack.tcp_rmem: '1 2 99999999999' is not 3 ascending"),
     (
@@ -76,25 +73,25 @@ OPTIONS: List[Tuple[str, Any, str]] = [
     (
         "network_stack",
         {"congestion_control": "cubic\nkernel.core_pattern = |/tmp/x"},
-        r"network_stack.congestion_control is a name of letters, digits and _, not 'cubic\nkernel.core_pattern = |",
+        r"network_stack.congestion_control must be a name of letters, digits and _, not 'cubic\nkernel.core_pattern =",
     ),
     (
         "network_stack",
         {"qdisc": "fq; reboot"},
-        "network_stack.qdisc is a name of letters, digits and _, not 'fq; reboot'",
+        "network_stack.qdisc must be a name of letters, digits and _, not 'fq; reboot'",
     ),
-    ("network_stack", {"qdisc": "../../x"}, "network_stack.qdisc is a name of letters, digits and _, not '../../x'"),
+    ("network_stack", {"qdisc": "../../x"}, "network_stack.qdisc must be a name of letters, digits and _"),
     (
         "network_stack",
         {"interfaces": {"name": "ens5"}},
-        "network_stack.interfaces is a list, not {'name': 'ens5'}: begin",
+        "network_stack.interfaces must be a list, not {'name': 'ens5'}: begin",
     ),
     (
         "network_stack",
         {"interfaces": "ens5"},
-        "network_stack.interfaces is a list, not 'ens5': begin each of its entries",
+        "network_stack.interfaces must be a list, not 'ens5': begin each of its entries",
     ),
-    ("network_stack", {"interfaces": ["ens5"]}, "network_stack.interfaces[0] is a mapping of options, not 'ens5'"),
+    ("network_stack", {"interfaces": ["ens5"]}, "network_stack.interfaces[0] must be a mapping of options, not 'ens5'"),
     ("network_stack", {"interfaces": [{"mtu": 1500}]}, "network_stack.interfaces[0].name is required"),
     (
         "network_stack",
@@ -107,30 +104,30 @@ OPTIONS: List[Tuple[str, Any, str]] = [
         {"source": "{{ 7 * 7 }}"},
         "clocksource.source: this kernel doesn't offer {{ 7 * 7 }}; it offers tsc",
     ),
-    ("clocksource", {"source": "x" * 10**6}, "clocksource.source is text of at most 4096 characters, not of 1000000"),
-    ("clocksource", {"source": True}, "clocksource.source is a word, not a YAML boolean: put true in quotes"),
-    ("clocksource", {"source": ["tsc"]}, "clocksource.source is a word, not ['tsc']"),
+    ("clocksource", {"source": "x" * 10**6}, "clocksource.source must be text of at most 4096 characters"),
+    ("clocksource", {"source": True}, "clocksource.source must be a word, not a YAML boolean: put true in quotes"),
+    ("clocksource", {"source": ["tsc"]}, "clocksource.source must be a word, not ['tsc']"),
     ("clocksource", {"persist": "maybe"}, "clocksource.persist is true or false, not 'maybe'"),
     ("clocksource", {"tsc_reliable": "y" * 4000}, "clocksource.tsc_reliable can't be 'yyy"),
     (
         "hugepages",
         {"pages": {"size": "2M", "count": 1}},
-        "hugepages.pages is a list, not {'size': '2M', 'count': 1}: begin",
+        "hugepages.pages must be a list, not {'size': '2M', 'count': 1}: begin",
     ),
     (
         "hugepages",
         {"pages": [{"size": "2M", "count": -1}]},
-        "hugepages.pages[0].count is a whole number from 0 to 1073741824",
+        "hugepages.pages[0].count must be a whole number from 0 to 1073741824",
     ),
     (
         "hugepages",
         {"pages": [{"size": "2M", "count": 10**12}]},
-        "hugepages.pages[0].count is a whole number from 0 to 1073741824, not 1000000000000",
+        "hugepages.pages[0].count must be a whole number from 0 to 1073741824, not 1000000000000",
     ),
     (
         "hugepages",
         {"pages": [{"size": "2M", "percent_of_memory": 100}]},
-        "hugepages.pages[0].percent_of_memory is a whole number from 0 to 80, not 100",
+        "hugepages.pages[0].percent_of_memory must be a whole number from 0 to 80, not 100",
     ),
     (
         "hugepages",
@@ -142,7 +139,7 @@ OPTIONS: List[Tuple[str, Any, str]] = [
         {"pages": [{"size": "2M", "count": 1}, {"size": "2048k", "count": 2}]},
         "hugepages.pages[0] and hugepages.pages[1] both ask for pages of 2048kB: entries of the same size must each",
     ),
-    ("hugepages", {"mount": "/mnt/huge"}, "hugepages.mount is a mapping of options, not '/mnt/huge'"),
+    ("hugepages", {"mount": "/mnt/huge"}, "hugepages.mount must be a mapping of options, not '/mnt/huge'"),
     *(
         (
             "hugepages",
@@ -157,20 +154,20 @@ OPTIONS: List[Tuple[str, Any, str]] = [
     (
         "numa",
         {"services": [{"unit": "a\n[Service]\nExecStart=/bin/sh.service", "nodes": "0"}]},
-        r"numa.services[0].unit is the full name of a service, such as postgresql.service, not 'a\n[Service]\n",
+        r"numa.services[0].unit must be the full name of a service, such as postgresql.service, not 'a\n[Service]\n",
     ),
     (
         "numa",
         {"services": [{"unit": "../../x.service", "nodes": "0"}]},
-        "numa.services[0].unit is the full name of a service, such as postgresql.service, not '../../x.service'",
+        "numa.services[0].unit must be the full name of a service, such as postgresql.service, not '../../x.service'",
     ),
     (
         "numa",
         {"services": "x.service"},
-        "numa.services is a list, not 'x.service': begin each of its entries with a dash",
+        "numa.services must be a list, not 'x.service': begin each of its entries with a dash",
     ),
     ("numa", {"x" * 10**5: 1}, "numa.'xxx"),
-    ("numa", {"zone": 1}, "numa.zone is no option; numa has allow_hidden_nodes, allow_not_ec2, balancing,"),
+    ("numa", {"zone": 1}, "numa.zone isn't an option; numa has allow_hidden_nodes, allow_not_ec2, balancing,"),
     (
         "network_irq",
         {"policy": "dedicated", "irq_cpus": "0-4294967295"},
@@ -214,29 +211,33 @@ OPTIONS: List[Tuple[str, Any, str]] = [
     (
         "block_storage",
         {"disks": {"device": "nvme0n1"}},
-        "block_storage.disks is a list, not {'device': 'nvme0n1'}: begin each of its entries with a dash",
+        "block_storage.disks must be a list, not {'device': 'nvme0n1'}: begin each of its entries with a dash",
     ),
-    ("block_storage", {"disks": [{}] * 1001}, "block_storage.disks is a list of at most 1000 entries, not of 1001"),
+    (
+        "block_storage",
+        {"disks": [{}] * 1001},
+        "block_storage.disks must be a list of at most 1000 entries, not of 1001",
+    ),
     (
         "block_storage",
         {"read_ahead_kb": 2**62},
-        "block_storage.read_ahead_kb is a whole number from 0 to 1048576, not 4611686018427387904",
+        "block_storage.read_ahead_kb must be a whole number from 0 to 1048576, not 4611686018427387904",
     ),
     ("block_storage", {"nomerges": 3}, "block_storage.nomerges can't be 3; choose one of 0, 1, 2"),
     (
         "block_storage",
         {"io_timeout": "99999999999999999999"},
-        "block_storage.io_timeout is aws, max, or 1 to 4294967295 milliseconds, not '99999999999999999999'",
+        "block_storage.io_timeout must be aws, max, or 1 to 4294967295 milliseconds, not '99999999999999999999'",
     ),
     (
         "block_storage",
         {"io_timeout": 0},
-        "block_storage.io_timeout is aws, max, or 1 to 4294967295 milliseconds, not '0'",
+        "block_storage.io_timeout must be aws, max, or 1 to 4294967295 milliseconds, not '0'",
     ),
     (
         "cpu_power",
         {"max_exit_latency_us": -1},
-        "cpu_power.max_exit_latency_us is a whole number from 0 to 1000000, not -1",
+        "cpu_power.max_exit_latency_us must be a whole number from 0 to 1000000, not -1",
     ),
     *(
         ("smt", given, f"concerns.smt {_LEFT_OUT.format(message, 'smt', 'smt', 'threads')}")
@@ -252,7 +253,7 @@ OPTIONS: List[Tuple[str, Any, str]] = [
     (
         "kernel_check",
         False,
-        "concerns.kernel_check is a mapping of options, not false; to leave kernel_check out, name",
+        "concerns.kernel_check must be a mapping of options, not false; to leave kernel_check out, name",
     ),
     ("7", {}, "concern '7' is unknown; there are blkfront_check, block_storage,"),
     ("z" * 10**5, {}, "concern 'zzz"),
@@ -260,55 +261,62 @@ OPTIONS: List[Tuple[str, Any, str]] = [
 
 # arguments of tune, what the message begins with
 ARGUMENTS: List[Tuple[Dict[str, Any], str]] = [
-    ({"concerns": False}, "tune.concerns is a mapping, not false"),
-    ({"concerns": ["numa"]}, "tune.concerns is a mapping, not ['numa']"),
-    ({"concerns": "numa"}, "tune.concerns is a mapping, not 'numa'"),
+    ({"concerns": False}, "tune.concerns must be a mapping, not false"),
+    ({"concerns": ["numa"]}, "tune.concerns must be a mapping, not ['numa']"),
+    ({"concerns": "numa"}, "tune.concerns must be a mapping, not 'numa'"),
     ({"concerns": {}}, "nothing to tune: name a workload or concerns"),
-    ({"workload_concerns": {"smt": False}}, "workload_concerns.smt is a mapping of options, not false; to leave"),
+    ({"workload_concerns": {"smt": False}}, "workload_concerns.smt must be a mapping of options, not false; to leave"),
     ({"workload": "../x"}, "workload '../x' is unknown; there are analytics, base,"),
     ({"workload": "w" * 4000}, "workload 'www"),
-    ({"workload": {"web": True}}, "tune.workload is a list, not {'web': True}: begin each of its entries"),
-    ({"workload": False}, "tune.workload is a list, not false: begin each of its entries with a dash"),
-    ({"exclude": {"smt": "threads"}}, "tune.exclude is a list, not {'smt': 'threads'}: begin each of its entries"),
-    ({"exclude": [{"a": 1}]}, "tune.exclude[0] is a word, not {'a': 1}"),
-    ({"exclude": False}, "tune.exclude is a list, not false"),
-    ({"exclude": "smt"}, "exclude[0] is concern.knob, such as cpu_power.idle, not 'smt'"),
-    ({"waivers": [7]}, "tune.waivers[0] is a mapping of options, not 7"),
-    ({"waivers": {"knob": "smt.threads"}}, "tune.waivers is a list, not {'knob': 'smt.threads'}: begin each of its"),
+    ({"workload": {"web": True}}, "tune.workload must be a list, not {'web': True}: begin each of its entries"),
+    ({"workload": False}, "tune.workload must be a list, not false: begin each of its entries with a dash"),
+    ({"exclude": {"smt": "threads"}}, "tune.exclude must be a list, not {'smt': 'threads'}: begin each of its entries"),
+    ({"exclude": [{"a": 1}]}, "tune.exclude[0] must be a word, not {'a': 1}"),
+    ({"exclude": False}, "tune.exclude must be a list, not false"),
+    ({"exclude": "smt"}, "exclude[0] must be concern.knob, such as cpu_power.idle, not 'smt'"),
+    ({"waivers": [7]}, "tune.waivers[0] must be a mapping of options, not 7"),
+    (
+        {"waivers": {"knob": "smt.threads"}},
+        "tune.waivers must be a list, not {'knob': 'smt.threads'}: begin each of its",
+    ),
     (
         {"waivers": [{"knob": "smt.threads", "until": "x"}]},
-        "tune.waivers[0].until is no option; tune.waivers[0] has expires",
+        "tune.waivers[0].until isn't an option; tune.waivers[0] has expires",
     ),
     ({"waivers": [{"knob": "smt.threads"}]}, "tune.waivers[0].reason is required"),
     (
         {"waivers": [{"knob": "smt.threads", "reason": "x", "expires": "2026-02-30"}]},
-        "waivers[0].expires is the last day of the waiver, such as 2027-01-31, not '2026-02-30'",
+        "waivers[0].expires must be the last day of the waiver, such as 2027-01-31, not '2026-02-30'",
     ),
     ({"prune": "perhaps"}, "tune.prune is true or false, not 'perhaps'"),
     ({"on_failure": "panic"}, "tune.on_failure can't be 'panic'; choose one of keep, rollback"),
-    ({"confirm_within": 1.5}, "tune.confirm_within is a whole number"),
-    ({"tune_workload": "web"}, "tune.tune_workload is no option; tune has allow_not_ec2, bake,"),
+    ({"confirm_within": 1.5}, "tune.confirm_within must be a whole number"),
+    ({"tune_workload": "web"}, "tune.tune_workload isn't an option; tune has allow_not_ec2, bake,"),
 ]
 
 # A single module reports the same, before Ansible converts the value.
 ALONE: List[Tuple[Any, Dict[str, Any], str]] = [
-    (network_stack, {"somaxconn": "4_096"}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not '4_096'"),
-    (network_stack, {"somaxconn": True}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not true"),
-    (network_stack, {"somaxconn": INF}, f"network_stack.somaxconn is a whole number from 1 to {_INT}, not inf"),
+    (network_stack, {"somaxconn": "4_096"}, f"{_SOMAXCONN} must be a whole number from 1 to {_INT}, not '4_096'"),
+    (network_stack, {"somaxconn": True}, f"{_SOMAXCONN} must be a whole number from 1 to {_INT}, not true"),
+    (network_stack, {"somaxconn": INF}, f"{_SOMAXCONN} must be a whole number from 1 to {_INT}, not inf"),
     (network_stack, {"z" * 10**6: 1}, "network_stack.'zzz"),
     (
         block_storage,
         {"disks": "nvme0n1"},
-        "block_storage.disks is a list, not 'nvme0n1': begin each of its entries with",
+        "block_storage.disks must be a list, not 'nvme0n1': begin each of its entries with",
     ),
-    (clocksource, {"source": False}, "clocksource.source is a word, not a YAML boolean: put false in quotes"),
+    (clocksource, {"source": False}, "clocksource.source must be a word, not a YAML boolean: put false in quotes"),
     (smt, {"threads": "q" * 4000}, "smt.threads can't be 'qqq"),
     (smt, {"threads": False}, "smt.threads can't be false; choose one of enabled, disabled, kernel"),
     (smt, {"state": "absent"}, "smt.state can't be 'absent'; choose one of present, restored"),
-    (restore, {"concerns": {"smt": {}}}, "restore.concerns is a list, not {'smt': {}}: begin each of its entries with"),
+    (
+        restore,
+        {"concerns": {"smt": {}}},
+        "restore.concerns must be a list, not {'smt': {}}: begin each of its entries with",
+    ),
     (restore, {"concerns": ["nothing"]}, "concern 'nothing' is unknown; there are blkfront_check"),
-    (confirm, {"now": True}, "confirm.now is no option; confirm has none"),
-    (network_facts, {"sample_seconds": 61}, "network_facts.sample_seconds is a whole number from 0 to 60, not 61"),
+    (confirm, {"now": True}, "confirm.now isn't an option; confirm has none"),
+    (network_facts, {"sample_seconds": 61}, "network_facts.sample_seconds must be a whole number from 0 to 60, not 61"),
 ]
 
 

@@ -60,7 +60,7 @@ OF_QUEUE = (
     _of_queue("nr_requests", "how many requests may wait in the kernel", {"type": "int", "range": (0, 1 << 16)}),
     _of_queue(
         "nomerges",
-        "how hard the kernel looks for requests to merge: 2 means not at all",
+        "how thoroughly the kernel looks for requests to merge: 2 means not at all",
         {"type": "int", "choices": [0, 1, 2]},
         "Linux kernel, sysfs-block; StorageReview, 2018",
     ),
@@ -157,7 +157,7 @@ def _texts(where: str, options: Mapping[str, Any]) -> Dict[str, str]:
         if knob.name == "scheduler" and not valid(knob.name, value):
             # It becomes text of a udev rule, which may start programs.
             raise NearmetalError(
-                f"{NAME}.{where}scheduler is the name of a scheduler, such as none, not {shown(value)}"
+                f"{NAME}.{where}scheduler must be the name of a scheduler, such as none, not {shown(value)}"
             )
         texts[knob.name] = str(value).replace("_", " ") if knob in OF_NAMED else str(value)
     return texts

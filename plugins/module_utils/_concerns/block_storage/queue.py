@@ -89,7 +89,7 @@ def timeout(kind: str, requested: str) -> Goal:
     """
     if requested not in (AWS, MAX) and not (valid("io_timeout", requested) and 0 < int(requested) <= LONGEST_MS):
         raise NearmetalError(
-            f"{NAME}.io_timeout is {AWS}, {MAX}, or 1 to {LONGEST_MS} milliseconds, not {shown(requested)}"
+            f"{NAME}.io_timeout must be {AWS}, {MAX}, or 1 to {LONGEST_MS} milliseconds, not {shown(requested)}"
         )
     if kind == XVD:
         return Goal(status="not_applicable", reason="Xen's block front end waits for its back end without a limit")

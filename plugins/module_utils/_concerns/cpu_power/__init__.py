@@ -32,7 +32,7 @@ def _demand_one_depth(wanted: Wanted) -> None:
     """Raise NearmetalError for idle states that are limited twice, or by a latency that no kernel argument takes."""
     latency = wanted.get("max_exit_latency_us")
     if latency is not None and wanted.get("idle") is not None:
-        raise NearmetalError("cpu_power: idle and max_exit_latency_us say the same thing in two ways; give one of them")
+        raise NearmetalError("cpu_power: idle and max_exit_latency_us exclude each other; give one of them")
     if latency is not None and wanted.get("method") != "runtime":
         raise NearmetalError(
             "cpu_power.max_exit_latency_us: no kernel argument takes a latency; use method: runtime, or idle: c1"

@@ -77,7 +77,7 @@ def _minimum(wanted: Wanted) -> Tuple[int, ...]:
     requested = str(wanted.get("minimum_kernel") or "3.10")
     minimum = _numbers(requested) if re.fullmatch(r"[0-9]{1,5}(?:\.[0-9]{1,5}){0,2}", requested, re.ASCII) else None
     if minimum is None:
-        raise NearmetalError(f"kernel_check.minimum_kernel is a version such as 5.10, not {shown(requested)}")
+        raise NearmetalError(f"kernel_check.minimum_kernel must be a version such as 5.10, not {shown(requested)}")
     return minimum
 
 
@@ -91,7 +91,7 @@ def _review_after(wanted: Wanted) -> Optional[str]:
             raise ValueError
         date(*map(int, day.split("-")))
     except ValueError:
-        raise NearmetalError(f"kernel_check.review_after is a day such as 2027-06-30, not {shown(day)}") from None
+        raise NearmetalError(f"kernel_check.review_after must be a day such as 2027-06-30, not {shown(day)}") from None
     return str(day)
 
 
@@ -233,7 +233,7 @@ def _steal(platform: PlatformFacts, kernel: KernelFacts, limit: int) -> Plan:
     if stolen <= limit * 10:
         return _STEAL.says("ok", f"at most {limit} % of CPU time was taken by other guests", shown)
     if platform.burstable:
-        reason = "a burstable type is slowed down when its credits are spent: look at its credits, tuning doesn't help"
+        reason = "a burstable type is slowed down when its credits are spent: look at its credits; tuning doesn't help"
     else:
         reason = (
             "EC2 oversubscribes CPUs only on T types: look for more threads than vCPUs, or for the"
@@ -264,7 +264,7 @@ def _bulk(platform: PlatformFacts) -> Plan:
         reason = "since Linux 3.18 several packets are handed to the NIC at once"
         return _BULK.says(status, reason, platform.kernel, "3.18")
     reason = (
-        "before Linux 3.18 each packet is handed to the NIC by itself, which limits packets per second; a distribution"
+        "before Linux 3.18 each packet is handed to the NIC on its own, which limits packets per second; a distribution"
         " may have added it to its kernel, as later ones of RHEL 7 have: upgrade, or measure"
     )
     return _BULK.says("advice", reason, platform.kernel, "3.18")
@@ -276,7 +276,7 @@ def _known_faults(platform: PlatformFacts, kernel: KernelFacts) -> Plan:
     of_amazon = "ena" in kernel.drivers.values() and kernel.ena_version != platform.kernel
     found = about(version, _numbers(kernel.ena_version) if of_amazon else None, platform.host_class, ADVISORIES)
     if not found:
-        reason = f"none of {len(ADVISORIES)} known faults of drivers and kernels is one of this host's versions"
+        reason = f"none of the {len(ADVISORIES)} known faults of drivers and kernels affects this host's versions"
         return _ADVISORIES.says("ok", reason)
     plans = []
     for entry in found:

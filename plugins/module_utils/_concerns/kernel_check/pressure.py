@@ -59,15 +59,15 @@ def _lost(counters: CounterFacts) -> Plan:
     if not dropped:
         return _LOST.says("ok", "no packet was lost for want of room in a CPU's queue since boot", "0 %", limit)
     if received is None:
-        return _LOST.says("unknown", f"{dropped:,} packets were lost; how many came in isn't known", dropped, limit)
+        return _LOST.says("unknown", f"{dropped:,} packets were lost; how many arrived isn't known", dropped, limit)
     shown = _share(dropped, received)
     if dropped * _PACKETS_PER_LOSS <= received:
         reason = f"few of the packets since boot were lost in a CPU's queue ({_UNMEASURED})"
         return _LOST.says("ok", reason, shown, limit)
     reason = (
         "packets were lost in a CPU's queue, where RPS, tunnels and loopback put them: spread them over more CPUs"
-        f" (network_irq), or lengthen the queue (network_stack: netdev_max_backlog); {limit} is {_UNMEASURED}: with it"
-        " a flow of 1 ms round trip reaches 4.5 Gbit/s, about what EC2 gives one flow"
+        f" (network_irq), or lengthen the queue (network_stack: netdev_max_backlog); {limit} is {_UNMEASURED}: at"
+        " that loss a flow with a round trip of 1 ms reaches 4.5 Gbit/s, about what EC2 gives one flow"
     )
     return _LOST.says("advice", reason, shown, limit)
 
@@ -80,7 +80,7 @@ def _rounds(counters: CounterFacts) -> Plan:
     if squeezed * _PACKETS_PER_ROUND <= received:
         return _ROUNDS.says("ok", "the kernel seldom stops receiving with packets left", shown, limit)
     reason = (
-        "rounds of receiving often end at their limit with packets left: a CPU has more to receive than it gets done;"
+        "the kernel often stops receiving with packets left, because a round reached its limit: a CPU can't keep up;"
         " spread the interrupts (network_irq), then raise netdev_budget (network_stack); a round takes up to 300"
         f" packets, so {limit} packets may concern a third of them ({_UNMEASURED})"
     )
@@ -136,9 +136,9 @@ def _compaction(counters: CounterFacts) -> Plan:
         return _COMPACTION.says("unknown", "/proc/vmstat has no compact_stall, or /proc/uptime can't be read")
     shown, limit = _rate(stalls, counters.seconds), "1 a minute"
     if _seldom(stalls, counters.seconds):
-        return _COMPACTION.says("ok", "processes seldom wait until the kernel has moved memory together", shown, limit)
+        return _COMPACTION.says("ok", "processes seldom wait while the kernel compacts memory", shown, limit)
     reason = (
-        "processes wait more than once a minute until the kernel has moved memory together for a huge page: set"
+        "more than once a minute a process waits while the kernel compacts memory for a huge page: set"
         f" hugepages' thp_defrag to defer, or thp to madvise ({limit} is {_UNMEASURED})"
     )
     return _COMPACTION.says("advice", reason, shown, limit)
@@ -150,7 +150,7 @@ def _swap(counters: CounterFacts) -> Plan:
         return _SWAP.says("unknown", "/proc/swaps can't be read")
     on_disk = [area for area in areas if not area.device.startswith("zram")]
     if not on_disk:
-        return _SWAP.says("ok", "memory is swapped to no disk")
+        return _SWAP.says("ok", "nothing is swapped to a disk")
     if pages is None or counters.seconds is None:
         return _SWAP.says("unknown", "/proc/vmstat has no pswpin, or /proc/uptime can't be read", _named(on_disk))
     shown, limit = _rate(pages, counters.seconds), "1 a minute"
@@ -174,10 +174,10 @@ def _misses(misses: Mapping[str, int]) -> Plan:
     worst = {node: missed for node, missed in misses.items() if missed > _MISSES_PER_MILLE}
     limit = f"{_MISSES_PER_MILLE / 10:.0f} %"
     if not worst:
-        return _MISSES.says("ok", "nearly all memory came from the node on which it was wanted", None, limit)
+        return _MISSES.says("ok", "nearly all memory came from the node that was asked for it", None, limit)
     reason = (
-        "memory was wanted on another node, which had none left: the nodes' memory is unevenly used; bind services to"
-        f" nodes with numa's services, or let them use less ({_UNMEASURED})"
+        "processes asked for memory of a node that had none left, and got it from another: bind services to nodes with"
+        f" numa's services, or let them use less ({_UNMEASURED})"
     )
     shown = {node: f"{missed / 10:.1f} %" for node, missed in worst.items()}
     return _MISSES.says("advice", reason, shown, limit)

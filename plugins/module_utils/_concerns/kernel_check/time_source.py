@@ -23,7 +23,7 @@ def time_source(facts: TimeSourceFacts) -> Plan:
     wanted = f"{AMAZON[0]} or a PTP device"
     if facts.service is None:
         if not facts.visible:
-            return SOURCE.says("unknown", "no control groups of systemd show which time service runs", None, wanted)
+            return SOURCE.says("unknown", "systemd's control groups don't show which time service runs", None, wanted)
         reason = "neither chrony nor systemd-timesyncd nor ntpd runs, so nothing keeps the clock right: install chrony"
         return SOURCE.says("advice", reason, None, wanted)
     if not facts.sources:
@@ -33,9 +33,9 @@ def time_source(facts: TimeSourceFacts) -> Plan:
     if PTP_DEVICE in facts.sources:
         return SOURCE.says("ok", f"{facts.service} is set to follow a PTP device of this host", shown, wanted)
     if AMAZON[0] in facts.sources:
-        also = "; its ENA has a PTP clock, which is more accurate" if "ena" in facts.devices else ""
+        also = "; the host's ENA has a PTP clock, which is more accurate" if "ena" in facts.devices else ""
         return SOURCE.says("ok", f"{facts.service} is set to follow the Amazon Time Sync Service{also}", shown, wanted)
-    line = f"NTP={AMAZON[0]} in timesyncd.conf" if facts.service == "systemd-timesyncd" else f"`{_SERVER}`"
+    line = f"NTP={AMAZON[0]} to timesyncd.conf" if facts.service == "systemd-timesyncd" else f"`{_SERVER}`"
     reason = (
         f"{facts.service} follows other servers; the Amazon Time Sync Service answers on the host's own link and needs"
         f" no internet: add {line}; don't mix it with servers that treat leap seconds differently"

@@ -71,7 +71,7 @@ def _argument(facts: Facts, knob: Knob, wanted: Wanted) -> Plan:
         value = requested
     else:
         raise NearmetalError(
-            f"network_stack.{knob.option} is kernel or a number from 0 to {_MOST_PAGES}, not {shown(requested)}"
+            f"network_stack.{knob.option} must be kernel or a number from 0 to {_MOST_PAGES}, not {shown(requested)}"
         )
     if parameter not in network.ena_parameters and value is not None:
         reason = f"this host's driver has no {parameter}; Amazon's own driver releases have it"

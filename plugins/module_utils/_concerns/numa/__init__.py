@@ -85,7 +85,7 @@ def _without_nodes(knob: Knob, facts: Facts, wanted: Wanted) -> str:
     hidden = facts.numa is not None and facts.numa.off_argument
     if len(facts.nodes) >= 2 or (hidden and knob is _NODES):
         return ""
-    why = "numa=off hides its nodes" if hidden else "all memory is local, nothing to decide"
+    why = "numa=off hides its nodes" if hidden else "all memory is local"
     return f"this host has one node: {why}"
 
 

@@ -121,7 +121,7 @@ def _unit(name: str, entry: Mapping[str, Any], seen: Mapping[str, int]) -> str:
     unit = str(entry["unit"])
     if not UNIT.fullmatch(unit):
         raise NearmetalError(
-            f"{name}.unit is the full name of a service, such as postgresql.service, not {shown_value(unit)}"
+            f"{name}.unit must be the full name of a service, such as postgresql.service, not {shown_value(unit)}"
         )
     if unit in seen:
         raise NearmetalError(f"{name}.unit: {unit} is in services[{seen[unit]}] already")
@@ -155,7 +155,8 @@ def _binding(name: str, unit: str, entry: Mapping[str, Any], facts: Facts, wante
         sentence = f"{name}.{option}: there is no {entry[option]} on this host's PCI bus"
         return SERVICES.at(unit).impossible(wanted, sentence)
     if device.node is None:
-        reason = f"the kernel names no node for {entry[option]} ({device.address})"
+        of_device = "" if entry[option] == device.address else f" ({device.address})"
+        reason = f"the kernel names no node for {entry[option]}{of_device}"
         return SERVICES.at(unit).finding("not_applicable", reason)
     empty = _without_memory(facts, (device.node,))
     if empty:

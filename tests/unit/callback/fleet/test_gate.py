@@ -105,7 +105,7 @@ def test_a_misspelt_variable_is_named_and_the_audit_goes_on(fleet: Fleet, callba
     run = fleet.run("-e", "audit_failon=refused", callback=callback)
     assert run.returncode == 0
     said = " ".join((run.stdout + run.stderr).split())
-    assert "the variable audit_failon is no option and has no effect: is audit_fail_on meant?" in said
+    assert "the variable audit_failon isn't an option and has no effect: is audit_fail_on meant?" in said
     assert said.count("audit_failon") == 1
 
 

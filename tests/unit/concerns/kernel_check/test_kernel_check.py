@@ -51,7 +51,9 @@ def test_an_ena_driver_that_nitro_v4_resets(tmp_path: Path, call: Call, version:
 def test_a_version_without_quotes_is_refused(tmp_path: Path, call: Call, given: float) -> None:
     """YAML has made it a number by then: 5.10 and 5.1 are the same, and nobody can tell which was meant."""
     host = FakeKernel(tmp_path, files_of("nitro"))
-    message = f"kernel_check.minimum_kernel is text, not the number {given}: put it in quotes, YAML reads 5.10 as 5.1"
+    message = (
+        f"kernel_check.minimum_kernel must be text, not the number {given}: put it in quotes, YAML reads 5.10 as 5.1"
+    )
     assert call(kernel_check.main, host, minimum_kernel=given)["msg"] == message
     assert call(tune.main, host, concerns={"kernel_check": {"minimum_kernel": given}})["msg"] == message
 
@@ -61,7 +63,7 @@ def test_a_version_without_quotes_is_refused(tmp_path: Path, call: Call, given: 
 )
 def test_a_malformed_version_is_refused(tmp_path: Path, call: Call, given: str) -> None:
     result = call(kernel_check.main, FakeKernel(tmp_path, files_of("nitro")), minimum_kernel=given)
-    assert "kernel_check.minimum_kernel is a version such as 5.10, not " in result["msg"]
+    assert "kernel_check.minimum_kernel must be a version such as 5.10, not " in result["msg"]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_which_versions_have_a_fault(first: Tuple[int, ...], fixed: Tuple[int, .
 def test_what_is_not_known_of_a_host_matches_no_fault() -> None:
     assert about(None, None, "xen_hvm", ADVISORIES) == ()
     assert len({entry.name for entry in ADVISORIES}) == len(ADVISORIES)
-    assert all(entry.symptom and entry.do and entry.source for entry in ADVISORIES)
+    assert all(entry.symptom and entry.do and entry.reference for entry in ADVISORIES)
     assert all(entry.ena is not None or entry.kernel is not None for entry in ADVISORIES)
 
 
@@ -143,4 +145,4 @@ def test_the_faults_of_an_ena_driver(tmp_path: Path, call: Call, version: str, f
 )
 def test_a_review_on_no_day_is_refused(tmp_path: Path, call: Call, day: str) -> None:
     result = call(kernel_check.main, FakeKernel(tmp_path, files_of("nitro")), review_after=day)
-    assert "kernel_check.review_after is a day such as 2027-06-30, not " in result["msg"]
+    assert "kernel_check.review_after must be a day such as 2027-06-30, not " in result["msg"]
