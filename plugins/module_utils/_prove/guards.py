@@ -25,7 +25,7 @@ GENERATOR_SHARE = 0.5  # of its busiest CPU; beyond it the load generator may be
 # What each guard says of a host, after "because of".
 _OF_A_HOST: Mapping[str, str] = {
     "reboot": "reboots of the host",
-    "steal": "CPU time that the hypervisor gave to others (steal above 1 %)",
+    "steal": "CPU time that the hypervisor gave to others (steal above 1 %; on a T type, the CPU credits are gone)",
     "throttled": "CPU time that a cgroup's limit held back (nr_throttled)",
     "foreign_cpu": "other processes that used more than 5 % of the CPUs",
     "swap": "swapping (more than 10 pages a second)",

@@ -192,9 +192,13 @@ def test_a_guard_that_always_fires_ends_the_run_and_is_named(guard: str) -> None
 
 
 def test_a_host_that_is_not_quiet_from_the_start() -> None:
-    found = verdict(run(noisy(0.05, 0.02), lambda step, measurement: BEYOND["steal"](measurement), seed=8))
+    # As a T type whose CPU credits are gone: nothing is compared.
+    record = run(noisy(0.05, 0.02), lambda step, measurement: BEYOND["steal"](measurement), seed=8)
+    found = verdict(record)
     assert found.verdict == "not_quiet"
     assert found.reasons == (f"the warm-up was disturbed by {GUARDS['steal']}",)
+    assert "CPU credits are gone" in found.reasons[0]
+    assert {measurement.phase for measurement in record.measurements} == {"warm_up"}
 
 
 @pytest.mark.parametrize("state", ["untuned", "tuned"])

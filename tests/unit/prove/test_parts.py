@@ -125,7 +125,7 @@ def test_disturbances_among_the_concerns_leave_the_verdict_of_the_whole_alone() 
     assert (parts["hugepages"].verdict, parts["hugepages"].pairs, parts["hugepages"].repeated) == ("not_quiet", 0, 4)
     assert parts["hugepages"].reason == (
         "more than a third of the pairs had to be repeated, most because of CPU time that the hypervisor gave to others"
-        " (steal above 1 %)"
+        " (steal above 1 %; on a T type, the CPU credits are gone)"
     )
     assert parts["clocksource"].verdict == "better"
 
