@@ -146,7 +146,7 @@ def _disturbed(host: WritableHost, places: Sequence[Action], written: AbstractSe
 def settle_neighbours(host: WritableHost, journal: Journal) -> None:
     """Restore each place that had changed only because of a write that is restored by now."""
     present = {entry.what for entry in journal.entries()}
-    entries = [entry for entry in journal.entries() if entry.disturbed_by and entry.disturbed_by not in present]
+    entries = [entry for entry in journal.entries() if entry.follows and entry.follows not in present]
     if entries:
         restore = plan_restore(host, entries, "changed by the restore of another value")
         apply(host, journal, restore.plan.actions, tuple)

@@ -89,7 +89,7 @@ class Restore(NamedTuple):
     def _waits(self, session: Session, entry: Entry) -> bool:
         """Whether another concern removed the place of the entry, so that only its restore makes the place again."""
         other_levers = _levers_of_other_concerns(session, self.name)
-        if entry.disturbed_by not in other_levers or entry.void(session.host.boot_id()):
+        if entry.follows not in other_levers or entry.void(session.host.boot_id()):
             return False
         return not detached(lever_of(entry.what), session.host, entry.where)
 
@@ -181,7 +181,7 @@ class Tune(NamedTuple):
         dropped = [entry for entry in unmanaged if entry.key not in written]
         kept = {entry.what for entry in entries if entry not in dropped} | {what for what, _where in written}
         kept |= other_levers
-        return [entry for entry in dropped if entry.disturbed_by not in kept]
+        return [entry for entry in dropped if entry.follows not in kept]
 
     def _managed(self, plan: Plan, entry: Entry) -> bool:
         """Whether the plan still manages what the journal entry is about."""
@@ -251,7 +251,7 @@ def _brought_back(session: Session, outcomes: Sequence[Outcome]) -> Tuple[Action
     gone.update(entry.key for entry in entries if entry.key in actions and actions[entry.key].after == entry.original)
     kept = {entry.what for entry in entries if entry.key not in gone}
     kept.update(what for what, where in actions if (what, where) not in gone)
-    moved = [entry for entry in entries if entry.disturbed_by and entry.disturbed_by not in kept]
+    moved = [entry for entry in entries if entry.follows and entry.follows not in kept]
     return plan_restore(session.host, moved, "").plan.actions
 
 

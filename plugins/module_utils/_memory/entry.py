@@ -33,11 +33,17 @@ class Entry(NamedTuple):
     whole: bool = False  # a run has verified that its values hold
     disturbed_by: str = ""  # the lever whose write changed this place, too; "" where a run wrote the place
     device: str = ""  # the identity of the device at the place; "" without a device, or where the kernel has none
+    written: bool = False  # a run wrote the place before the one that `disturbed_by` is about, which was interrupted
 
     @property
     def key(self) -> Tuple[str, str]:
         """The place: the lever's name, and where."""
         return (self.what, self.where)
+
+    @property
+    def follows(self) -> str:
+        """The lever whose way back is this place's, too; "" where a run wrote the place itself."""
+        return "" if self.written else self.disturbed_by
 
     def void(self, boot_id: str) -> bool:
         """Whether a reboot has made the original meaningless."""
@@ -125,4 +131,5 @@ def entry_of(raw: Any) -> Entry:
     if not isinstance(device, str) or not _DEVICE.fullmatch(device):
         raise NearmetalError("a device whose identity isn't a text")
     whole = raw.get("whole", True) is True
-    return Entry(original=original, ours=tuple(ours), whole=whole, disturbed_by=disturbed_by, device=device, **texts)
+    state = {"whole": whole, "disturbed_by": disturbed_by, "device": device, "written": raw.get("written") is True}
+    return Entry(original=original, ours=tuple(ours), **state, **texts)

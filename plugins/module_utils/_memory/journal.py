@@ -98,15 +98,17 @@ class Journal:
         self._earlier = self._entries
         entries = dict(self._entries)
         for place in neighbours:
-            entry = self._started(entries.get((place.what, place.where)), place, boot_id)
+            before = entries.get((place.what, place.where))
+            entry = self._started(before, place, boot_id)
             ours = entry.ours or (lever_of(place.what).remembered(place.before),)
-            entries[entry.key] = entry._replace(ours=ours, whole=False, disturbed_by=place.reason)
+            written = before is not None and self._was_written(before, place)
+            entries[entry.key] = entry._replace(ours=ours, whole=False, disturbed_by=place.reason, written=written)
         for action in actions:
             entry = self._started(entries.get((action.what, action.where)), action, boot_id)
             lever, original = lever_of(action.what), entry.original
             original = elements.with_new_elements(self._host, lever, action.where, original, action.after)
             entry = entry._replace(concern=action.concern, knob=action.knob, original=original)
-            entries[entry.key] = entry.adding(self._host, action)._replace(disturbed_by="")
+            entries[entry.key] = entry.adding(self._host, action)._replace(disturbed_by="", written=False)
         self._save(entries)
 
     def _started(self, entry: Optional[Entry], action: Action, boot_id: str) -> Entry:
@@ -169,7 +171,7 @@ class Journal:
         """The entry of a neighbour, and its elements that don't have their original value."""
         lever = lever_of(entry.what)
         before = self._earlier.get(entry.key)
-        was_written = before is not None and not before.disturbed_by and self._in_force(before, place)
+        was_written = before is not None and self._was_written(before, place)
         found = entry._replace(disturbed_by="").judged(self._host, entry.original)
         present, before_run = present_elements(lever, self._host, entry.where), lever.elements(place.before)
         changed = {name: lever.remembered(part) for name, part in present.items() if before_run.get(name, part) != part}
@@ -178,16 +180,16 @@ class Journal:
         # What went offline meanwhile can't be read: most likely it changed as the others did.
         for name in elements.gone_with_cpus(self._host, lever, place.where, before_run) if changed else ():
             changed.setdefault(name, next(iter(changed.values())))
-        return entry._replace(disturbed_by="" if was_written else entry.disturbed_by), {
+        return entry._replace(disturbed_by="" if was_written else entry.disturbed_by, written=False), {
             **found.ours,
             **found.absent,
             **changed,
         }
 
-    def _in_force(self, entry: Entry, place: Action) -> bool:
-        """Whether the place still has a value of the entry: after a boot only if a file of ours has set it again."""
+    def _was_written(self, entry: Entry, place: Action) -> bool:
+        """Whether a run wrote the place, and its value is in force: after a boot only if a file of ours has set it."""
         void = entry.void(self._host.boot_id())
-        return not void or entry.key in self._by_files or bool(entry.holding(place.before))
+        return not entry.follows and (not void or entry.key in self._by_files or bool(entry.holding(place.before)))
 
     def _settled(
         self, entry: Entry, ours: Mapping[str, Value], before: Value, entries: Mapping[Tuple[str, str], Entry]

@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
-from tests.support.sequence_life import lived
+from tests.support.sequence_life import Life, lived
 from tests.support.sequence_wanted import Step
 from tests.support.sequence_world import World
 
@@ -230,3 +230,20 @@ def test_interrupts_of_a_run_that_was_killed_before_a_boot_do_not_become_those_o
     pause = Step("plug", {})  # a second run is tried after each other step
     life = [pause, killed, Step("reboot", {"unit": False}), somebody, rings]
     assert lived(tmp_path, "xen_hvm_4_sockets", life) == ""
+
+
+@pytest.mark.parametrize("at", [10, 12, 14, 16])
+def test_a_value_that_an_interrupted_run_of_another_concern_may_have_changed_stays_wanted(
+    at: int, tmp_path: Path
+) -> None:
+    """Huge pages would have raised it, too; their next run took it back, although memory still wanted it."""
+    world = World(tmp_path / "host", "xen_hvm")
+    life = Life(world)
+    life.do(tune(memory={"min_free_kbytes": 131072}))
+    life.do(failing(tune(hugepages={"thp": "never", "group": "1001"}), at, "EIO", length=1000, after=True))
+    minimum = Path(world.host.root) / "proc/sys/vm/min_free_kbytes"
+    assert minimum.read_text() == "131072\n"
+    done = run(world.host, lambda known: restore_requests(["hugepages"], known), check=False)
+    assert not [outcome.error for outcome in done.outcomes if outcome.error]
+    assert minimum.read_text() == "131072\n"
+    life.end()
