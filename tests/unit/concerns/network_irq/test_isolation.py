@@ -5,13 +5,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Callable, Dict
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq import CONCERN
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, validate
 from ansible_collections.nearmetal.ec2.plugins.modules import network_irq, restore
 
 from tests.support.boot_trees import BootHost, debian, everything
+from tests.support.hosts import FOLDER, built, lay_out
 
 Call = Callable[..., Dict[str, Any]]
 WANTED = {"policy": "dedicated", "isolation": "enabled", "persist": False}
@@ -65,3 +72,22 @@ def test_it_is_given_back_alone(host: BootHost, call: Call) -> None:
     ]
     assert given_back["reboot_required"]
     assert "rcu_nocbs" not in reboot(host)
+
+
+def test_cpus_that_we_isolated_do_not_limit_where_interrupts_go(tmp_path: Path) -> None:
+    """Four of 32 cores take them; if those four were all that could be chosen from, one of them would take them."""
+    host = json.loads((FOLDER / "metal.json").read_text())
+    host["shape"] = {"sockets": 1, "cores": 32, "threads": 1, "nodes": 1}
+    host["nics"][0]["node"] = -1
+    record = {"version": 1, "arguments": {"isolcpus": "isolcpus=managed_irq,domain,4-31"}}
+    changes = {f"{CPU}/isolated": "4-31\n", "/var/lib/nearmetal/boot_arguments.json": json.dumps(record)}
+    places = []
+    for name, files in (("before", {}), ("after", changes)):
+        lay_out(tmp_path / name, built(host, files))
+        facts = observe(Host(str(tmp_path / name)), ("platform", *CONCERN.domains))
+        spec = {**COMMON, **CONCERN.options}
+        plan = CONCERN.plan(facts, Wanted(validate(CONCERN.name, spec, WANTED), {}))
+        placed = next(action.after for action in plan.actions if action.what == "network.affinity")
+        assert isinstance(placed, dict)
+        places.append(set(placed.values()))
+    assert places == [{"0", "1", "2", "3"}] * 2
