@@ -33,7 +33,8 @@ OPTIONS: Spec = {
     "options": {"type": "dict", "default": {}},
     "install": {"type": "bool", "default": False},
 }
-_LONGEST_DETAIL = 60
+_LONGEST_DETAIL = 160
+_NO_UNIT = "index"  # of UnixBench: a number against its old reference, which the names say
 
 
 def do(host: WritableHost, options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
@@ -102,11 +103,14 @@ def ran(host: WritableHost, load: str, limit: float, goes_on: Callable[[], bool]
 
 
 def _summary(name: str, found: Measured) -> str:
-    figures = ", ".join(f"{metric.name} {metric.value:.6g} {metric.unit}" for metric in found.result.metrics)
+    figures = ", ".join(
+        f"{metric.name} {metric.value:.6g}" + (f" {metric.unit}" if metric.unit != _NO_UNIT else "")
+        for metric in found.result.metrics
+    )
     figures = figures or "measured, without figures on this side"
     details = ", ".join(
         f"{detail} {in_words(value, 'unknown', _LONGEST_DETAIL)}"
         for detail, value in found.result.details.items()
-        if not isinstance(value, dict)
+        if not (isinstance(value, dict) or (isinstance(value, list) and any(isinstance(each, dict) for each in value)))
     )
     return sentence(f"{name}: {figures}{f' ({details})' if details else ''}")

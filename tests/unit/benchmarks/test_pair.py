@@ -85,6 +85,11 @@ def test_a_program_has_as_many_threads_as_cpus(name: str, given: Dict[str, Any],
     assert [word for word in words if word not in started] == []
 
 
+def test_a_store_takes_the_connections_of_two_kinds_of_requests_at_once() -> None:
+    configuration = run("key_value", {"clients": 200}, Machine(8, 0, 4, 4)).files["redis.conf"]
+    assert "maxclients 432" in configuration.splitlines()
+
+
 def serve(capsys: pytest.CaptureFixture[str], port: int, wait: float, longest: float) -> int:
     served.main(port, wait, longest)
     return int(json.loads(capsys.readouterr().out)["connections"])

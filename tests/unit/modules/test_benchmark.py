@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import benchmarking
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import Tool
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import Result, Tool
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import (
     brought,
@@ -20,7 +20,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark im
     refusals,
     session,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.measure import Measured
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.modules import benchmark
 
 Call = Callable[..., Dict[str, Any]]
@@ -98,6 +100,14 @@ def test_packages_that_are_left_are_a_warning(call: Call, host: Root, monkeypatc
 
     monkeypatch.setattr(benchmarking, "measure", leaves)
     assert "2 packages are left" in str(call(benchmark.main, host, name="clock", options={"seconds": 0.1})["warnings"])
+
+
+def test_the_line_has_the_figures_in_words_and_leaves_out_tables() -> None:
+    metrics = (Metric("index", 336.9, "index", "larger"), Metric("knee", 19552.1, "1/s", "larger"))
+    details = {"rows": {"pipe": 1.0}, "steps": [{"percent": 10}], "disks": ["vda"], "knee_percent": None}
+    found = Measured(Result(metrics, details), (), {}, session.Usage(0.0, 0.0, 0), 1.0, ())
+    line = benchmarking._summary("disk", found)
+    assert line == "disk: index 336.9, knee 19552.1 1/s (disks vda, knee_percent unknown)"
 
 
 def test_fresh_memory_costs_page_faults(call: Call, host: Root) -> None:

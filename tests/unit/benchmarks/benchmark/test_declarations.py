@@ -298,11 +298,17 @@ def test_a_store_is_asked_for_as_long_as_the_option_says() -> None:
         '"max_latency_ms"\n"SET","50000.00","1","1","1","1","2","3"\n"GET","100000.00","1","1","1","1","2","3"\n'
     )
     options = options_of("key_value", {"seconds": 30, "client_threads": 4})
-    (load,) = BENCHMARKS["key_value"].then([output], options)
+    (second,) = BENCHMARKS["key_value"].then([output], options)
+    assert second.argv[second.argv.index("-n") + 1] == "20000"
+    (load,) = BENCHMARKS["key_value"].then([output, output], options)
     # 1,000,000 of each take 20 s to write and 10 s to read.
     assert load.argv[load.argv.index("-n") + 1] == "1000000"
     assert load.argv[-2:] == ("--threads", "4"), "one thread of the client is the limit of four of the server"
-    assert BENCHMARKS["key_value"].then([output, output], options) == ()
+    assert BENCHMARKS["key_value"].then([output] * 3, options) == ()
+    slow = output.replace("50000.00", "500.00").replace("100000.00", "1000.00")
+    (load,) = BENCHMARKS["key_value"].then([slow], options)
+    assert load.argv[load.argv.index("-n") + 1] == "10000", "20,000 of each would take a slow host a minute"
+    assert BENCHMARKS["key_value"].then([slow, slow], options) == ()
     assert BENCHMARKS["key_value"].then([output], options_of("key_value", {"requests": 1000})) == ()
 
 
