@@ -106,13 +106,7 @@ def _folders(*names: str) -> "list[str]":
 def _packages() -> "list[str]":
     """Packages for mypy, by their import names, so that no file is read twice."""
     plugins = "ansible_collections.nearmetal.ec2.plugins"
-    rooms = (
-        "module_utils",
-        "plugin_utils._proof",
-        "plugin_utils._report",
-        "plugin_utils._sources",
-        "plugin_utils._terminal",
-    )
+    rooms = ("module_utils", *(f"plugin_utils._{name}" for name in ("forms", "proof", "report", "sources", "terminal")))
     own = [f"{plugins}.{room}" for room in rooms]
     names = [*own, *_folders("dev", "lab")]
     return [word for name in names for word in ("--package", name)]

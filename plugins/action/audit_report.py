@@ -15,7 +15,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import callback_loader
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, document, summary
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, document, history, summary
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import FAILABLE
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.write import write_all
@@ -29,8 +29,10 @@ OPTIONS = {
     "result": {"type": "list", "elements": "str", "default": ["tune_result"]},
     "fail_on": {"type": "list", "elements": "str", "choices": list(FAILABLE), "default": []},
     "baseline": {"type": "path"},
+    "history": {"type": "path"},
     "only_check": {"type": "bool", "default": False},
 }
+_PATHS = {"baseline": "a run is compared with one report", "history": "a run is kept in one directory"}
 
 
 class ActionModule(ActionBase):
@@ -47,6 +49,7 @@ class ActionModule(ActionBase):
             self._task.args.update(_of_all_hosts(self._task.args, variables))
             _checked, options = self.validate_argument_spec(OPTIONS)
             earlier = document.load(options["baseline"]) if options["baseline"] else None
+            past = history.load(options["history"]) if options["history"] else ()
             if options["only_check"]:
                 return warn({**result, "changed": False}, self._task.action, variables)
             # The callback knows more: hosts that could not be reached, and the time.
@@ -57,8 +60,10 @@ class ActionModule(ActionBase):
             blind_spots = () if seen_by_callback else (BLIND,)
             directory = "" if seen_by_callback else _directory()
             run = plays.Clock().run("audit")
-            report = collector.report(run, blind_spots, options["fail_on"], earlier, plays.near(directory))
+            report = collector.report(run, blind_spots, options["fail_on"], earlier, plays.near(directory), past=past)
             written = [] if seen_by_callback else write_all(report, directory)
+            if options["history"] and not seen_by_callback:
+                history.keep(options["history"], report)
         except NearmetalError as error:
             raise AnsibleActionFail(str(error)) from None
         hosts = report.gate.hosts if report.gate else ()
@@ -66,6 +71,7 @@ class ActionModule(ActionBase):
             changed=False,
             fail_on=options["fail_on"],
             baseline=options["baseline"] or "",
+            history=options["history"] or "",
             hosts=list(hosts),
             findings=report.gate.findings if report.gate else 0,
             written=written,
@@ -80,16 +86,18 @@ class ActionModule(ActionBase):
 def _of_all_hosts(given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments joined with what the inventory says of every host: the task runs once, with the first one's."""
     fail_on = _list(given.get("fail_on"))
-    baselines = {str(given["baseline"]): "the play"} if given.get("baseline") else {}
+    paths = {name: {str(given[name]): "the play"} if given.get(name) else {} for name in _PATHS}
     for name in task_vars["ansible_play_hosts_all"]:
         host_variables = task_vars["hostvars"][name]
         fail_on += _list(host_variables.get("audit_fail_on"))
-        if host_variables.get("audit_baseline"):
-            baselines[str(host_variables["audit_baseline"])] = name
-    if len(baselines) > 1:
-        listed = " and ".join(f"{name} has {path}" for path, name in list(baselines.items())[:2])
-        raise NearmetalError(f"audit_baseline: a run is compared with one report, but {listed}: name one with -e")
-    return {"fail_on": list(dict.fromkeys(fail_on)), "baseline": next(iter(baselines), None)}
+        for option, found in paths.items():
+            if host_variables.get(f"audit_{option}"):
+                found[str(host_variables[f"audit_{option}"])] = name
+    for option, found in paths.items():
+        if len(found) > 1:
+            listed = " and ".join(f"{name} has {path}" for path, name in list(found.items())[:2])
+            raise NearmetalError(f"audit_{option}: {_PATHS[option]}, but {listed}: name one with -e")
+    return {"fail_on": list(dict.fromkeys(fail_on)), **{name: next(iter(found), None) for name, found in paths.items()}}
 
 
 def _list(value: Any) -> list[Any]:

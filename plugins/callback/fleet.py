@@ -50,7 +50,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _results as r
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import store, words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.sisters import rankings
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import heat_map, several
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, proven
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, history, proven
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.write import write_all
@@ -270,17 +270,19 @@ class CallbackModule(DefaultCallback):
 
     def _finish(self) -> None:
         run = self._clock.run(self._mode)
-        earlier = self._gate.earlier()
+        earlier, past = self._gate.earlier(), self._gate.past()
         blind_spots = [self._gate.complaint] if self._gate.complaint else []
         directory = str(self.get_option("report_directory"))
         proofs = proven.last(directory, self._collector.names())
         found = rankings(store.runs(directory), self._collector.names())
         near = plays.near(directory)
-        report = self._collector.report(run, blind_spots, self._gate.statuses, earlier, near, proofs, found)
+        report = self._collector.report(run, blind_spots, self._gate.statuses, earlier, near, proofs, found, past)
         color = None
         # Before anything is printed: the reader of the output may have ended (`| head`).
         try:
             written = "Reports: " + plays.brief(write_all(report, directory))
+            if self._gate.history:
+                history.keep(self._gate.history, report)
         except NearmetalError as error:
             written, color = f"✗ {error}", C.COLOR_ERROR
         self._tell("")

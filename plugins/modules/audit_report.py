@@ -49,6 +49,13 @@ options:
       - A relative path starts from the working directory.
       - The variable C(audit_baseline) of any host of the play counts too. The run fails when they differ.
     type: path
+  history:
+    description:
+      - A directory, created when absent, in which each audit keeps how many findings every host had of each status.
+      - C(report.html) then shows how these numbers went, per host and for all, over the last 60 audits.
+      - A relative path starts from the working directory.
+      - The variable C(audit_history) of any host of the play counts too. The run fails when they differ.
+    type: path
   only_check:
     description:
       - Only look for mistakes in the other options, before a host is asked. Nothing is returned or written.
@@ -104,6 +111,10 @@ fail_on:
   returned: success without O(only_check), or failure because of them
 baseline:
   description: The earlier report that was compared with; empty without one.
+  type: str
+  returned: success without O(only_check), or failure because of O(fail_on)
+history:
+  description: The directory of earlier audits; empty without one.
   type: str
   returned: success without O(only_check), or failure because of O(fail_on)
 hosts:

@@ -19,10 +19,10 @@ from ansible import constants as C
 from ansible import context
 from ansible.parsing.splitter import parse_kv
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, history
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import follows_contract
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Run
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Past, Run
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary import PROGRAM, TUNE
 
 OURS = "nearmetal.ec2."
@@ -239,6 +239,7 @@ class GateTask:
         self.complaint = ""
         self.refused = False  # whether a mistake in them ended the run before a host was asked
         self._baseline = ""
+        self.history = ""  # the directory of earlier audits
 
     def take(self, result: Any) -> bool:
         """Whether the result belongs to such a task; if so, remember the arguments of the last one."""
@@ -251,9 +252,18 @@ class GateTask:
         if isinstance(statuses, list):
             self.statuses = tuple(map(str, statuses))
             self._baseline = str(result.result.get("baseline") or "")
+            self.history = str(result.result.get("history") or "")
         else:
             self.complaint = text(result.result.get("msg", ""))
         return True
+
+    def past(self) -> Tuple[Past, ...]:
+        """The earlier audits; none without a directory of them, or when it can't be read."""
+        try:
+            return history.load(self.history) if self.history else ()
+        except NearmetalError as error:
+            self.complaint = str(error)
+            return ()
 
     def earlier(self) -> Optional[Tuple[str, Tuple[HostReport, ...]]]:
         """The earlier report to compare with; None without one or when it can't be read."""

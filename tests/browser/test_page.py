@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import html
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Past, Report
 
+from dev import axe
 from tests.support import reports
 from tests.support.browser import Browser
 from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, finding, result_with
@@ -91,11 +93,20 @@ def test_keyboard_alone(open_page: Open) -> None:
     page.run("document.querySelector('.host[tabindex=\"0\"]').focus()")
     for key in ("ArrowDown", "ArrowDown", "Enter"):
         page.key(key)
-    assert page.run("document.activeElement.textContent") == "web-1c5.large"
+    assert page.run("document.activeElement.textContent") == "web-1"
     assert page.run("document.activeElement.getAttribute('aria-expanded')") == "true"
     text = page.run("document.querySelector('.sheet').innerText")
-    for part in ("2  TSC as clock source", "xen", "tsc", "vDSO", "AWS, 2017", "kubelet", "would change"):
-        assert part in text.replace("2 TSC", "2  TSC")
+    for part in (
+        "TSC as clock source",
+        "xen",
+        "tsc",
+        "vDSO",
+        "AWS, 2017",
+        "kubelet",
+        "would change",
+        "no interruption",
+    ):
+        assert part in text
     page.key("Enter")
     assert page.run("document.querySelectorAll('.sheet').length") == 0
     assert page.run("document.querySelectorAll('.host[tabindex=\"0\"]').length") == 1
@@ -108,7 +119,8 @@ def test_what_a_screen_reader_hears(open_page: Open) -> None:
     heard = {(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]}
     for role, name in (
         ("heading", "Audit of 4 hosts"),
-        ("button", "web-1 c5.large"),
+        ("button", "web-1"),
+        ("columnheader", "type"),
         ("cell", "would change"),
         ("cell", "refused"),
         ("columnheader", "clocksource"),
@@ -168,9 +180,8 @@ def test_reasons_have_room_on_any_screen_and_on_paper(open_page: Open, width: An
     page.view(width, 800, media=media)
     page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
     page.run("document.querySelectorAll('.host').forEach((button) => button.click())")
-    narrowest = page.run(
-        "Math.min(...[...document.querySelectorAll('.sheet td:last-child')].map((e) => e.clientWidth))"
-    )
+    rows = "[...document.querySelectorAll('.sheet tr:not(.settled) td:last-child')]"
+    narrowest = page.run(f"Math.min(...{rows}.map((e) => e.clientWidth).filter(Boolean))")
     assert narrowest >= 200
     highest = page.run("Math.max(...[...document.querySelectorAll('.sheet tr')].map((e) => e.clientHeight))")
     assert highest <= 300
@@ -186,9 +197,9 @@ def test_commands_are_folded_and_scroll_by_themselves(open_page: Open, width: in
     page = open_page(collected.report(reports.RUN))
     page.view(width, 800)
     page.run("document.querySelectorAll('.host').forEach((button) => button.click())")
-    assert page.run("document.querySelectorAll('details').length") == 1
-    assert page.run("document.querySelector('details').open") is False
-    page.run("document.querySelector('summary').click()")
+    assert page.run("document.querySelectorAll('details.commands').length") == 1
+    assert page.run("document.querySelector('details.commands').open") is False
+    page.run("document.querySelector('.commands summary').click()")
     assert page.run("document.querySelector('pre').textContent") == "\n".join(lines)
     assert page.run("document.documentElement.scrollWidth") <= width
 
@@ -231,13 +242,132 @@ def test_hostile_host_is_only_shown(open_page: Open, text: str) -> None:
     assert page.complaints == []
 
 
-def test_a_thousand_hosts_open_in_two_seconds(open_page: Open) -> None:
-    """A third of this limit was measured on two busy cores."""
+def test_a_thousand_hosts_open_and_filter(open_page: Open) -> None:
+    """On a quiet machine both take less than a second; the limits leave room for a busy one."""
     page = open_page(reports.fleet(1000))
     assert page.run("document.querySelectorAll('tr.row').length") == 1000
     assert page.run("performance.getEntriesByType('navigation')[0].loadEventEnd") < 2000
     shown = choose(page, "f-group", "redis")
     assert len(shown) == 334
+    page.run("window.began = performance.now()")
+    assert len(choose(page, "f-host", "99")) > 0
+    assert page.run("performance.now() - window.began") < 1000
+
+
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (390, True), (768, False), (1024, True), (1400, False)])
+def test_axe_finds_nothing(open_page: Open, width: int, dark: bool) -> None:
+    page = open_page(pictured(), dark)
+    page.view(width, 900, dark)
+    page.run("document.querySelectorAll('.host').forEach((button) => button.click())")
+    page.run("document.querySelectorAll('details').forEach((details) => { details.open = true; })")
+    page.run(axe.script())
+    found = page.run("axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations.map((v) => v.id))")
+    assert found == []
+    assert page.run("document.documentElement.scrollWidth") <= width
+
+
+QUEUES: List[Dict[str, Any]] = [
+    {
+        "queue": queue,
+        "now": {"cpus": "0-3", "nodes": "0", "rps": "", "xps": ""},
+        "wanted": {"cpus": str(queue), "nodes": "0", "rps": "", "xps": ""},
+    }
+    for queue in (0, 1)
+]
+TOPOLOGY = {
+    "sockets": ["0-3"],
+    "nodes": [{"id": 0, "cpus": "0-3", "memory": 16 << 30}],
+    "cores": ["0,2", "1,3"],
+    "offline": "",
+    "caches": [{"name": "L1d", "size": 49152, "shared": []}, {"name": "L3", "size": 35 << 20, "shared": ["0-3"]}],
+    "nics": [{"name": "ens5", "place": "0000:00:05.0", "node": 0, "driver": "ena"}],
+    "disks": [{"name": "nvme0n1", "kind": "ebs", "node": None}],
+}
+
+
+def pictured(*hosts: str, past: Tuple[Past, ...] = ()) -> Report:
+    """Hosts whose topology and queues are known, with something of all that a sheet shows."""
+    collected = Collector()
+    kept = finding("clocksource", "would_change", "persist", reason="the kernel forgets it", wanted="/etc/x.conf")
+    result = result_with(SLOW_CLOCK, kept, finding("numa", "ok"), finding("smt", "refused", reason="a T3"))
+    nic = {"name": "ens5", "place": "0000:00:05.0", "node": 0, "queues": QUEUES}
+    for name in hosts or ("web-1",):
+        collected.add(
+            name,
+            {
+                **result,
+                "topology": TOPOLOGY,
+                "queue_map": [nic],
+                "workload": ["web"],
+                "platform": {"instance_type": "c5.xlarge", "kernel": "6.1.0-26-cloud-amd64"},
+                "commands": ["# why", "echo tsc > clock"],
+            },
+        )
+    return collected.report(reports.RUN, past=past)
+
+
+def test_the_picture_shows_who_does_the_networks_work_before_and_after(open_page: Open) -> None:
+    page = open_page(pictured())
+    assert page.run("[...document.querySelectorAll('.panel-name')].map((e) => e.textContent)") == [
+        "Now",
+        "After this run",
+    ]
+    duties = "[...document.querySelectorAll('.panel:nth-child(%d) .cpu')].map((e) => `${e.textContent} ${e.className}`)"
+    assert page.run(duties % 1) == ["0 cpu may", "2 cpu may", "1 cpu may", "3 cpu may"]
+    assert page.run(duties % 2) == ["0 cpu answers", "2 cpu idle", "1 cpu answers", "3 cpu idle"]
+    assert (
+        page.run("document.querySelector('.queues').innerText") == "ens5 at node 0 2 queues: any CPU → CPU 0 and CPU 1"
+    )
+    labels = page.run("[...document.querySelectorAll('.panel:first-child .label, .device')].map((e) => e.textContent)")
+    assert {"Socket 1 of 1", "NUMA node 0 · 16 GiB", "L3 35 MiB", "ens5 ena", "nvme0n1 ebs"} <= set(labels)
+    assert "per core L1d 48 KiB" in page.run("document.querySelector('figcaption').textContent")
+
+
+def test_what_only_keeps_values_is_folded_and_what_is_open_comes_first(open_page: Open) -> None:
+    page = open_page(pictured())
+    headings = "[...document.querySelectorAll('.sheet .heading th')].map((e) => e.firstChild.textContent)"
+    assert page.run(headings) == ["clocksource", "smt", "numa"]
+    assert page.run("document.querySelector('.upkeep').open") is False
+    assert page.run("document.querySelector('.upkeep summary').textContent") == "Kept over reboots by 1 file or unit"
+
+
+def test_hosts_are_sorted_by_any_column(open_page: Open) -> None:
+    collected = Collector()
+    for name, kind, changes in (("a", "m5.large", 1), ("b", "c5.large", 12), ("c", "m4.large", 2)):
+        found = [finding("numa", "would_change", f"knob{number}", now=1, wanted=2) for number in range(changes)]
+        collected.add(name, {**result_with(*found), "platform": {"instance_type": kind}})
+    page = open_page(collected.report(reports.RUN))
+    press = "[...document.querySelectorAll('.sort')].find((e) => e.textContent === '%s').click()"
+    for title, first, again in (
+        ("type", ["b", "c", "a"], ["a", "c", "b"]),
+        ("to change", ["a", "c", "b"], ["b", "c", "a"]),
+    ):
+        for expected in (first, again):
+            page.run(press % title)
+            assert page.run(VISIBLE) == expected
+    assert page.run("document.querySelector('[aria-sort=descending]').textContent") == "to change"
+
+
+def test_a_trend_has_a_line_per_status_and_a_gap_where_a_host_was_absent(open_page: Open) -> None:
+    past = tuple(
+        Past(f"2026-01-2{day}T12:00:00Z", {"web-1": {"would_change": day}} if day != 3 else {}) for day in (2, 3, 4)
+    )
+    page = open_page(pictured(past=past))
+    assert page.run("document.querySelector('#trend').hidden") is False
+    said = page.run("[...document.querySelectorAll('.sheet .trend')].map((e) => e.innerText.split('\\n').join(' '))")
+    assert [" ".join(line.split()) for line in said] == ["● would change 2 → 1", "! refused 0 → 1"]
+    assert page.run("document.querySelector('.sheet .spark path').getAttribute('d').match(/M/g).length") == 2
+
+
+def pages(pdf: bytes) -> int:
+    return len(re.findall(rb"/Type\s*/Page\b", pdf))
+
+
+def test_paper_holds_25_hosts_on_12_pages_and_one_on_two(open_page: Open) -> None:
+    page = open_page(reports.fleet(25))
+    assert pages(page.pdf()) <= 12
+    page = open_page(pictured())
+    assert pages(page.pdf()) <= 2
 
 
 def test_no_hosts(open_page: Open) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Sequence
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.layout import layout
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.queue_map import queue_map
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT, IDENTITY, LINK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Value
@@ -22,11 +23,12 @@ LONGEST_MSG = 2000  # characters; actions and findings have all of it
 
 
 def described(facts: Facts, outcomes: Sequence[Outcome]) -> Dict[str, Any]:
-    """The result of a run: its contract, the platform, and a map of queues where it plans their interrupts."""
+    """The result of a run: its contract, the platform, and where it plans interrupts, what a picture shows of them."""
     result = {**contract(outcomes), "platform": json_data(facts.platform)}
     if any(outcome.name == QUEUES for outcome in outcomes):
         actions = [action for outcome in outcomes if not outcome.error for action in outcome.plan.actions]
         result["queue_map"] = queue_map(facts, project(facts, actions))
+        result["topology"] = layout(facts)
     return result
 
 

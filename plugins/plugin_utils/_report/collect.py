@@ -13,11 +13,19 @@ from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Tupl
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.sisters import Ranking
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, drift, model, proven, queues
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import (
+    allowances,
+    drift,
+    layout,
+    model,
+    proven,
+    queues,
+)
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, Budget, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import (
     Gate,
     HostReport,
+    Past,
     Report,
     ReportedFinding,
     Run,
@@ -76,6 +84,7 @@ class _Host:
     findings: List[ReportedFinding] = field(default_factory=list)
     allowances: List[Mapping[str, Any]] = field(default_factory=list)
     queue_map: Tuple[Mapping[str, Any], ...] = ()
+    topology: Mapping[str, Any] = field(default_factory=dict)
     commands: Tuple[str, ...] = ()
     sizing: Tuple[str, ...] = ()
     notes: List[str] = field(default_factory=list)
@@ -136,6 +145,7 @@ class Collector:
         host.allowances += [budget.value(sample) for sample in samples] if isinstance(samples, list) else []
         host.commands = tuple(budget.texts(result.get("commands"), COMMAND)) or host.commands
         host.queue_map = queues.of_result(result.get("queue_map"), budget) or host.queue_map
+        host.topology = layout.of_result(result.get("topology"), budget) or host.topology
         host.sizing = tuple(budget.texts(_mapping(result.get("sizing")).get("arithmetic"))) or host.sizing
         host.last_message = budget.text(result.get("msg") or "")
         if failed or host.state != model.FAILED:
@@ -177,6 +187,7 @@ class Collector:
         directory: str = "",
         proofs: Optional[Mapping[str, proven.Proof]] = None,
         rankings: Tuple[Ranking, ...] = (),
+        past: Tuple[Past, ...] = (),
     ) -> Report:
         """The report of the results so far, hosts by name; `earlier` is a result of document.load."""
         since, before = earlier or ("", ())
@@ -191,6 +202,7 @@ class Collector:
             drift=drift.compare(since, before, hosts, run.mode) if earlier else None,
             directory=directory,
             rankings=rankings,
+            past=past,
         )
 
     def _host(self, name: str) -> _Host:
@@ -214,6 +226,7 @@ class Collector:
             findings=(*proven.beside(host.findings, proof), *_limits(samples)),
             allowances=samples,
             queue_map=host.queue_map,
+            topology=host.topology,
             commands=host.commands,
             sizing=host.sizing,
             notes=tuple(host.notes),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from dataclasses import asdict
 from typing import Any, Dict, Mapping, Tuple
 
@@ -20,7 +21,12 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.sisters im
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, model, summary
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import Budget, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import OTHER, heading_of, headings
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, ReportedFinding
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import (
+    HostReport,
+    Past,
+    Report,
+    ReportedFinding,
+)
 
 LARGEST = 512 * 1024 * 1024  # bytes of an earlier report; 1,000 hosts are some 20 MB
 
@@ -49,9 +55,20 @@ def document(report: Report) -> Dict[str, Any]:
         ],
         "top": [asdict(top) for top in tops],
         "drift": report.drift,
+        "history": [
+            {"finished": past.finished, "hosts": len(past.hosts), "totals": _totals(past)} for past in report.past
+        ],
         "rankings": [_ranking(ranking) for ranking in report.rankings],
         "hosts": [_host(host) for host in report.hosts],
     }
+
+
+def _totals(past: Past) -> Dict[str, int]:
+    """How many findings all hosts of an earlier audit had of each status."""
+    found: Counter[str] = Counter()
+    for statuses in past.hosts.values():
+        found.update(statuses)
+    return dict(found)
 
 
 def _ranking(ranking: Ranking) -> Dict[str, Any]:

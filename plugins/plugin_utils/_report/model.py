@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
@@ -60,6 +60,7 @@ class HostReport:
     findings: Tuple[ReportedFinding, ...] = ()
     allowances: Tuple[Mapping[str, Any], ...] = ()  # samples: see allowances.py
     queue_map: Tuple[Mapping[str, Any], ...] = ()  # NICs: see queues.py
+    topology: Mapping[str, Any] = field(default_factory=dict)  # see layout.py
     commands: Tuple[str, ...] = ()  # lines of a shell script that would do the same as the run
     sizing: Tuple[str, ...] = ()  # the arithmetic of sizing, line by line
     notes: Tuple[str, ...] = ()  # sentences about values that were cut or not understood
@@ -115,6 +116,13 @@ class Run:
     beside: str = ""  # a note beside the command, or a sentence in place of it
 
 
+class Past(NamedTuple):
+    """One earlier audit: see history.py."""
+
+    finished: str  # UTC, as 2026-01-31T12:00:00Z
+    hosts: Mapping[str, Mapping[str, int]]  # host → status → findings
+
+
 @dataclass(frozen=True)
 class Report:
     """The whole report."""
@@ -126,6 +134,7 @@ class Report:
     drift: Optional[Mapping[str, Any]] = None  # see drift.py
     directory: str = ""  # where it is written, as a user would type it
     rankings: Tuple[Ranking, ...] = ()  # of the hosts' benchmarks: see _baseline/sisters.py
+    past: Tuple[Past, ...] = ()  # earlier audits: see history.py
 
     def states(self) -> Dict[str, int]:
         """How many hosts are in each state."""

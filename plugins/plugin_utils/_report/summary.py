@@ -14,10 +14,10 @@ import re
 import shlex
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model, worth
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import (
     BY_API,
     heading_of,
@@ -49,6 +49,8 @@ class Top:
     gain: str
     reference: str
     fix: str  # a command, or a sentence where no command helps
+    worth: str = ""  # what is known of the gain, on the host that knows most: see worth.py
+    risk: str = ""  # what the change costs at most
 
 
 def concerns_of(report: Report) -> List[str]:
@@ -71,32 +73,37 @@ def status_totals(report: Report) -> Dict[str, int]:
 
 
 def top_findings(report: Report) -> List[Top]:
-    """The open findings, by their number of hosts, then by status; upkeep last."""
-    upkeep = {
-        (finding.concern, finding.knob, finding.status)
-        for host in report.hosts
-        for finding in host.findings
-        if finding.upkeep
-    }
-    groups: Dict[Tuple[str, str, str], List[Tuple[str, Mapping[str, Any]]]] = {}
+    """The open findings: what would help most first, by gain, then by risk and number of hosts; upkeep last."""
+    groups: Dict[Tuple[str, str, str], List[_Entry]] = {}
+    upkeep = set()
     for host in report.hosts:
         for concern, sentence in host.errors.items():
-            groups.setdefault((concern, "", FAILED), []).append((host.name, {"reason": sentence}))
+            groups.setdefault((concern, "", FAILED), []).append(_Entry(host.name, {"reason": sentence}))
+        risks = worth.risks_of(host)
         for finding in host.findings:
             if finding.status in OPEN:
                 key = (finding.concern, finding.knob, finding.status)
-                groups.setdefault(key, []).append((host.name, finding._asdict()))
+                upkeep |= {key} if finding.upkeep else set()
+                risk = risks.get((finding.concern, finding.knob), worth.FREE)
+                entry = _Entry(host.name, finding._asdict(), worth.worth_of(host, finding), risk)
+                groups.setdefault(key, []).append(entry)
     tops = [_top(report, *key, entries) for key, entries in groups.items()]
-    return sorted(
-        tops,
-        key=lambda top: (
-            (top.concern, top.knob, top.status) in upkeep,
-            -len(top.hosts),
-            ORDER[top.status],
-            top.concern,
-            top.knob,
-        ),
-    )
+    return sorted(tops, key=lambda top: ((top.concern, top.knob, top.status) in upkeep, *_helps(top)))
+
+
+def _helps(top: Top) -> Tuple[Any, ...]:
+    """The order in which findings help: a fault first, then what can be changed, then what can only be read."""
+    kind = 0 if top.status == FAILED else 1 if top.worth else 2
+    worths, risks = list(worth.WORTH), list(worth.RISK)
+    place = (worths.index(top.worth), risks.index(top.risk)) if top.worth else (0, 0)
+    return (kind, *place, -len(top.hosts), ORDER[top.status], top.concern, top.knob)
+
+
+class _Entry(NamedTuple):
+    host: str
+    finding: Mapping[str, Any]
+    worth: str = ""
+    risk: str = ""
 
 
 def show(value: Any, limit: int = VALUE) -> str:
@@ -140,12 +147,25 @@ def fix_command(report: Report, hosts: Tuple[str, ...]) -> str:
     return f"{words} ({run.beside})" if run.beside else words
 
 
+def changing(report: Report) -> Tuple[str, ...]:
+    """The hosts on which tune would change anything."""
+    found = (
+        host.name
+        for host in report.hosts
+        for finding in host.findings
+        if finding.status == "would_change" and finding.concern not in BY_API
+    )
+    return tuple(dict.fromkeys(found))
+
+
 def hosts_files(report: Report) -> Dict[str, str]:
     """The files of host names that the fixes of this report need, by name.
 
     The content of a file never changes: a command of an older report finds its own hosts, or no file.
     """
     named = {top.hosts for top in top_findings(report) if _hosts_file(top.hosts) in top.fix}
+    everything = changing(report)
+    named |= {everything} if _hosts_file(everything) in fix_command(report, everything) else set()
     return {_hosts_file(hosts): "".join(f"{host}\n" for host in hosts) for hosts in named}
 
 
@@ -153,16 +173,26 @@ def _hosts_file(hosts: Tuple[str, ...]) -> str:
     return f"hosts-{hashlib.sha256(os.fsencode(','.join(hosts))).hexdigest()[:12]}.txt"
 
 
+def preview(fix: str) -> str:
+    """The command that shows what a fix would do, as differences, and changes nothing; empty without a command."""
+    if not is_command(fix) or fix.endswith(")"):
+        return ""
+    return f"{fix} --check --diff"
+
+
 def is_command(fix: str) -> bool:
     """Whether a fix is a command to copy into a shell."""
     return fix.startswith(f"{PROGRAM} ")
 
 
-def _top(report: Report, concern: str, knob: str, status: str, entries: List[Tuple[str, Mapping[str, Any]]]) -> Top:
-    hosts = tuple(dict.fromkeys(name for name, _finding in entries))
-    reasons = Counter(str(finding["reason"]) for _name, finding in entries)
-    changes = {change_of(finding) for _name, finding in entries}
-    example = next(finding for _name, finding in entries if finding["reason"] == reasons.most_common(1)[0][0])
+def _top(report: Report, concern: str, knob: str, status: str, entries: List[_Entry]) -> Top:
+    hosts = tuple(dict.fromkeys(entry.host for entry in entries))
+    reasons = Counter(str(entry.finding["reason"]) for entry in entries)
+    changes = {change_of(entry.finding) for entry in entries}
+    best = min(entries, key=lambda entry: list(worth.WORTH).index(entry.worth) if entry.worth else 9)
+    example = next(entry.finding for entry in entries if entry.finding["reason"] == reasons.most_common(1)[0][0])
+    gains = [str(entry.finding["gain"]) for entry in (best, *entries) if entry.finding.get("gain")]
+    changeable = status in ("would_change", "needs_reboot", "needs_restart")
     return Top(
         concern=concern,
         knob=knob,
@@ -171,9 +201,11 @@ def _top(report: Report, concern: str, knob: str, status: str, entries: List[Tup
         change=changes.pop() if len(changes) == 1 else "",
         reason=str(example["reason"]),
         other_reasons=len(reasons) - 1,
-        gain=next((str(finding["gain"]) for _name, finding in entries if finding.get("gain")), ""),
+        gain=gains[0] if gains else "",
         reference=str(example.get("reference") or ""),
         fix=_fix(report, concern, status, hosts),
+        worth=best.worth if changeable else "",
+        risk=max((entry.risk for entry in entries), key=list(worth.RISK).index) if changeable else "",
     )
 
 

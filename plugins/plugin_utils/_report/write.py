@@ -9,7 +9,8 @@ import os
 from typing import List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, html, markdown, prometheus, summary
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html, markdown, prometheus
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, summary
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
 
 FORMS = (
@@ -29,8 +30,8 @@ def write_all(report: Report, directory: str) -> List[str]:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         needed = summary.hosts_files(report)
         for name, text in needed.items():
-            _write(os.path.join(directory, name), text)
-        written = [_write(os.path.join(directory, name), form(report)) for name, form in FORMS]
+            write(os.path.join(directory, name), text)
+        written = [write(os.path.join(directory, name), form(report)) for name, form in FORMS]
         for name in os.listdir(directory):
             if summary.HOSTS_FILE.fullmatch(name) and name not in needed:
                 os.unlink(os.path.join(directory, name))
@@ -42,7 +43,8 @@ def write_all(report: Report, directory: str) -> List[str]:
         ) from None
 
 
-def _write(path: str, text: str) -> str:
+def write(path: str, text: str) -> str:
+    """Write a file at once, readable by its owner only; its path. Raises OSError."""
     beside = f"{path}.{os.getpid()}.new"
     # O_EXCL: nobody can put a link there in a shared directory.
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

@@ -1,14 +1,14 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report in a terminal: one compact table, then the most frequent findings. PRIVATE to the collection."""
+"""The report in a terminal: the verdict, one compact table, then what would help most. PRIVATE to the collection."""
 
 from __future__ import annotations
 
 from typing import Dict, List, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model, summary
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model, summary, worth
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import heading_of, in_order
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, ReportedFinding
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME, FAILED, ORDER
@@ -47,9 +47,8 @@ def _title(report: Report, columns: int, paint: Paint) -> List[str]:
     totals = summary.status_totals(report)
     counts = ", ".join(BY_NAME[status].counted(count) for status, count in totals.items())
     head = f"{run.mode.upper()}  {summary.counts_line(report)} in {run.seconds:.1f} s"
-    return (
-        [paint(clip(head, columns), "bold"), *wrap(counts, columns)] if counts else [paint(clip(head, columns), "bold")]
-    )
+    lines = [paint(clip(head, columns), "bold")]
+    return [*lines, *wrap(worth.verdict(report).lead, columns), *wrap(counts, columns)] if counts else lines
 
 
 def _trouble(report: Report, columns: int, paint: Paint) -> List[str]:
@@ -243,7 +242,7 @@ def _tops(report: Report, columns: int, paint: Paint) -> List[str]:
     if not tops:
         complete = all(host.state == model.REPORTED for host in report.hosts)
         return ["Nothing is left to do." if complete else "Nothing is left to do on the hosts that reported."]
-    lines = [paint("Most frequent", "bold")]
+    lines = [paint("What would help most", "bold")]
     for top in tops[:TOPS]:
         lead = summary.plural(len(top.hosts), "host").rjust(11)
         name = ".".join(part for part in (top.concern, top.knob) if part)

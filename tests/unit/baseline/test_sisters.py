@@ -17,7 +17,8 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import LARGER, SMALLER, Metric
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import entry, sisters, store, student, words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.entry import Entry
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, html, markdown
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html, markdown
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
 from hypothesis import given

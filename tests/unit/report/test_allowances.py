@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any, Dict
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, prometheus
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import prometheus
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support import reports

@@ -15,13 +15,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES, Action, Finding, Plan
 from ansible_collections.nearmetal.ec2.plugins.modules import tune
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import (
-    document,
-    drift,
-    html,
-    markdown,
-    prometheus,
-)
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html, markdown, prometheus
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, drift
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal

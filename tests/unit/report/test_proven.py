@@ -12,9 +12,10 @@ from typing import Any, Dict, Optional
 import jsonschema
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html, markdown, prometheus
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document as proof_document
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, html, markdown, prometheus, proven
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, proven
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
 

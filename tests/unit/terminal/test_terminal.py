@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.modules import tune
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import markdown
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import markdown
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.progress import Progress

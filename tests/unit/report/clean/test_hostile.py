@@ -17,13 +17,8 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import jsonschema
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import (
-    allowances,
-    document,
-    html,
-    markdown,
-    prometheus,
-)
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html, markdown, prometheus
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, document
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._sources import address, sources
@@ -82,6 +77,12 @@ def everywhere(value: Any) -> Report:
         platform=dict.fromkeys(("host_class", "instance_type", "kernel", "serial"), value),
         reboot_reasons=[value],
         reboot_required=True,
+        topology={
+            "sockets": ["0-3", 7],
+            "nodes": [{"id": -1, "cpus": value, "memory": True}, "junk"],
+            "caches": {"name": value},
+            "nics": [{"name": value, "place": value, "driver": value, "node": value}],
+        },
         queue_map=[
             {"name": value, "place": value, "node": value, "queues": [{"queue": at, "now": served, "wanted": value}]}
             for at, served in enumerate(({"cpus": value, "rps": value, value: value}, value))

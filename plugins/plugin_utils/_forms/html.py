@@ -13,14 +13,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import time
 from collections import Counter
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words as words_of_proof
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model, summary, worth
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import OTHER, heading_of, headings
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, ReportedFinding
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME, FAILED, LOOKS, ORDER, worst
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._sources import links
 from jinja2 import Environment, StrictUndefined
@@ -36,7 +38,8 @@ _INERT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028"
 
 def render(report: Report) -> str:
     """The text of report.html."""
-    style, script = (_HERE / "report.css").read_text("utf-8"), (_HERE / "report.js").read_text("utf-8")
+    style = "".join((_HERE / name).read_text("utf-8") for name in ("report.css", "picture.css", "paper.css"))
+    script = "".join((_HERE / name).read_text("utf-8") for name in ("picture.js", "report.js"))
     concerns = summary.concerns_of(report)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((_HERE / "report.html.j2").read_text("utf-8"))
@@ -50,6 +53,12 @@ def render(report: Report) -> str:
         report=report,
         run=report.run,
         counts=summary.counts_line(report),
+        verdict=worth.verdict(report),
+        worth=worth.WORTH,
+        risk=worth.RISK,
+        everything=_everything(report),
+        preview=summary.preview,
+        links=links,
         looks=BY_NAME,
         totals=summary.status_totals(report),
         headings=_headings(report, concerns),
@@ -109,6 +118,13 @@ def _bar(found: List[Tuple[str, int]]) -> List[Tuple[str, float, float]]:
     return parts
 
 
+def _everything(report: Report) -> str:
+    """The command that does all that this run showed; empty when there is nothing to do, or no command does it."""
+    hosts = summary.changing(report)
+    fix = summary.fix_command(report, hosts) if hosts else ""
+    return fix if summary.preview(fix) else ""
+
+
 class _Pool:
     """Stores each text once: a thousand hosts report the same few sentences."""
 
@@ -121,19 +137,23 @@ class _Pool:
 
 def _data(report: Report, concerns: List[str]) -> str:
     """The data that report.js reads, as JSON."""
-    pool = _Pool()
+    pool, pictures = _Pool(), _Pool()
     place = {concern: number for number, concern in enumerate(concerns)}
-    hosts = [_host(host, concerns, place, pool) for host in report.hosts]
+    hosts = [_host(host, concerns, place, pool, pictures) for host in report.hosts]
     under = [
         [heading.number, heading.title, [place[concern] for concern in concerns if heading_of(concern) == heading]]
         for heading in (*headings(), OTHER)
     ]
     plain = {
         "statuses": [[look.name, look.mark, look.words] for look in LOOKS],
+        "worth": list(worth.WORTH.values()),
+        "risk": list(worth.RISK.values()),
         "concerns": concerns,
         "headings": [heading for heading in under if heading[2]],
-        "hosts": hosts,
+        "hosts": _with_trend(report, hosts),
+        "past": [past.finished for past in report.past],
         "texts": list(pool.places),
+        "pictures": [json.loads(picture or "null") for picture in pictures.places],
         # Only addresses that this project knows: nothing that a host reported becomes one.
         "sources": {
             name: url
@@ -145,8 +165,25 @@ def _data(report: Report, concerns: List[str]) -> str:
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).translate(_INERT)
 
 
-def _host(host: HostReport, concerns: List[str], place: Dict[str, int], pool: _Pool) -> Dict[str, Any]:
-    rows = [[place[concern], 0, 0, ORDER[FAILED], 0, 0, pool.add(why), 0, 0, 0] for concern, why in host.errors.items()]
+def _with_trend(report: Report, plain: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """The hosts with `trend`: status → findings in each earlier audit, null where the host was not in it, and now."""
+    for host, data in zip(report.hosts, plain):
+        now = worth.counts(host) if host.state == model.REPORTED else None
+        all_counts = [*(past.hosts.get(host.name) for past in report.past), now]
+        statuses = sorted({status for found in all_counts if found for status in found}, key=ORDER.__getitem__)
+        data["trend"] = [
+            [ORDER[status], [None if found is None else found.get(status, 0) for found in all_counts]]
+            for status in (statuses if report.past else ())
+        ]
+    return plain
+
+
+def _host(host: HostReport, concerns: List[str], place: Dict[str, int], pool: _Pool, pictures: _Pool) -> Dict[str, Any]:
+    costs = worth.risks_of(host)
+    rows = [
+        [place[concern], 0, 0, ORDER[FAILED], 0, 0, pool.add(why), 0, 0, 0, 0, -1, -1]
+        for concern, why in host.errors.items()
+    ]
     rows += [
         [
             place[finding.concern],
@@ -159,6 +196,8 @@ def _host(host: HostReport, concerns: List[str], place: Dict[str, int], pool: _P
             pool.add(finding.reference),
             pool.add(finding.gain),
             pool.add(finding.owner),
+            int(finding.upkeep),
+            *_worth(host, finding, costs),
         ]
         for finding in host.findings
     ]
@@ -168,6 +207,11 @@ def _host(host: HostReport, concerns: List[str], place: Dict[str, int], pool: _P
         "state": pool.add(host.state),
         "trouble": pool.add(summary.trouble(host)),
         "platform": pool.add(" · ".join(platform)),
+        "type": pool.add(host.platform.get("instance_type") or host.platform.get("host_class") or ""),
+        "kernel": pool.add(host.platform.get("kernel") or ""),
+        "workload": pool.add(host.workload),
+        "changes": len(worth.changes_of(host)),
+        "proof": pool.add(_proof(host)),
         "family": pool.add(host.family),
         "groups": [pool.add(group) for group in host.groups],
         "reboot": pool.add("; ".join(host.reboot_reasons)),
@@ -175,5 +219,28 @@ def _host(host: HostReport, concerns: List[str], place: Dict[str, int], pool: _P
         "sizing": [pool.add(line) for line in host.sizing],
         "commands": [pool.add(line) for line in host.commands],
         "cells": [ORDER[status] if status else -1 for status in summary.cells(host, concerns)],
+        "picture": pictures.add(_picture(host)),
         "rows": rows,
     }
+
+
+def _worth(host: HostReport, finding: ReportedFinding, costs: Mapping[Tuple[str, str], str]) -> Tuple[int, int]:
+    """The places of a change's worth and risk in their lists; -1 for what changes nothing."""
+    if finding.status not in worth.CHANGES or finding.upkeep:
+        return -1, -1
+    risk = costs.get((finding.concern, finding.knob), worth.FREE)
+    return list(worth.WORTH).index(worth.worth_of(host, finding)), list(worth.RISK).index(risk)
+
+
+def _proof(host: HostReport) -> str:
+    """The last verdict of prove in a few words."""
+    if not host.proven:
+        return ""
+    date = time.strftime("%Y-%m-%d", time.gmtime(host.proven["ended"]))
+    change = "" if host.proven["change"] is None else f" {words_of_proof.percent(host.proven['change'])}"
+    return f"{host.proven['verdict'].replace('_', ' ')}{change}, {date}"
+
+
+def _picture(host: HostReport) -> str:
+    """What picture.js draws, as JSON; hosts that look alike share it. Empty without a topology."""
+    return json.dumps([host.topology, host.queue_map], ensure_ascii=False) if host.topology else ""

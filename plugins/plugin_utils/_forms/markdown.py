@@ -9,7 +9,7 @@ import re
 from typing import Dict, Iterable, List, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary, worth
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import heading_of
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, ReportedFinding
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME, FAILED
@@ -36,6 +36,7 @@ def render(report: Report) -> str:
     lines = [f"# {run.mode.capitalize()} of {summary.plural(len(report.hosts), 'host')}", ""]
     lines += [f"{escape(summary.counts_line(report))}. Ended {run.finished}, took {run.seconds:.1f} s.", ""]
     totals = summary.status_totals(report)
+    lines += _verdict(report)
     if totals:
         counts = [f"{BY_NAME[status].mark} {BY_NAME[status].counted(count)}" for status, count in totals.items()]
         lines += [" · ".join(counts), ""]
@@ -44,6 +45,12 @@ def render(report: Report) -> str:
     for host in report.hosts:
         lines += _host(host)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _verdict(report: Report) -> List[str]:
+    found = worth.verdict(report)
+    facts = " · ".join(f"{name}: {escape(sentence)}" for name, sentence in found.facts)
+    return [f"**{escape(found.lead)}**", "", *([facts, ""] if facts else [])]
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> List[str]:
@@ -65,7 +72,7 @@ def _tops(report: Report) -> List[str]:
     tops = summary.top_findings(report)
     if not tops:
         return []
-    lines = ["## Most frequent", ""]
+    lines = ["## What would help most", ""]
     rows = []
     for top in tops[:TOPS]:
         name = ".".join(part for part in (top.concern, top.knob) if part)

@@ -3,10 +3,10 @@
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const { statuses, concerns, headings, hosts, texts } = data;
+  const { statuses, concerns, headings, hosts, texts, pictures, past } = data;
   const sources = new Map(Object.entries(data.sources));
   const CHUNK = 150; // rows per frame: the page stays responsive while a large fleet is drawn
-  const headingOf = new Map(headings.flatMap(([number, title, members]) => members.map((concern) => [concern, { number, title }])));
+  const SETTLED = new Set(["ok", "not_applicable"]); // on paper their rows are left out
   const byId = (id) => document.getElementById(id);
 
   function element(tag, attributes, ...children) {
@@ -20,6 +20,16 @@
     return element("span", { class: `mark s-${statuses[status][0]}`, "aria-hidden": "true" }, statuses[status][1]);
   }
 
+  const SORTS = [ // title, class, the value to show, the value to sort by
+    ["type", "c-type", (host) => texts[host.type]],
+    ["workload", "c-workload", (host) => texts[host.workload]],
+    ["kernel", "c-kernel", (host) => texts[host.kernel]],
+    ["to change", "c-changes", (host) => (host.cells.every((status) => status < 0) ? "" : String(host.changes)), (host) => host.changes],
+    ["last proof", "c-proof", (host) => texts[host.proof]],
+  ];
+  // A column in which nobody has anything is left out.
+  const columns = SORTS.filter(([, , show]) => hosts.some((host) => show(host)));
+
   // --- the table ---
 
   const body = element("tbody");
@@ -27,12 +37,13 @@
   let drawn = 0;
 
   function head() {
-    const groups = element("tr", { class: "groups" }, element("td"));
+    const groups = element("tr", { class: "groups" }, element("td", { colspan: columns.length + 1 }));
     for (const [number, title, members] of headings) {
       groups.append(element("th", { scope: "colgroup", colspan: members.length, title },
         element("span", { "aria-hidden": "true" }, String(number)), element("b", { class: "sr" }, title)));
     }
-    const names = element("tr", {}, element("th", { scope: "col", class: "corner" }, "host"));
+    const names = element("tr", {}, sortable("host", "corner", (host) => host.name, "ascending"));
+    for (const [title, name, show, by] of columns) names.append(sortable(title, name, by || show, "none"));
     concerns.forEach((name, concern) => {
       names.append(element("th", { scope: "col", class: "concern" }, element("div", { class: "name" }, name)));
     });
@@ -45,9 +56,10 @@
     const host = hosts[index];
     const label = element("span", { title: host.name }, host.name);
     const button = element("button", { type: "button", class: "host", "aria-expanded": "false", tabindex: index ? "-1" : "0" },
-      label, element("span", { class: "muted" }, texts[host.platform].split(" · ")[0]));
+      label);
     const line = element("tr", { class: "row" }, element("th", { scope: "row" }, button));
     line.dataset.host = index;
+    for (const [, name, show] of columns) line.append(element("td", { class: `fact ${name}`, title: show(host) }, show(host)));
     if (host.cells.every((status) => status < 0)) {
       line.classList.add("dim");
       line.append(element("td", { colspan: concerns.length + 1 }, texts[host.state] === "silent" ? "no result" : texts[host.state]));
@@ -80,16 +92,68 @@
     if (drawn < hosts.length) requestAnimationFrame(drawOn);
   }
 
+  // --- sorting ---
+
+  function sortable(title, name, value, direction) {
+    const button = element("button", { type: "button", class: "sort" }, title);
+    const head = element("th", { scope: "col", class: name, "aria-sort": direction }, button);
+    button.addEventListener("click", () => {
+      const descending = head.getAttribute("aria-sort") === "ascending";
+      for (const other of document.querySelectorAll("[aria-sort]")) other.setAttribute("aria-sort", "none");
+      head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+      draw(hosts.length);
+      const compare = new Intl.Collator("en", { numeric: true }).compare;
+      const keys = hosts.map((host) => value(host));
+      const order = rows.map((_line, index) => index).sort((a, b) => (typeof keys[a] === "number" ? keys[a] - keys[b] : compare(keys[a], keys[b])) || a - b);
+      if (descending) order.reverse();
+      for (const index of order) body.append(rows[index], ...(expanded(rows[index]) ? [expanded(rows[index])] : []));
+    });
+    return head;
+  }
+
+  // --- trends ---
+
+  // A line over the earlier audits and this one; a gap where the host was not among them.
+  function trend([status, counts]) {
+    const known = counts.filter((count) => count !== null);
+    const top = Math.max(1, ...known);
+    const place = (count, index) => `${((100 * index) / Math.max(1, counts.length - 1)).toFixed(1)} ${(22 - (20 * count) / top).toFixed(1)}`;
+    const path = counts.map((count, index) => (count === null ? "" : `${index && counts[index - 1] !== null ? "L" : "M"}${place(count, index)}`)).join(" ");
+    const names = { class: "spark", viewBox: "-2 0 104 24", preserveAspectRatio: "none", "aria-hidden": "true" };
+    const picture = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    for (const [name, value] of Object.entries(names)) picture.setAttribute(name, value);
+    const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    line.setAttribute("d", path);
+    picture.append(line);
+    const said = `${known[0]} → ${known[known.length - 1]}`;
+    return element("div", { class: "trend" }, element("span", { class: "status" }, mark(status), statuses[status][2]), picture, element("b", {}, said));
+  }
+
+  function fleetTrends() {
+    const sums = new Map();
+    for (const host of hosts) {
+      for (const [status, counts] of host.trend) {
+        const sum = sums.get(status) || counts.map(() => 0);
+        counts.forEach((count, index) => { sum[index] += count || 0; });
+        sums.set(status, sum);
+      }
+    }
+    return [...sums].sort((a, b) => a[0] - b[0]).map(trend);
+  }
+
   // --- one host ---
 
   function sheet(host) {
     const made = element("div", { class: "sheet" });
-    const facts = [texts[host.platform], host.groups.map((group) => texts[group]).join(", ")].filter(Boolean);
+    const groups = host.groups.map((group) => texts[group]).join(", ");
+    const facts = [texts[host.platform], texts[host.workload] && `planned for ${texts[host.workload]}`, groups && `in ${groups}`, texts[host.proof] && `last proof: ${texts[host.proof]}`].filter(Boolean);
     made.append(element("p", { class: "muted" }, facts.join(" · ")));
     if (host.trouble) made.append(element("p", { class: "trouble" }, texts[host.trouble]));
     if (host.reboot) made.append(element("p", {}, `Needs a reboot: ${texts[host.reboot]}`));
     for (const note of host.notes) made.append(element("p", { class: "muted" }, texts[note]));
-    if (host.rows.length) made.append(table(host));
+    if (host.picture) made.append(element("h3", {}, "Who does the network's work"), drawHost(pictures[host.picture]));
+    if (host.rows.length) made.append(element("h3", {}, "Settings"), table(host));
+    if (host.trend.length) made.append(element("h3", {}, "Trend"), element("div", { class: "trends" }, ...host.trend.map(trend)));
     if (host.sizing.length) {
       const lines = host.sizing.map((line) => element("li", {}, texts[line]));
       made.append(element("h3", {}, "Sizing"), element("ul", {}, ...lines));
@@ -104,17 +168,27 @@
     return element("details", { class: "commands" }, element("summary", {}, "Commands that would do the same"), script);
   }
 
+  // By concern, the heaviest finding first; what only keeps values over a reboot is folded.
   function table(host) {
-    const columns = element("colgroup");
-    for (const name of ["c-status", "c-knob", "c-value", "c-value", ""]) columns.append(element("col", { class: name }));
+    const widths = element("colgroup");
+    for (const name of ["c-status", "c-knob", "c-value", "c-value", ""]) widths.append(element("col", { class: name }));
     const titles = element("tr");
     for (const name of ["Status", "Knob", "Now", "Wanted", "Why"]) titles.append(element("th", { scope: "col" }, name));
-    const made = element("table", { class: "plain" }, element("caption", { class: "sr" }, `Findings of ${host.name}`), columns, element("thead", {}, titles));
-    for (const [number, title, members] of headings) {
-      const findings = host.rows.filter(([concern]) => members.includes(concern));
-      if (!findings.length) continue;
-      const group = element("th", { scope: "rowgroup", colspan: "5" }, `${number}  ${title}`);
-      made.append(element("tbody", { "data-heading": number }, element("tr", { class: "heading" }, group), ...findings.map(finding)));
+    const made = element("table", { class: "plain" }, element("caption", { class: "sr" }, `Findings of ${host.name}`), widths, element("thead", {}, titles));
+    const worst = (rows) => Math.min(...rows.map(([, , , status, , , , , , , upkeep]) => status + (upkeep ? 100 : 0)));
+    const groups = concerns.map((_name, concern) => host.rows.filter(([of]) => of === concern)).filter((rows) => rows.length);
+    const upkeep = groups.flat().filter((row) => row[10]);
+    const kept = groups.map((rows) => rows.filter((row) => !row[10])).filter((rows) => rows.length);
+    for (const rows of kept.sort((a, b) => worst(a) - worst(b) || a[0][0] - b[0][0])) {
+      const [number, title] = headings.find(([, , members]) => members.includes(rows[0][0]));
+      const settled = rows.every((row) => SETTLED.has(statuses[row[3]][0])) ? "settled" : "";
+      const name = element("th", { scope: "rowgroup", colspan: "5" }, concerns[rows[0][0]], element("span", { class: "from" }, ` ${number}  ${title}`));
+      made.append(element("tbody", { "data-concern": rows[0][0], class: settled }, element("tr", { class: "heading" }, name), ...[...rows].sort((a, b) => a[3] - b[3]).map(finding)));
+    }
+    if (upkeep.length) {
+      const items = upkeep.map((row) => element("li", {}, `${concerns[row[0]]}: ${texts[row[6]]}`, row[5] ? element("span", { class: "from" }, ` ${texts[row[5]]}`) : ""));
+      const folded = element("details", { class: "upkeep" }, element("summary", {}, `Kept over reboots by ${upkeep.length} ${upkeep.length === 1 ? "file or unit" : "files and units"}`), element("ul", {}, ...items));
+      made.append(element("tbody", { "data-concern": "upkeep" }, element("tr", {}, element("td", { colspan: "5" }, folded))));
     }
     return made;
   }
@@ -132,15 +206,17 @@
     });
   }
 
-  function finding([concern, knob, where, status, now, wanted, reason, reference, gain, owner]) {
+  function finding([concern, knob, where, status, now, wanted, reason, reference, gain, owner, , worth, risk]) {
     const why = element("td", {}, element("p", {}, texts[reason]));
     if (gain) why.append(element("p", { class: "gain" }, texts[gain]));
     if (owner) why.append(element("p", { class: "from" }, `Owner: ${texts[owner]}`));
-    if (reference) why.append(element("p", { class: "from" }, ...linked(texts[reference])));
-    const name = concerns[concern] + (knob ? `.${texts[knob]}` : "");
-    return element("tr", {},
-      element("td", {}, element("span", { class: "status" }, mark(status), statuses[status][2])),
-      element("th", { scope: "row" }, element("code", {}, name), where ? element("div", { class: "from" }, texts[where]) : ""),
+    if (reference) why.append(element("p", { class: "from" }, "Source: ", ...linked(texts[reference])));
+    const state = element("td", {}, element("span", { class: "status" }, mark(status), statuses[status][2]));
+    if (worth >= 0) state.append(element("p", { class: "chips" }, element("span", { class: `chip w-${worth}` }, data.worth[worth]), element("span", { class: `chip r-${risk}` }, data.risk[risk])));
+    const name = knob ? texts[knob] : concerns[concern];
+    return element("tr", { class: SETTLED.has(statuses[status][0]) ? "settled" : "" },
+      state,
+      element("th", { scope: "row" }, element("code", {}, knob ? element("span", { class: "of" }, `${concerns[concern]}.`) : "", name), where ? element("div", { class: "from" }, texts[where]) : ""),
       value("Now", now), value("Wanted", wanted), why);
   }
 
@@ -152,7 +228,7 @@
     if (expanded(line)) return expanded(line);
     const button = line.querySelector(".host");
     const id = `host-${line.dataset.host}`;
-    const detail = element("tr", { class: "detail", id }, element("td", { colspan: concerns.length + 2 }, sheet(hosts[line.dataset.host])));
+    const detail = element("tr", { class: "detail", id }, element("td", { colspan: concerns.length + columns.length + 2 }, sheet(hosts[line.dataset.host])));
     line.after(detail);
     button.setAttribute("aria-expanded", "true");
     button.setAttribute("aria-controls", id);
@@ -172,8 +248,7 @@
       if (event.target.closest(".host")) (expanded(line) ? close : open)(line);
       return;
     }
-    const { number } = headingOf.get(Number(cell.dataset.concern));
-    const place = open(line).querySelector(`[data-heading="${number}"]`);
+    const place = open(line).querySelector(`[data-concern="${cell.dataset.concern}"], [data-concern="upkeep"]`);
     if (place) place.scrollIntoView({ block: "center" });
   });
 
@@ -312,6 +387,10 @@
   }
   for (const status of [...new Set(hosts.flatMap((host) => host.cells))].filter((status) => status >= 0).sort((a, b) => a - b)) {
     byId("legend").append(element("span", {}, mark(status), statuses[status][2]));
+  }
+  if (past.length) {
+    byId("trends").append(...fleetTrends());
+    byId("trend").hidden = !byId("trends").children.length;
   }
   filter();
   draw(CHUNK);

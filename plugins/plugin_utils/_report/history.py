@@ -1,0 +1,77 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How many findings of each status every host had in earlier audits: the files of `audit_history`.
+
+PRIVATE to the collection.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any, List, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Past, Report
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import ORDER
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.worth import counts
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.write import write
+
+VERSION = 1
+SHOWN = 60  # audits that a trend goes back
+LARGEST = 64 * 1024 * 1024  # bytes of one file; 1,000 hosts are some 80 kB
+_NAME = re.compile(r"audit-[0-9]{8}T[0-9]{6}Z\.json", re.ASCII)
+
+
+def load(directory: str) -> Tuple[Past, ...]:
+    """The last audits that were kept, the oldest first; a file that isn't one of them is left out.
+
+    Raises NearmetalError for a directory that can't be read; one that is absent is empty.
+    """
+    try:
+        names = sorted(name for name in os.listdir(directory) if _NAME.fullmatch(name))
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise NearmetalError(f"audit_history: can't read {directory}: {error.strerror}") from None
+    found: List[Past] = []
+    for name in names[-SHOWN:]:
+        try:
+            found.append(_read(os.path.join(directory, name)))
+        except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
+            continue
+    return tuple(found)
+
+
+def keep(directory: str, report: Report) -> str:
+    """Keep the counts of this audit beside the earlier ones; the path of their file.
+
+    Raises NearmetalError when it can't be written.
+    """
+    hosts = {host.name: counts(host) for host in report.hosts if host.state == model.REPORTED}
+    plain = {"version": VERSION, "finished": report.run.finished, "hosts": hosts}
+    stamp = re.sub(r"[-:]", "", report.run.finished)
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        return write(os.path.join(directory, f"audit-{stamp}.json"), json.dumps(plain, separators=(",", ":")) + "\n")
+    except OSError as error:
+        raise NearmetalError(f"audit_history: can't write {error.filename or directory}: {error.strerror}") from None
+
+
+def _read(path: str) -> Past:
+    if os.path.getsize(path) > LARGEST:
+        raise ValueError(path)
+    with open(path, encoding="utf-8") as stream:
+        plain: Any = json.load(stream)
+    if plain["version"] != VERSION or not re.fullmatch(r"[0-9TZ:-]{20}", plain["finished"], re.ASCII):
+        raise ValueError(path)
+    hosts = {
+        str(name): {
+            status: int(count) for status, count in found.items() if status in ORDER and 0 <= int(count) < 10**6
+        }
+        for name, found in plain["hosts"].items()
+    }
+    return Past(plain["finished"], hosts)

@@ -1,0 +1,146 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a change is worth and what it costs: the verdict of a report, and the order of its findings.
+
+PRIVATE to the collection.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, ReportedFinding
+
+# What is known of a gain, the best first.
+PROVEN, PUBLISHED, UNMEASURED, NO_GAIN = "proven", "published", "unmeasured", "no_gain"
+WORTH = {
+    PROVEN: "proven here",
+    PUBLISHED: "published figure",
+    UNMEASURED: "unmeasured",
+    NO_GAIN: "no gain measured here",
+}
+_COUNTED = {**WORTH, PUBLISHED: "with a published figure", NO_GAIN: "without a gain when measured here"}
+# What a change costs, the least first.
+FREE, REBOOT, INTERRUPTS = "free", "reboot", "interrupts"
+RISK = {FREE: "no interruption", REBOOT: "takes effect after a reboot", INTERRUPTS: "may interrupt for a moment"}
+CHANGES = ("would_change", "changed", "needs_reboot", "needs_restart")
+_SETTLED = ("ok", "not_applicable", "waived")
+_DONE = {"audit": "can be tuned better", "tune": "were changed and verified", "restore": "were given back"}
+
+
+class Verdict(NamedTuple):
+    """The first lines of a report."""
+
+    lead: str
+    facts: Tuple[Tuple[str, str], ...]  # what it is about, and a sentence
+
+
+def worth_of(host: HostReport, finding: ReportedFinding) -> str:
+    """What is known of the gain of a finding on its host."""
+    proof: Mapping[str, Any] = host.proven or {}
+    if f"{finding.concern}.{finding.knob}" in proof.get("tested", ()):
+        return PROVEN if proof["verdict"] == BETTER else NO_GAIN
+    return PUBLISHED if finding.gain else UNMEASURED
+
+
+def risks_of(host: HostReport) -> Dict[Tuple[str, str], str]:
+    """Concern and knob → what the change costs, for the changes that cost something."""
+    found: Dict[Tuple[str, str], str] = {}
+    for action in host.actions:
+        key = (str(action.get("concern")), str(action.get("knob")))
+        if action.get("disruptive") is True:
+            found[key] = INTERRUPTS
+        elif action.get("scope") == "boot":
+            found.setdefault(key, REBOOT)
+    for finding in host.findings:
+        if finding.status == "needs_reboot":
+            found.setdefault((finding.concern, finding.knob), REBOOT)
+    return found
+
+
+def counts(host: HostReport) -> Dict[str, int]:
+    """How many findings a host has of each status that isn't settled, without what only keeps values."""
+    found = Counter("failed" for _concern in host.errors)
+    found.update(finding.status for finding in host.findings if not finding.upkeep)
+    return {status: count for status, count in found.items() if status not in _SETTLED}
+
+
+def changes_of(host: HostReport) -> List[ReportedFinding]:
+    """The settings that a run changes on a host, without what only keeps them."""
+    return [finding for finding in host.findings if finding.status in CHANGES and not finding.upkeep]
+
+
+def verdict(report: Report) -> Verdict:
+    """What a reader needs first: how much there is to do, for whom, what it brings and what it costs."""
+    reported = [host for host in report.hosts if host.state in (model.REPORTED, model.FAILED)]
+    changes = [(host, finding) for host in reported for finding in changes_of(host)]
+    return Verdict(_lead(report, len(reported), changes), tuple(_facts(report, reported, changes)))
+
+
+def _lead(report: Report, reported: int, changes: List[Tuple[HostReport, ReportedFinding]]) -> str:
+    hosts = len({host.name for host, _finding in changes})
+    if not report.hosts:
+        return "The play had no hosts."
+    if not reported:
+        return "No host reported."
+    if not changes:
+        absent = len(report.hosts) - reported
+        return f"Nothing is left to change on {_counted(reported, 'host')}" + (
+            f"; {_counted(absent, 'host')} did not report." if absent else "."
+        )
+    of_all = f"{hosts:,} of {_counted(len(report.hosts), 'host')}" if len(report.hosts) > 1 else "this host"
+    done = _DONE.get(report.run.mode, _DONE["audit"])
+    done = done.replace("were", "was") if len(changes) == 1 else done
+    return f"{_counted(len(changes), 'setting')} on {of_all} {done}."
+
+
+def _facts(
+    report: Report, reported: List[HostReport], changes: List[Tuple[HostReport, ReportedFinding]]
+) -> Iterable[Tuple[str, str]]:
+    workloads = Counter(host.workload for host in reported if host.workload)
+    if workloads:
+        named = (f"{name} on {_counted(count, 'host')}" for name, count in workloads.most_common(6))
+        rest = len(workloads) - 6
+        yield "Workloads", ", ".join(named) + (f", and {rest} more" if rest > 0 else "")
+    if changes:
+        worth = Counter(worth_of(host, finding) for host, finding in changes)
+        yield "Worth", ", ".join(f"{worth[kind]:,} {words}" for kind, words in _COUNTED.items() if worth[kind])
+        yield "Risk", _risk(changes)
+    upkeep = sum(finding.upkeep for host in reported for finding in host.findings)
+    if upkeep:
+        yield "Kept over reboots", f"by {_counted(upkeep, 'file or unit', 'files and units')}"
+    waiting = sum(host.reboot_required for host in report.hosts)
+    if waiting:
+        yield "Reboot", f"{_counted(waiting, 'host')} {'waits' if waiting == 1 else 'wait'} for a reboot"
+    failed = [host.name for host in report.hosts if host.state != model.REPORTED]
+    if failed:
+        yield "Without a full report", ", ".join(failed[:4]) + (f" and {len(failed) - 4:,} more" if failed[4:] else "")
+
+
+def _risk(changes: List[Tuple[HostReport, ReportedFinding]]) -> str:
+    costs = {host.name: risks_of(host) for host, _finding in changes}
+    count: Counter[str] = Counter()
+    hosts: Dict[str, set[str]] = {}
+    for host, finding in changes:
+        kind = costs[host.name].get((finding.concern, finding.knob), FREE)
+        count[kind] += 1
+        hosts.setdefault(kind, set()).add(host.name)
+    if set(count) == {FREE}:
+        return "none interrupts anything or needs a reboot"
+    parts = []
+    for kind, one, several in (
+        (INTERRUPTS, "may interrupt traffic or work for a moment", "may interrupt traffic or work for a moment"),
+        (REBOOT, "takes effect after a reboot", "take effect after a reboot"),
+    ):
+        if count[kind]:
+            where = _counted(len(hosts[kind]), "host")
+            parts.append(f"{count[kind]:,} {one if count[kind] == 1 else several} on {where}")
+    return "; ".join([*parts, *([f"{count[FREE]:,} without either"] if count[FREE] else [])])
+
+
+def _counted(number: int, noun: str, nouns: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
