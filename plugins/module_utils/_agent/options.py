@@ -12,27 +12,31 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERS
 
 def parser() -> argparse.ArgumentParser:
     """The commands and their options."""
-    top = argparse.ArgumentParser(prog="nearmetal", description="What nearmetal.ec2 keeps tuned on this host.")
+    about = "Look at what nearmetal.ec2 tuned on this host, set it again, or take it back."
+    top = argparse.ArgumentParser(prog="nearmetal", description=about)
     top.add_argument("--version", action="version", version=f"nearmetal.ec2 {VERSION}")
-    names = "status|plan|topology|reapply|confirm|restore|capture"
-    commands = top.add_subparsers(dest="command", required=True, metavar=names)
-    status = commands.add_parser("status", help="what is tuned, by which run, what drifted, how to take it back")
-    status.add_argument("--json", action="store_true", help="the same as JSON")
-    plan = commands.add_parser("plan", help="what reapply would change; changes nothing")
-    plan.add_argument("--from", dest="file", metavar="FILE", help="what tune would change on a captured host")
-    plan.add_argument("--workload", help="with --from: these (web,cache), or auto, instead of what that host wanted")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
+
+    def command(name: str, text: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+
+    status = command("status", "show what is tuned, by which run, what has changed since, and how to take it back")
+    status.add_argument("--json", action="store_true", help="print JSON")
+    plan = command("plan", "show what reapply would change, and change nothing")
+    plan.add_argument("--from", dest="file", metavar="FILE", help="show what tune would change on a captured host")
+    plan.add_argument("--workload", help="with --from: plan these workloads (web,cache, or auto), not the host's own")
     form = plan.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="the same as JSON")
-    form.add_argument("--commands", action="store_true", help="as shell commands that would do the same")
-    topology = commands.add_parser("topology", help="print a picture (SVG): CPUs, caches, nodes, NICs, disks, queues")
-    topology.add_argument("--from", dest="file", metavar="FILE", help="of a captured host")
-    topology.add_argument("--workload", help="with --from: also as it would be after these (web,cache), or auto")
-    reapply = commands.add_parser("reapply", help="set again what was wanted, planned for the present size of the host")
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--commands", action="store_true", help="print shell commands that would do the same")
+    topology = command("topology", "print a picture (SVG) of CPUs, caches, nodes, NICs, disks and queues")
+    topology.add_argument("--from", dest="file", metavar="FILE", help="draw a captured host")
+    topology.add_argument("--workload", help="with --from: also draw it after tuning for these (web,cache, or auto)")
+    reapply = command("reapply", "set the wanted values again, planned for the size that the host has now")
     reapply.add_argument("--if-changed", action="store_true", help="only if queues, interrupts, CPUs or disks changed")
-    commands.add_parser("confirm", help="keep the network change that waits to be confirmed")
-    commands.add_parser("dead-man", help="what the timer runs: put back a network change that nobody confirmed")
-    commands.add_parser("abandoned", help="what the timer of prove runs: bring back what was before the experiment")
-    commands.add_parser("capture", help="print what a plan asks of this host as one JSON file, for a bug report")
-    restore = commands.add_parser("restore", help="take back one concern, or everything")
-    restore.add_argument("concern", nargs="*", help="its name; everything if none is named")
+    command("confirm", "keep a network change that waits for confirmation")
+    command("dead-man", "run by a timer: take back a network change that nobody confirmed")
+    command("abandoned", "run by a timer of prove: end an abandoned experiment and bring the earlier values back")
+    command("capture", "print the files that a plan reads on this host as one JSON document, for a bug report")
+    restore = command("restore", "take back what was tuned: the named concerns, or everything")
+    restore.add_argument("concern", nargs="*", help="a concern such as clocksource; without one, everything")
     return top

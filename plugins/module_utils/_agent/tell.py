@@ -148,7 +148,7 @@ def _say(outcomes: Sequence[Outcome]) -> int:
                 place = " ".join(filter(None, (f"{finding['concern']}.{finding['knob']}", finding["where"])))
                 say(f"  {place}: {finding['reason']}")
     if not outcomes:
-        say("nothing is stored that could be planned or taken back")
+        say("nothing to do: nearmetal has no record of having tuned this")
     return int(bool(failed))
 
 
