@@ -97,7 +97,7 @@ def compare(before: ClockCost, after: ClockCost) -> str:
 
 def run(keep: bool, demo: Demo, progress: Progress) -> None:
     """Run all steps on a fresh host, which ends after them unless `keep`."""
-    with demo.step("Boot a host that stands for m5.xlarge: 2 cores of 2 threads each, a slow clock"):
+    with demo.step("Boot a stand-in for m5.xlarge: 2 cores with 2 threads each, a slow clock"):
         host = instance.up(SHAPE, "demo", outlive=keep, progress=progress)
     try:
         _steps(host, demo, progress)
@@ -134,7 +134,7 @@ def _steps(host: Host, demo: Demo, progress: Progress) -> None:
     with demo.step("Look whether anything is left, with the host's own cat, find and sha256sum"):
         left = _difference(content, host.run(CONTENT))
         _expect(not left, f"the host differs from what it was:\n{left}")
-        print(f"      clock source {before.source} again; every file under /etc, /usr/local and /boot/grub as it was")
+        print(f"      clock source {before.source} again; /etc, /usr/local and /boot/grub as they were")
 
 
 def _difference(before: str, after: str) -> str:

@@ -18,6 +18,9 @@ import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 
+from dev.gates import Copy
+from dev.gates.references import anchors
+
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 BIN = Path(sys.executable).parent
@@ -119,10 +122,15 @@ def test_every_make_target_exists() -> None:
         assert re.search(rf"^{target}:", makefile, re.M), target
 
 
-def test_every_link_leads_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)#]+)", README):
-        if "://" not in target:
-            assert (ROOT / target).exists(), target
+def test_every_link_of_every_page_leads_to_a_page_or_a_heading() -> None:
+    for name in Copy(ROOT).having(".md"):
+        page = ROOT / name
+        text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S)
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            path, _sharp, heading = target.partition("#")
+            linked = page.parent / path if path else page
+            assert "://" in target or linked.exists(), f"{name}: {target}"
+            assert "://" in target or not heading or heading in anchors(linked.read_text("utf-8")), f"{name}: {target}"
 
 
 def test_the_index_of_the_documentation_names_every_page() -> None:
