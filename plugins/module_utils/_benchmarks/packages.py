@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, FrozenSet, Mapping, NamedTuple, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 FORMAT = 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]{0,127}(:[a-z0-9]{1,16})?", re.ASCII)
@@ -91,7 +92,7 @@ def announced(answer: str) -> Tuple[str, ...]:
     changed = [name for pair in _CHANGED.findall(answer) for name in pair if name]
     if changed:
         raise NearmetalError(
-            f"the install would also change or remove {', '.join(changed[:3])}, which couldn't be taken back: bring the"
+            f"the install would also change or remove {plain(', '.join(changed[:3]))}, which couldn't be taken back: bring the"
             " host's packages up to date first, or install the tools yourself"
         )
     return checked(_NEW.findall(answer))

@@ -6,15 +6,18 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import time
 import traceback
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from random import Random
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import packages
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import imds
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
@@ -40,6 +43,7 @@ SEED = os.environ.get("NEARMETAL_FUZZ_SEED", "1")
 CAPTURES = INPUTS // 100  # a plan takes as long as hundreds of texts
 SLOW = 2.0  # seconds of CPU: such an input is shown, and fails nothing
 
+RECORDED = Path(__file__).parents[1] / "benchmarks/read"
 _NAMES = ("tx-checksum-ipv4", "rx-gro") * 40
 
 
@@ -75,6 +79,9 @@ MORE: Tuple[Callable[[str], Any], ...] = (
     lambda text: ethtool.driver(_bytes(text)),
     lambda text: ethtool.numbers(_bytes(text), ethtool.CHANNELS),
     lambda text: ethtool.features(_bytes(text), _NAMES),
+    packages.from_text,
+    packages.announced,
+    lambda text: packages.installed(packages.APT, text),
     imds.word,
     lambda text: imds._parsed(_bytes("HTTP/1.1 200 OK\r\n" + text), "GET"),
     lambda text: imds._parsed(_bytes(text), "GET"),
@@ -95,6 +102,25 @@ def parse(parser: Callable[[str], Any], text: str) -> None:
         message = str(error)
         assert "\n" not in message, message
         assert len(message) < 2000, message[:2000]
+
+
+def printed(name: str) -> List[Tuple[Dict[str, Any], List[str]]]:
+    """The options of each recorded run of a benchmark, and what its tools printed."""
+    found = []
+    for path in sorted((RECORDED / name).glob("*.json")):
+        case = json.loads(path.read_text("utf-8"))
+        # A text stands in the case itself, or in a file beside it.
+        files = {output: RECORDED / name / output for output in case["outputs"] if output.endswith(".out")}
+        texts = [files[output].read_text("utf-8") if output in files else output for output in case["outputs"]]
+        found.append((options_of(name, case["options"]), texts))
+    return found
+
+
+def read(name: str, options: Mapping[str, Any], outputs: Sequence[str]) -> None:
+    """Read what tools printed, and say what would be run next."""
+    benchmark = BENCHMARKS[name]
+    parse(lambda _text: benchmark.read(outputs, options), "")
+    parse(lambda _text: benchmark.then(outputs[:1], options), "")
 
 
 def plan(place: Path, capture: str) -> None:

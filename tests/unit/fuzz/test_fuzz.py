@@ -14,6 +14,7 @@ from typing import Any, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import capture
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS
 
 from tests.support import hosts
 from tests.support.fresh_host import fresh
@@ -49,6 +50,19 @@ def test_a_parser_answers_or_raises_our_error(share: int, texts: List[str]) -> N
         text = changed(random, random.choice(texts))
         with finds.of(number, f"{parser} {text!r}"):
             campaign.parse(parser, text)
+    assert not finds.texts, "\n".join(finds.texts[:SHOWN])
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_what_a_benchmark_s_tool_prints_is_read_or_refused(name: str) -> None:
+    cases = campaign.printed(name)
+    finds = campaign.Finds()
+    for number in range(max(1, campaign.CAPTURES)):
+        random = campaign.random_of(number)
+        options, outputs = random.choice(cases)
+        outputs = [changed(random, output) if random.random() < 0.7 else output for output in outputs]
+        with finds.of(number, f"{name} {options} {outputs!r}"):
+            campaign.read(name, options, outputs)
     assert not finds.texts, "\n".join(finds.texts[:SHOWN])
 
 
