@@ -195,6 +195,7 @@ RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
         lambda _: "1\n",
     ),
     _rule(r"/sys/fs/selinux/enforce"),
+    _rule(r"/etc/systemd/system/timers\.target\.wants/fstrim\.timer", _nothing),
     _rule(r"/sys/firmware/acpi/platform_profile(?:_choices)?"),
     _rule(rf"/proc/sys/(?:{_KEY_FILES}|fs/file-nr|kernel/osrelease|kernel/arch)"),
     _rule(r"/proc/(?:meminfo|interrupts|stat|uptime|vmstat|diskstats|net/(?:dev|softnet_stat|netstat|snmp))"),

@@ -25,6 +25,7 @@ valid = block_queue.valid
 _SECONDS, _REQUESTS, _READ_AHEAD_KB = 30, 128, 128
 _RULE_FOLDERS = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d")
 _OUR_RULES = "/etc/udev/rules.d/90-nearmetal"
+_TRIM_TIMER = "/etc/systemd/system/timers.target.wants/fstrim.timer"
 _DRIVER_TIMEOUT = ("/sys/module/nvme_core/parameters/io_timeout", "/sys/module/nvme/parameters/io_timeout")
 _POLL_QUEUES = "/sys/module/nvme/parameters/poll_queues"
 
@@ -35,6 +36,8 @@ class BlockFacts(NamedTuple):
     disks: Tuple[Disk, ...]
     mounts: Mapping[str, Tuple[str, ...]]  # mount point → names of the devices below it, at any depth
     aliases: Mapping[str, str]  # path below /dev → name of the disk
+    told: Tuple[str, ...]  # names of disks that are told of each block that is freed, by a mount with discard
+    trim_timer: bool  # systemd tells all disks once a week (fstrim.timer)
     loadable: Tuple[str, ...]  # schedulers that are modules of this kernel
     driver_timeout: Optional[int]  # seconds that the NVMe driver gives a request; None: no NVMe driver
     poll_queues: Optional[int]  # of the NVMe driver; None: it has no such parameter
@@ -73,6 +76,8 @@ def observe(host: Host) -> BlockFacts:
         disks=disks,
         mounts={point: disk.descended(members, tops) for point, tops in disk.mounted(host, aliases).items()},
         aliases=aliases,
+        told=disk.descended(members, disk.told(host, aliases)),
+        trim_timer=host.link(_TRIM_TIMER) is not None or host.exists(_TRIM_TIMER),
         loadable=_loadable(host),
         driver_timeout=_driver_timeout(host),
         poll_queues=host.number(_POLL_QUEUES),
@@ -143,6 +148,7 @@ def _disk(host: Host, place: str, name: str) -> Disk:
         zoned=(host.line(f"{folder}/zoned") or "none") != "none",
         offered=block_queue.schedulers(host.line(f"{folder}/scheduler"))[1],
         depth=depth(host, name),
+        discards=bool(host.number(f"{folder}/discard_max_bytes")),
         largest=host.number(f"{folder}/max_hw_sectors_kb"),
         fixed=tuple(name for name in ATTRIBUTES if host.fixed(f"{folder}/{name}")),
         below=disk.below(host, name),

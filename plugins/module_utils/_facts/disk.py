@@ -50,6 +50,7 @@ class Disk(NamedTuple):
     offered: Tuple[str, ...]  # schedulers
     depth: Optional[int]  # requests that a hardware queue takes
     largest: Optional[int]  # KiB of a request that the hardware takes
+    discards: bool  # it can be told which blocks are free
     fixed: Tuple[str, ...]  # queue files that the kernel lets nobody write
     below: Tuple[str, ...]  # names of the devices directly below it
     node: Optional[int] = None  # the NUMA node; None: near none in particular
@@ -168,6 +169,16 @@ def mounted(host: Host, known: Dict[str, str]) -> Dict[str, Tuple[str, ...]]:
         if device is not None:
             found[mount.point] = (_btrfs(host, mount) if mount.kind == "btrfs" else ()) or (device,)
     return found
+
+
+def told(host: Host, known: Dict[str, str]) -> Tuple[str, ...]:
+    """The devices of file systems that tell their disk of each block that they free."""
+    found = set()
+    for mount in mountinfo.parse(host.text("/proc/self/mountinfo") or ""):
+        if mount.discards:
+            name = posixpath.basename(host.link(f"/sys/dev/block/{mount.device}") or "")
+            found.add(known.get(f"/dev/{name}") or known.get(mount.source) or "")
+    return tuple(sorted(found - {""}))
 
 
 def _btrfs(host: Host, mount: mountinfo.Mount) -> Tuple[str, ...]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Tuple
+from typing import List, NamedTuple, Tuple
 
 _OCTAL = re.compile(r"\\([0-3][0-7]{2})", re.ASCII)
 _DEVICE = re.compile(r"[0-9]{1,4}:[0-9]{1,8}", re.ASCII)
@@ -19,6 +19,7 @@ class Mount(NamedTuple):
     point: str
     kind: str  # ext4, xfs, btrfs
     source: str  # /dev/nvme1n1p1, /dev/mapper/vg-lv, or the file system's own name for it
+    discards: bool = False  # it tells its disk of each block that it frees
 
 
 def parse(text: str) -> Tuple[Mount, ...]:
@@ -28,8 +29,13 @@ def parse(text: str) -> Tuple[Mount, ...]:
         head, separator, tail = line.partition(" - ")
         words, rest = head.split(" "), tail.split(" ")
         if separator and len(words) >= 6 and len(rest) >= 2 and _DEVICE.fullmatch(words[2]):
-            found.append(Mount(words[2], _plain(words[4]), rest[0], _plain(rest[1])))
+            found.append(Mount(words[2], _plain(words[4]), rest[0], _plain(rest[1]), _discards(rest)))
     return tuple(found)
+
+
+def _discards(rest: List[str]) -> bool:
+    """btrfs has discard=async, the others discard."""
+    return any(option.partition("=")[0] == "discard" for option in "".join(rest[2:3]).split(","))
 
 
 def _plain(text: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage import driver, queue
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage import driver, queue, trim
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import (
     NAME,
     OF_NAMED,
@@ -30,7 +30,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton i
     unobserved_decision,
 )
 
-KNOBS = (*OF_QUEUE, *OF_NAMED, *driver.KNOBS)
+KNOBS = (*OF_QUEUE, *OF_NAMED, *driver.KNOBS, trim.KNOB)
 _PER_DISK = options_of(OF_QUEUE)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     **_PER_DISK,
@@ -69,6 +69,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
         driver.plan_polling(facts, block, wanted),
         driver.plan_segments(facts, block, wanted),
         Plan(replan=for_rules.derived),
+        trim.look(block),
     )
     return plan, {udev_rules: rules(for_rules)}
 

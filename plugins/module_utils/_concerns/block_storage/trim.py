@@ -1,0 +1,31 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""block_storage: whether SSDs of the host are told which blocks are free. It changes nothing. Pure. PRIVATE."""
+
+from __future__ import annotations
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import NAME
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import BlockFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import INSTANCE_STORE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
+
+KNOB = Knob(NAME, "trim", reference="EC2 User Guide, SSD instance store")
+
+
+def look(block: BlockFacts) -> Plan:
+    """A finding about instance store with a file system: the User Guide names no other disks that take TRIM."""
+    used = {name for names in block.mounts.values() for name in names}
+    disks = [disk for disk in block.disks if disk.kind == INSTANCE_STORE and disk.discards and disk.name in used]
+    if not disks:
+        return Plan()
+    untold = [disk.name for disk in disks if disk.name not in block.told]
+    if block.trim_timer or not untold:
+        how = "fstrim.timer tells it once a week" if block.trim_timer else "its file system tells it at once (discard)"
+        return KNOB.says("ok", f"instance store is told which blocks are free: {how}")
+    reason = (
+        f"nobody tells {', '.join(untold[:4])} which blocks are free, so the SSD moves data that nobody needs any more:"
+        " run `systemctl enable --now fstrim.timer`"
+    )
+    return KNOB.says("advice", reason)
