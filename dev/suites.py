@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dev import ROOT, amazon_aws, chromium, pythons, tree
+from dev import ROOT, amazon_aws, chromium, prometheus, pythons, tree
 
 JUNIT = ROOT / "build" / "junit"
 LOGS = ROOT / "build" / "logs"
@@ -266,6 +266,11 @@ def browser() -> "list[Job]":
     return [_pytest("browser", "", ".venv", ["tests/browser"])] if chromium.present() else []
 
 
+def monitoring() -> "list[Job]":
+    """Tests of docs/monitoring with Prometheus; none without it."""
+    return [_pytest("monitoring", "", ".venv", ["tests/monitoring"])] if prometheus.present() else []
+
+
 def molecule() -> "list[Job]":
     """The scenarios on the lab, without the long ones and those that run only by name."""
     names = (path.parent.name for path in ROOT.glob("molecule/*/molecule.yml"))
@@ -306,6 +311,7 @@ GROUPS = {
     "between": between,
     "build": build,
     "browser": browser,
+    "monitoring": monitoring,
     "mutations": mutations,
     "lab": lab,
     "molecule": molecule,

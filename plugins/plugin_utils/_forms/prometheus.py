@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """report.prom: numbers and names for node_exporter's textfile collector. PRIVATE to the collection.
 
-Labels hold host, concern, knob, status, interface and allowance; never a value or a sentence.
+Labels hold host, type, class, workload, concern, knob, status, interface and allowance; never a value or a sentence.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from typing import Iterator, List, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, model
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report
 
 Sample = Tuple[Tuple[Tuple[str, str], ...], float]
 
@@ -43,6 +43,16 @@ def _metrics(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
         "nearmetal_host_reported",
         "1 when the host reported its findings, else 0.",
         (((("host", host.name),), int(host.state == model.REPORTED)) for host in hosts),
+    )
+    yield (
+        "nearmetal_host_info",
+        "1 for each host, with its instance type, host class and workload.",
+        ((_info(host), 1) for host in hosts if host.platform),
+    )
+    yield (
+        "nearmetal_settings_to_change",
+        "Settings that tune would change, without what only keeps them over a reboot.",
+        (((("host", host.name),), _to_change(host)) for host in hosts if host.state == model.REPORTED),
     )
     yield (
         "nearmetal_reboot_required",
@@ -80,6 +90,16 @@ def _metrics(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
         ),
     )
     yield from _proven(report)
+
+
+def _info(host: HostReport) -> Tuple[Tuple[str, str], ...]:
+    known = {"type": "instance_type", "class": "host_class", "architecture": "architecture"}
+    found = tuple((label, str(host.platform.get(key) or "")) for label, key in known.items())
+    return (("host", host.name), *found, ("workload", host.workload))
+
+
+def _to_change(host: HostReport) -> int:
+    return sum(finding.status == "would_change" and not finding.upkeep for finding in host.findings)
 
 
 def _reviews(report: Report) -> Iterator[Tuple[str, List[str]]]:
