@@ -91,9 +91,10 @@ def announced(answer: str) -> Tuple[str, ...]:
     """The packages that an install would bring. Raises NearmetalError if it would change or remove others."""
     changed = [name for pair in _CHANGED.findall(answer) for name in pair if name]
     if changed:
+        others = plain(", ".join(changed[:3]))
         raise NearmetalError(
-            f"the install would also change or remove {plain(', '.join(changed[:3]))}, which couldn't be taken back: bring the"
-            " host's packages up to date first, or install the tools yourself"
+            f"the install would also change or remove {others}, which couldn't be taken back: bring the host's packages"
+            " up to date first, or install the tools yourself"
         )
     return checked(_NEW.findall(answer))
 
