@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Callable, Dict
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore
+from ansible_collections.nearmetal.ec2.plugins.modules import block_storage, clocksource, restore
 
 from tests.support.boot_trees import AMAZON_1, UBUNTU_PV, BootHost, amazon_1, everything, fill, ubuntu_pv
+from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
 MENU = "boot/grub/menu.lst"
@@ -128,5 +129,18 @@ def test_a_run_that_died_before_the_menu_was_written(wanted: str, tmp_path: Path
     if wanted == "tune":
         assert call(clocksource.main, host, tsc_reliable="enabled")["changed"]
         assert "tsc=reliable" in host.boot()
+    call(restore.main, host)
+    assert everything(host) == before
+
+
+def test_a_paravirtual_guest_boots_from_its_menu_although_it_has_a_newer_grub_too(tmp_path: Path, call: Call) -> None:
+    files = {"/boot/vmlinuz-1": "x", "/boot/initrd-1": "x", "/boot/grub/grub.cfg": "menuentry x {\n}\n"}
+    line = "title x\nkernel /boot/vmlinuz-1 root=/dev/xvda1 ro\ninitrd /boot/initrd-1\n"
+    host = BootHost(tmp_path, {**files_of("xen_pv"), **files, f"/{MENU}": line}, [])
+    before = everything(host)
+    applied = call(block_storage.main, host, indirect_segments=256, persist=False)
+    assert applied["reboot_required"]
+    assert menu(host) == line.replace(" ro\n", " ro xen_blkfront.max_indirect_segments=256\n")
+    assert (tmp_path / "boot/grub/grub.cfg").read_text() == files["/boot/grub/grub.cfg"]
     call(restore.main, host)
     assert everything(host) == before
