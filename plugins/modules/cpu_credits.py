@@ -162,7 +162,7 @@ reboot_reasons:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, changing_options
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.cpu_credits import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
@@ -181,7 +181,7 @@ _OPTIONS: dict[str, Any] = {
 
 def main() -> None:
     """Report, and change what the options ask for."""
-    module = AnsibleModule(argument_spec={**changing_options(), **_OPTIONS}, supports_check_mode=True, **INSTANCES)
+    module = HostModule("cpu_credits", {**changing_options(), **_OPTIONS}, **INSTANCES)
     leave(module, lambda: answer(module.params, module.check_mode))
 
 

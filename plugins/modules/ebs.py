@@ -114,8 +114,8 @@ types_from:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, instance_options
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, MANY, instance_options
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.ebs import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 
@@ -133,13 +133,13 @@ _HOST: dict[str, Any] = {
 }
 _OPTIONS: dict[str, Any] = {
     "metrics": {"type": "bool", "default": False},
-    "hosts": {"type": "list", "elements": "dict", "default": [], "options": _HOST},
+    "hosts": {**MANY, "elements": "dict", "default": [], "options": _HOST},
 }
 
 
 def main() -> None:
     """Report, and change nothing."""
-    module = AnsibleModule(argument_spec={**instance_options(), **_OPTIONS}, supports_check_mode=True, **INSTANCES)
+    module = HostModule("ebs", {**instance_options(), **_OPTIONS}, **INSTANCES)
     leave(module, lambda: answer(module.params))
 
 

@@ -175,8 +175,8 @@ reboot_reasons:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, changing_options
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, MANY, changing_options
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.enhanced_networking import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 
@@ -190,17 +190,17 @@ _OPTIONS: dict[str, Any] = {
     "ena": {"type": "str", "choices": ["enabled"]},
     "sriov": {"type": "str", "choices": ["enabled"]},
     "allow_stop": {"type": "bool", "default": False},
-    "instance_store_loss": {**_STRINGS, "default": []},
+    "instance_store_loss": {**MANY, "default": []},
     "stop_at_once": {"type": "int", "default": 1},
     "stop_timeout": {"type": "int", "default": 600},
-    "hosts": {"type": "list", "elements": "dict", "default": [], "options": _HOST},
+    "hosts": {**MANY, "elements": "dict", "default": [], "options": _HOST},
     "strict": {"type": "bool", "default": False},
 }
 
 
 def main() -> None:
     """Report, and change what the options ask for."""
-    module = AnsibleModule(argument_spec={**changing_options(), **_OPTIONS}, supports_check_mode=True, **INSTANCES)
+    module = HostModule("enhanced_networking", {**changing_options(), **_OPTIONS}, **INSTANCES)
     leave(module, lambda: answer(module.params, module.check_mode))
 
 

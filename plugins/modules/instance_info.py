@@ -83,7 +83,7 @@ types_from:
 # End of the generated part
 """
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, instance_options
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_info import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
@@ -91,7 +91,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import
 
 def main() -> None:
     """Ask the API and return its answer."""
-    module = AnsibleModule(argument_spec=instance_options(), supports_check_mode=True, **INSTANCES)
+    module = HostModule("instance_info", instance_options(), **INSTANCES)
     leave(module, lambda: answer(module.params))
 
 

@@ -83,7 +83,7 @@ table_as_of:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import aws_options
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.info import answer
@@ -96,9 +96,7 @@ def main() -> None:
         "instance_types": {"type": "list", "elements": "str"},
         "source": {"type": "str", "choices": ["table", "api"], "default": "table"},
     }
-    module = AnsibleModule(
-        argument_spec=options, required_if=[("source", "api", ["instance_types"])], supports_check_mode=True
-    )
+    module = HostModule("instance_type_info", options, required_if=[("source", "api", ["instance_types"])])
     leave(module, lambda: answer(module.params))
 
 

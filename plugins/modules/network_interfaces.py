@@ -70,7 +70,7 @@ types_from:
 # End of the generated part
 """
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, instance_options
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.network_interfaces import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
@@ -78,7 +78,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import
 
 def main() -> None:
     """Report, and change nothing."""
-    module = AnsibleModule(argument_spec=instance_options(), supports_check_mode=True, **INSTANCES)
+    module = HostModule("network_interfaces", instance_options(), **INSTANCES)
     leave(module, lambda: answer(module.params))
 
 

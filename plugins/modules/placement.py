@@ -79,7 +79,7 @@ types_from:
 # End of the generated part
 """
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, instance_options
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.placement import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
@@ -88,7 +88,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import
 def main() -> None:
     """Report, and change nothing."""
     options = {**instance_options(), "workload": {"type": "str"}}
-    module = AnsibleModule(argument_spec=options, supports_check_mode=True, **INSTANCES)
+    module = HostModule("placement", options, **INSTANCES)
     leave(module, lambda: answer(module.params))
 
 

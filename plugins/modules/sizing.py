@@ -199,7 +199,7 @@ types_from:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import instance_options
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.instances import module_answer
@@ -230,13 +230,13 @@ _INSTEAD = ("instance_ids", "filters")
 
 def main() -> None:
     """Calculate; ask AWS only about instances and prices."""
-    module = AnsibleModule(
-        argument_spec={**instance_options(), **_OPTIONS},
+    module = HostModule(
+        "sizing",
+        {**instance_options(), **_OPTIONS},
         mutually_exclusive=[
             _INSTEAD,
             *((option, instead) for option in ("instance_type", "volumes") for instead in _INSTEAD),
         ],
-        supports_check_mode=True,
     )
     leave(module, lambda: module_answer(module.params))
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all modules on a host make of AnsibleModule. PRIVATE to the collection.
+"""What all modules make of AnsibleModule, on a host and on the controller. PRIVATE to the collection.
 
 Ansible would make 4096 of "4_096" and 1 of true, end with a traceback at .inf, and show a value of a megabyte. So the
 options are checked as they came, and Ansible gets them only when nothing is wrong with them.
@@ -22,11 +22,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import senten
 class HostModule(AnsibleModule):
     """A module that runs in check mode too. `options` are checked; one that is wrong ends it with one sentence."""
 
-    def __init__(self, name: str, spec: Spec) -> None:
+    def __init__(self, name: str, spec: Spec, **rules: Any) -> None:
+        """`rules` say how options exclude or demand each other, for AnsibleModule."""
         self._called, self._spec = name, spec
         self._wrong = ""
         self.options: Dict[str, Any] = {}
-        super().__init__(argument_spec=for_ansible(spec), supports_check_mode=True)
+        super().__init__(argument_spec=for_ansible(spec), supports_check_mode=True, **rules)
         if self._wrong:
             self.fail_json(msg=self._wrong)
 
@@ -45,5 +46,5 @@ class HostModule(AnsibleModule):
                 del self.params[option]
 
     def fail_json(self, msg: str, **result: Any) -> NoReturn:
-        """Fail with one readable line, whatever values are in it."""
-        super().fail_json(msg=sentence(msg), **result)
+        """Fail with one readable line, whatever values are in it. A wrong option comes before what else is wrong."""
+        super().fail_json(msg=sentence(self._wrong or msg), **result)

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Dict
 
+# Instances, or hosts of a play: more than any account has.
+MANY: Dict[str, Any] = {"type": "list", "elements": "str", "entries": 100_000}
+
 
 def aws_options() -> Dict[str, Any]:
     """Where to ask, as whom, and for how long."""
@@ -22,14 +25,14 @@ def instance_options() -> Dict[str, Any]:
     """`aws_options` and which instances to ask for."""
     return {
         **aws_options(),
-        "instance_ids": {"type": "list", "elements": "str"},
+        "instance_ids": MANY,
         "filters": {"type": "dict"},
     }
 
 
 def changing_options() -> Dict[str, Any]:
     """`instance_options` and what all modules that change something have."""
-    return {**instance_options(), "unconfirmed": {"type": "list", "elements": "str", "default": []}}
+    return {**instance_options(), "unconfirmed": {**MANY, "default": []}}
 
 
 # How the options of `instance_options` exclude each other, for AnsibleModule.

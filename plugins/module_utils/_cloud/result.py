@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import Observation
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
 
 # In the one-line message, what an operator should look at comes first.
 _ORDER = ("refused", "unknown", "would_change", "changed", "advice", "ok", "not_applicable")
@@ -109,4 +110,4 @@ def leave(module: Any, answer: Callable[[], Dict[str, Any]]) -> None:
         module.fail_json(msg=str(error))
     if result.get("failed"):
         module.fail_json(**result)
-    module.exit_json(**result)
+    module.exit_json(**{**result, "msg": sentence(result["msg"])})

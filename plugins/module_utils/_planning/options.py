@@ -4,8 +4,8 @@
 """Checking the options of a concern against its own spec, without Ansible. PRIVATE to the collection.
 
 A spec has the form of an Ansible argument spec, with the `range` of a number, the `step` to which it is rounded up, and
-how many `numbers` a text has, which `for_ansible` removes. The modules validate by it before Ansible turns true into 1,
-and so do `tune` and, on the host, what is stored as wanted.
+how many `numbers` a text and `entries` a list may have, which `for_ansible` removes. The modules validate by it before
+Ansible turns true into 1, and so do `tune` and, on the host, what is stored as wanted.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def for_ansible(spec: Spec) -> Dict[str, Dict[str, Any]]:
         option: {
             key: for_ansible(value) if key == "options" else value
             for key, value in rule.items()
-            if key not in ("range", "numbers", "step")
+            if key not in ("range", "numbers", "step", "entries")
         }
         for option, rule in spec.items()
     }
@@ -113,8 +113,9 @@ def _list(name: str, rule: Mapping[str, Any], value: Any) -> List[Any]:
         value = [word.strip() for word in value.split(",")]  # as Ansible reads it
     if not isinstance(value, list):
         raise NearmetalError(f"{name} must be a list, not {shown(value)}: begin each of its entries with a dash")
-    if len(value) > LONGEST_LIST:
-        raise NearmetalError(f"{name} must be a list of at most {LONGEST_LIST} entries, not of {len(value)}")
+    most = rule.get("entries", LONGEST_LIST)
+    if len(value) > most:
+        raise NearmetalError(f"{name} must be a list of at most {most} entries, not of {len(value)}")
     return [_value(f"{name}[{number}]", element, item) for number, item in enumerate(value)]
 
 
