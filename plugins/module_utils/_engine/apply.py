@@ -79,7 +79,7 @@ def apply(
         trouble = roll_back(host, [*_disturbed(host, places, written), *done])
         if trouble:
             with suppress(NearmetalError):  # `begin` has written them already
-                journal.keep(earlier)
+                journal.keep(earlier, done)
             raise NearmetalError(
                 f"{error}; and undoing it failed: {trouble}; the journal keeps the originals"
             ) from None

@@ -271,6 +271,7 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
     earlier, wanted_earlier = journal.entries(), stored.everything()
     results: List[Outcome] = []
     failed: Dict[str, str] = {}
+    left: List[Entry] = []  # of concerns that failed and couldn't be taken back
     done: List[Action] = []
     shared = SharedChanges(host, journal, [action for outcome in outcomes for action in outcome.plan.actions])
     for request, outcome in zip(planned.requests, outcomes):
@@ -284,6 +285,7 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
             failed[request.name] = needs[0]
             shared.take_back(request.name)
             continue
+        before = journal.entries()
         try:
             shared.demand(request.name)
             guard.arm_before(split(outcome.plan.actions)[1])
@@ -293,15 +295,21 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
             results.append(finished._replace(done=True))
         except NearmetalError as error:
             failed[request.name] = str(error)
+            left += [entry for entry in journal.entries() if entry not in before]
             results.append(outcome._replace(error=f"{error}{shared.take_back(request.name)}"))
     if failed and roll_back_all:
         trouble = roll_back(host, shared.done + done)
-        if not trouble:
-            journal.reset(earlier)
-            stored.reset(wanted_earlier)
-        else:
-            journal.keep(earlier)
+        unsettled = {entry.key: entry for entry in (*left, *shared.left)}
         note = f"undoing it failed: {trouble}" if trouble else "the whole run was taken back"
+        try:
+            if trouble:
+                journal.keep(earlier, done)
+            else:
+                settled = [entry for entry in earlier if entry.key not in unsettled]
+                journal.reset([*settled, *unsettled.values()])
+                stored.reset(wanted_earlier)
+        except NearmetalError as error:
+            note = f"{note}; that could not be recorded: {error}"
         return [result._replace(done=False, error=result.error or note) for result in results]
     return results
 

@@ -9,6 +9,7 @@ fail the most often (a full /boot), and change nothing that runs.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Iterable, List, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, roll_back
@@ -16,6 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Shared
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_arguments import Claim, agree
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
@@ -56,12 +58,14 @@ class SharedChanges:
         self._earlier = journal.entries()
         self.done, _unshared = split(actions)
         self.error = ""
+        self.left: List[Entry] = []  # of changes that couldn't be undone
         try:
             if self.done:
                 apply(host, journal, self.done, tuple)
         except NearmetalError as error:
             self.error = str(error)
             self._concerns = {action.concern for action in self.done}
+            self.left = [entry for entry in journal.entries() if entry not in self._earlier]
             self.done = []
 
     def demand(self, concern: str) -> None:
@@ -76,10 +80,13 @@ class SharedChanges:
             return ""
         self.done = [action for action in self.done if action.concern != concern]
         trouble = roll_back(self._host, undone)
-        if trouble:
-            self._journal.keep(self._earlier)
-            return f"; and undoing it failed: {trouble}; the journal keeps the originals"
         places = {(action.what, action.where) for action in undone}
+        if trouble:
+            with suppress(NearmetalError):  # they are in the journal already
+                self._journal.keep(self._earlier)
+            self.left += [entry for entry in self._journal.entries() if entry.key in places]
+            return f"; and undoing it failed: {trouble}; the journal keeps the originals"
         kept = [entry for entry in self._journal.entries() if entry.key not in places]
-        self._journal.reset(kept + [entry for entry in self._earlier if entry.key in places])
+        with suppress(NearmetalError):  # an entry too many does no harm: its place has its original value again
+            self._journal.reset(kept + [entry for entry in self._earlier if entry.key in places])
         return ""

@@ -11,7 +11,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Table
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import exchanged
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import exchanged, present_elements
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
@@ -99,6 +99,22 @@ class Entry(NamedTuple):
             held = () if found.settled else (self.value({**found.ours, **found.absent}),)
             earlier = [*held, *earlier[2 - MOST_OURS :]]
         return self._replace(ours=(*earlier, intended), whole=False)
+
+    def with_made(self, host: WritableHost, action: Action) -> Entry:
+        """The entry with what the kernel made of an action's value among ours; the intended one stays the last."""
+        lever = lever_of(self.what)
+        present = present_elements(lever, host, self.where)
+        before, after = (lever.elements(value, present) for value in (action.before, action.after))
+        made = {
+            name: lever.remembered(part)
+            for name, part in present.items()
+            if name in after and part not in (before.get(name), after[name])
+        }
+        try:
+            lever.check(self.where, self.value({**after, **made}))
+        except NearmetalError:  # no value that could be told again
+            return self
+        return self._replace(ours=(*self.ours[:-1], self.value(made), self.ours[-1])[-MOST_OURS:]) if made else self
 
     def value(self, parts: Mapping[str, Value]) -> Value:
         """The value that has these elements of ours."""

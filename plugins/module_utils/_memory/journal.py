@@ -222,13 +222,20 @@ class Journal:
         """Go back to an earlier state: a failed concern was rolled back."""
         self._save({entry.key: entry for entry in entries})
 
-    def keep(self, entries: Iterable[Entry]) -> None:
-        """Keep the entries from before a run whose rollback failed: their places may hold our values again."""
+    def keep(self, entries: Iterable[Entry], done: Iterable[Action] = ()) -> None:
+        """Keep the entries from before a run whose rollback failed: their places may hold our values again.
+
+        What the kernel made of a value, such as a rounded one, is ours too where `done` couldn't be undone.
+        """
         kept = dict(self._entries)
         for entry in entries:
             present = kept.get(entry.key, entry)
             added = (value for value in present.ours if value not in entry.ours)
             kept[entry.key] = present._replace(ours=(*entry.ours, *added)[-MOST_OURS:], whole=False)
+        for action in done:
+            if (action.what, action.where) in kept:
+                entry = kept[action.what, action.where]
+                kept[entry.key] = entry.with_made(self._host, action)
         self._save(kept)
 
     def _save(self, entries: Dict[Tuple[str, str], Entry]) -> None:

@@ -11,6 +11,7 @@ from typing import Dict, List, Optional, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Tune
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, Run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -118,5 +119,29 @@ def test_a_whole_run_is_taken_back(tmp_path: Path) -> None:
     host = debian(tmp_path)
     host.moods[CLOCK] = "EIO"
     asked(host, concern("two", "quiet_boot=1"), concern("one", "nosmt", source="hpet"), roll_back_all=True)
+    assert ours(host) == []
+    assert not (tmp_path / "var/lib/nearmetal").exists()
+
+
+@pytest.mark.parametrize("roll_back_all", [False, True])
+def test_what_could_not_be_taken_back_is_not_forgotten(
+    tmp_path: Path, roll_back_all: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = debian(tmp_path)
+    check = tmp_path / "usr/sbin/grub-script-check"
+    good = check.read_text()
+
+    def fail(path: str, text: str) -> None:
+        check.write_text("#!/bin/sh\nexit 1\n")
+        raise OSError(5, "Input/output error", path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(host, "write_value", fail)
+        done = asked(host, concern("one", "nosmt", source="hpet"), roll_back_all=roll_back_all)
+    assert "the journal keeps the originals" in errors(done)["one"]
+    assert ours(host) == ["nosmt"]
+    check.write_text(good)
+    restored = run(host, lambda known: restore_requests(None, known), check=False)
+    assert errors(restored) == {}
     assert ours(host) == []
     assert not (tmp_path / "var/lib/nearmetal").exists()
