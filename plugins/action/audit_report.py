@@ -15,8 +15,9 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import callback_loader
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, document, history, summary
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, document, history, summary, worth
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import FAILABLE
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.write import write_all
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._variables import warn
@@ -76,11 +77,22 @@ class ActionModule(ActionBase):
             findings=report.gate.findings if report.gate else 0,
             written=written,
         )
+        if not seen_by_callback:
+            result.update(_summary(report))
+            self._display.display(f"{result['msg']} Reports: {plays.brief(written)}")
         if hosts:
             result.update(failed=True, msg=_sentence(options["fail_on"], result["findings"], hosts))
         if not seen_by_callback:
             self._display.warning(f"Not seen: {BLIND}.")
         return result
+
+
+def _summary(report: Report) -> dict[str, Any]:
+    """The verdict in a line, and as what AWX calls artifacts: set_stats would give the same."""
+    found = worth.verdict(report)
+    totals = {"hosts": len(report.hosts), **report.states(), "findings": summary.status_totals(report)}
+    data = {"nearmetal": {"verdict": found.lead, **dict(found.facts), "totals": totals}}
+    return {"msg": found.lead, "ansible_stats": {"data": data, "per_host": False, "aggregate": False}}
 
 
 def _of_all_hosts(given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dict[str, Any]:

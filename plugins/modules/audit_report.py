@@ -113,6 +113,17 @@ baseline:
   description: The earlier report that was compared with; empty without one.
   type: str
   returned: success without O(only_check), or failure because of O(fail_on)
+msg:
+  description: The verdict in one line; with O(fail_on) that was hit, what was hit.
+  type: str
+  returned: without the callback P(nearmetal.ec2.fleet#callback), or failure because of O(fail_on)
+  sample: 4 settings on 2 of 5 hosts can be tuned better.
+ansible_stats:
+  description:
+    - The verdict and the totals below C(nearmetal), as M(ansible.builtin.set_stats) returns them.
+    - AWX shows them as artifacts of the job.
+  type: dict
+  returned: without the callback P(nearmetal.ec2.fleet#callback)
 history:
   description: The directory of earlier audits; empty without one.
   type: str

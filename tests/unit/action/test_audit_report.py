@@ -1,0 +1,54 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What AWX and Ansible's own callback show of an audit, and the data for AWX in docs/awx."""
+
+from __future__ import annotations
+
+import json
+
+import yaml
+
+from tests.support.fleet import GOOD_CLOCK, ROOT, SLOW_CLOCK, Fleet, result_with
+
+HOSTS = {"a": {"module_result": result_with(SLOW_CLOCK)}, "b": {"module_result": result_with(GOOD_CLOCK)}}
+LEAD = "1 setting on 1 of 2 hosts can be tuned better."
+
+
+def test_without_our_callback_the_verdict_is_a_line_and_an_artifact(fleet: Fleet) -> None:
+    fleet.inventory(HOSTS)
+    run = fleet.run(callback="ansible.builtin.default", ANSIBLE_SHOW_CUSTOM_STATS="1")
+    assert run.returncode == 0, run.stdout
+    assert f"\n{LEAD} Reports: " in run.stdout
+    stats = run.stdout.split("CUSTOM STATS:", 1)[1]
+    assert f'"verdict": "{LEAD}"' in stats.replace("\n", " ")
+
+
+def test_two_audits_show_a_trend(fleet: Fleet) -> None:
+    fleet.inventory(HOSTS)
+    for callback in ("nearmetal.ec2.fleet", "ansible.builtin.default"):
+        assert fleet.run("-e", "audit_history=kept", callback=callback).returncode == 0
+    kept = list((fleet.folder / "kept").iterdir())
+    assert {json.loads(path.read_text())["hosts"]["a"]["would_change"] for path in kept} == {1}
+    report = json.loads((fleet.reports / "report.json").read_text())
+    assert [past["totals"] for past in report["history"]] == [{"would_change": 1}]
+
+
+def test_the_survey_asks_for_options_that_the_roles_have() -> None:
+    templates = yaml.safe_load((ROOT / "docs/awx/job_templates.yml").read_text("utf-8"))["job_templates"]
+    specs = {
+        name: value
+        for role in ("audit", "tune", "restore")
+        for name, value in yaml.safe_load((ROOT / f"roles/{role}/meta/argument_specs.yml").read_text("utf-8"))[
+            "argument_specs"
+        ]["main"]["options"].items()
+    }
+    for template in templates:
+        assert (ROOT / template["playbook"]).exists(), template["playbook"]
+        for question in template.get("survey_spec", {}).get("spec", ()):
+            option = specs[question["variable"]]
+            if option["type"] == "bool":
+                assert question["choices"] == ["true", "false"]
+            elif option.get("choices"):
+                assert set(question["choices"]) <= set(option["choices"])
+        assert set(template.get("extra_vars", {})) <= set(specs)
