@@ -55,6 +55,13 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
             f"in {capped_attempts} attempts an instance's network or disk allowance was exceeded: what the"
             " tuning would bring without that limit can't be measured",
         ), [answer.reason]
+    failed = rules.failures_when_tuned(history)[0]
+    if failed and answer.verdict != WORSE:
+        return rules.Answer(
+            UNCLEAR,
+            f"the load failed in {len(failed)} measurements of the tuned host, and in none of the untuned host, which"
+            f" may be chance: {failed[-1]}",
+        ), [answer.reason]
     if uncleared:
         lost = f"{' and '.join(uncleared)} may have lost {record.start.settings.margin:g} % or more"
         return answer, [f"{lost}: the pairs don't exclude it"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import List, NamedTuple, Optional, Sequence
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, peak
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import ALLOWANCES, GUARDS, Firing
@@ -25,9 +25,10 @@ WINDOW, MOST_WARM_UPS = 3, 5
 FEWEST_SHAMS, MOST_SHAMS = 3, 8
 # A host isn't quiet when so many attempts don't count, and they are more than a third.
 MANY_REPEATED, REPEATED_SHARE = 4, 1 / 3
-# A load that fails so often when tuned, and never when untuned, is broken by the tuning for all that is known.
+# A load that fails so often when tuned, and never when untuned, may be broken by the tuning.
 MANY_FAILED = 2
-# Guards that fire in one state more often than a fair coin does in 1 of 20 runs make its pairs a selection.
+# Guards that fire in one state more often than chance explains in 1 of 20 runs make its pairs a selection. A load that
+# does so is broken.
 LOPSIDED = 0.05
 
 
@@ -48,8 +49,8 @@ def obstacle(record: Record, history: History) -> Optional[Answer]:
     failed = _failures(history.warm_ups)
     if failed:
         return Answer(UNCLEAR, f"the load failed before any pair was measured: {failed[0].detail}")
-    broken = _failures_when_tuned(history)
-    if broken:
+    broken, chance = failures_when_tuned(history)
+    if chance < LOPSIDED:
         return Answer(
             UNSAFE,
             f"the load failed in {len(broken)} measurements of the tuned host, and in none of the untuned host:"
@@ -76,16 +77,23 @@ def too_many_repeated(repeated: int, tries: int) -> bool:
     return repeated >= MANY_REPEATED and repeated > tries * REPEATED_SHARE
 
 
-def _failures_when_tuned(history: History) -> List[str]:
-    """Why the load failed, where it did so again and again when the host was tuned, and never when it was untuned.
+def failures_when_tuned(history: History) -> "Tuple[List[str], float]":
+    """Why the load failed when the host was tuned, if it did so twice or more, and never when it was untuned; and how
+    probable that is of a load that fails now and then, whatever the state.
 
     A host without a single concern is neither of the two.
     """
     parts = [attempt for attempts in history.parts.values() for attempt in attempts]
     if any(firing.state != TUNED for firing in _failures(history.tries)):
-        return []
-    tuned = [firing.detail for firing in _failures([*history.tries, *parts]) if firing.state == TUNED]
-    return tuned if len(tuned) >= MANY_FAILED else []
+        return [], 1.0
+    failed = [firing.detail for firing in _failures([*history.tries, *parts]) if firing.state == TUNED]
+    if len(failed) < MANY_FAILED:
+        return [], 1.0
+    loads = [measurement for attempt in (*history.warm_ups, *history.tries) for measurement in attempt.measurements]
+    untuned = sum(measurement.host_state != TUNED for measurement in loads)
+    loads += [measurement for attempt in parts if attempt.over for measurement in attempt.measurements]
+    tuned = sum(measurement.host_state == TUNED for measurement in loads)
+    return failed, math.comb(tuned, len(failed)) / math.comb(tuned + untuned, len(failed))
 
 
 def _failures(attempts: Sequence[Attempt], guard: str = "load") -> List[Firing]:

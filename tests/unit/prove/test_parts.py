@@ -132,7 +132,7 @@ def test_disturbances_among_the_concerns_leave_the_verdict_of_the_whole_alone() 
 
 @pytest.mark.parametrize(
     ("states", "word"),
-    [({"tuned"}, "unsafe"), ({"tuned", "untuned"}, "unsafe"), ({"untuned"}, "better")],
+    [({"tuned"}, "unclear"), ({"tuned", "untuned"}, "unclear"), ({"untuned"}, "better")],
     ids=["with all", "always", "without a concern"],
 )
 def test_a_load_that_breaks_among_the_concerns_ends_the_run(states: Set[str], word: str) -> None:
@@ -143,10 +143,11 @@ def test_a_load_that_breaks_among_the_concerns_ends_the_run(states: Set[str], wo
     record = run(shared(EFFECTS), breaks, begun())
     found = verdict(record)
     assert (found.verdict, found.keep, found.over) == (word, word == "better", True)
-    if word == "unsafe":
-        (reason,) = found.reasons
+    if word == "unclear":
+        # It was tuned in eight pairs before, in which it did not fail.
+        reason = found.reasons[0]
         assert reason.startswith(
-            "the load failed in 2 measurements of the tuned host, and in none of the untuned host:"
+            "the load failed in 2 measurements of the tuned host, and in none of the untuned host, which may be chance:"
         )
         assert reason.endswith(": exit status 1: connection refused")
         assert sum(bool(measurement.error) and measurement.state == "tuned" for measurement in record.measurements) == 2
