@@ -30,7 +30,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_wor
 WIDTH = 80
 STATUS_WIDTH = 16  # of the column of statuses
 VALUE_WIDTH = 60  # of one value
-# Status of a finding → its colour (SGR).
+# Status of a finding → its color (SGR).
 _COLOURS = {
     "ok": "32",
     "would_change": "33;1",
@@ -158,13 +158,13 @@ def as_wanted(found: Dict[str, Any]) -> bool:
     return not (broken or found["failed"] or found["damaged"] or found["drift"] or found["needs_reboot"])
 
 
-def render(found: Dict[str, Any], colour: bool = False) -> str:
+def render(found: Dict[str, Any], color: bool = False) -> str:
     """At most 80 columns; what is long is cut, never wrapped."""
     lines = [_title(found), _summary(found), ""]
     lines += [line for sentence in found["damaged"] for line in (*_folded("Damaged ", sentence), "")]
     lines += [line for failure in found["failed"] for line in (*_failed(failure), "")]
     for concern in found["concerns"]:
-        lines += [*_drawn(concern, colour), ""]
+        lines += [*_drawn(concern, color), ""]
     lines += list(_footer(found))
     return "\n".join(line.rstrip() for line in lines).rstrip()
 
@@ -204,15 +204,15 @@ def _failed(failure: Dict[str, Any]) -> Iterator[str]:
     yield from _folded("Failed  ", f"{name} at {when}: {failure['error']}. Mend that and run it again{instead}")
 
 
-def _drawn(concern: Dict[str, Any], colour: bool) -> Iterator[str]:
+def _drawn(concern: Dict[str, Any], color: bool) -> Iterator[str]:
     at = f" · {_time(concern['at'])}" if concern["run"] else ""
     by = _cut(concern["run"] or "by an earlier run", WIDTH - 21 - len(at)) + at
     yield f"{_cut(concern['name'], 20):<20} {_cut(by, WIDTH - 21):>{WIDTH - 21}}"
     if concern["error"]:
-        yield from _folded(f"  {_painted('failed', '31;1', STATUS_WIDTH, colour)}", concern["error"])
+        yield from _folded(f"  {_painted('failed', '31;1', STATUS_WIDTH, color)}", concern["error"])
     for knob in concern["knobs"]:
         paint = _COLOURS.get(knob["status"], "")
-        head = f"  {_painted(status_words(knob['status']), paint, STATUS_WIDTH, colour)}"
+        head = f"  {_painted(status_words(knob['status']), paint, STATUS_WIDTH, color)}"
         if knob["status"] in ("ok", "would_change"):
             yield head + _cut(_value(knob), WIDTH - STATUS_WIDTH - 2)
         else:
@@ -258,8 +258,8 @@ def _time(text: Optional[str]) -> str:
     return f"{text[:10]} {text[11:16]} UTC" if text else "unknown"
 
 
-def _painted(word: str, paint: str, width: int, colour: bool) -> str:
-    return f"\033[{paint}m{word:<{width}}\033[0m" if colour and paint else f"{word:<{width}}"
+def _painted(word: str, paint: str, width: int, color: bool) -> str:
+    return f"\033[{paint}m{word:<{width}}\033[0m" if color and paint else f"{word:<{width}}"
 
 
 def _plain(text: str) -> str:

@@ -41,8 +41,8 @@ def status(host: WritableHost, as_json: bool) -> int:
     if as_json:
         say(json.dumps(found, indent=1, sort_keys=True))
     else:
-        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        say(report.render(found, colour))
+        color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        say(report.render(found, color))
     return int(not report.as_wanted(found))
 
 

@@ -62,18 +62,18 @@ def apply(
     actions = _due(host, earlier, _completed(host, actions))
     done: List[Action] = []
     written = {(action.what, action.where) for action in actions}
-    places = _neighbours(host, actions)
-    neighbours = [place for place in places if (place.what, place.where) not in written]
+    places = _neighbors(host, actions)
+    neighbors = [place for place in places if (place.what, place.where) not in written]
     try:
         if actions:
-            journal.begin(actions, neighbours)
+            journal.begin(actions, neighbors)
         for group in _groups(actions):
             done += _completed(host, group)  # an earlier action may have made elements, such as queues
             write_all(lever_of(group[0].what), host, {action.where: action.after for action in group})
         if actions:
             _demand_held(host, done, remaining())
-            journal.settle(actions, neighbours)
-            settle_neighbours(host, journal)
+            journal.settle(actions, neighbors)
+            settle_neighbors(host, journal)
         remember()
     except NearmetalError as error:
         trouble = roll_back(host, [*_disturbed(host, places, written), *done])
@@ -116,7 +116,7 @@ def _due(host: WritableHost, entries: Sequence[Entry], actions: Sequence[Action]
     ]
 
 
-def _neighbours(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
+def _neighbors(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
     """The other places that these actions may change, with their present values; `reason` is the lever's name."""
     found: Dict[Tuple[str, str], Action] = {}
     for action in actions:
@@ -143,7 +143,7 @@ def _disturbed(host: WritableHost, places: Sequence[Action], written: AbstractSe
     return found
 
 
-def settle_neighbours(host: WritableHost, journal: Journal) -> None:
+def settle_neighbors(host: WritableHost, journal: Journal) -> None:
     """Restore each place that had changed only because of a write that is restored by now."""
     present = {entry.what for entry in journal.entries()}
     entries = [entry for entry in journal.entries() if entry.follows and entry.follows not in present]

@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import
     do_accepted,
     obstacles,
     roll_back,
-    settle_neighbours,
+    settle_neighbors,
     still_wanted,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import lasting
@@ -322,5 +322,5 @@ def _do(session: Session, request: Request, outcome: Outcome) -> List[Action]:
 
     unshared = split(outcome.plan.actions)[1]
     changed = apply(session.host, session.journal, unshared, remaining, partial(session.remember, outcome))
-    settle_neighbours(session.host, session.journal)  # also where an entry was only forgotten
+    settle_neighbors(session.host, session.journal)  # also where an entry was only forgotten
     return changed

@@ -84,12 +84,12 @@ class Journal:
         names = dict.fromkeys(entry.concern for entry in entries)
         return sorted(names, key=lambda name: sum(map(_hides, self.entries(name))))
 
-    def begin(self, actions: Sequence[Action], neighbours: Sequence[Action] = ()) -> None:
+    def begin(self, actions: Sequence[Action], neighbors: Sequence[Action] = ()) -> None:
         """Write the original and the intended value of each action to disk, before anything is changed.
 
-        The same is done for `neighbours`, which are other places that the actions may change.
+        The same is done for `neighbors`, which are other places that the actions may change.
         """
-        for place in (*actions, *neighbours):
+        for place in (*actions, *neighbors):
             for damaged in self._unreadable:
                 if damaged.is_at(place.what, place.where):
                     raise Damaged(_unreadable(damaged))
@@ -97,7 +97,7 @@ class Journal:
         self._by_files = set_by_files(self._host, self._entries.values())
         self._earlier = self._entries
         entries = dict(self._entries)
-        for place in neighbours:
+        for place in neighbors:
             before = entries.get((place.what, place.where))
             entry = self._started(before, place, boot_id)
             ours = entry.ours or (lever_of(place.what).remembered(place.before),)
@@ -148,7 +148,7 @@ class Journal:
             ) from None
         return fresh
 
-    def settle(self, actions: Iterable[Action], neighbours: Iterable[Action] = ()) -> None:
+    def settle(self, actions: Iterable[Action], neighbors: Iterable[Action] = ()) -> None:
         """Record that the actions hold, and forget places that have no value of ours."""
         entries = dict(self._entries)
         for action in sorted(actions, key=lambda action: not isinstance(lever_of(action.what), Disturbing)):
@@ -161,14 +161,14 @@ class Journal:
             found = entry._replace(whole=whole).judged(self._host, entry.original)
             ours = elements.remaining(lever_of(entry.what), found, entry.setting(action), entry.original, action.after)
             entries.update(self._settled(entry, ours, action.before, entries))
-        for place in neighbours:
+        for place in neighbors:
             entry = entries.pop((place.what, place.where), None)
             if entry is not None:
                 entries.update(self._settled(*self._disturbed(entry, place), place.before, entries))
         self._save(entries)
 
     def _disturbed(self, entry: Entry, place: Action) -> Tuple[Entry, Mapping[str, Value]]:
-        """The entry of a neighbour, and its elements that don't have their original value."""
+        """The entry of a neighbor, and its elements that don't have their original value."""
         lever = lever_of(entry.what)
         before = self._earlier.get(entry.key)
         was_written = before is not None and self._was_written(before, place)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""block_storage: whether SSDs of the host are told which blocks are free. It changes nothing. Pure. PRIVATE."""
+"""block_storage: whether the kernel tells the host's SSDs which blocks are free. It changes nothing. Pure. PRIVATE."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def look(block: BlockFacts) -> Plan:
     untold = [disk.name for disk in disks if disk.name not in block.told]
     if block.trim_timer or not untold:
         how = "fstrim.timer tells it once a week" if block.trim_timer else "its file system tells it at once (discard)"
-        return KNOB.says("ok", f"instance store is told which blocks are free: {how}")
+        return KNOB.says("ok", f"the kernel tells instance store which blocks are free: {how}")
     reason = (
         f"nobody tells {', '.join(untold[:4])} which blocks are free, so the SSD moves data that nobody needs any more:"
         " run `systemctl enable --now fstrim.timer`"
