@@ -40,8 +40,8 @@ ALONE: "list[tuple[str, dict[str, Any], list[str]]]" = [
     ("latency", {}, ["p99", "max"]),
     ("network", {}, ["throughput"]),
     ("network", {"packets": True}, ["packets"]),
-    ("web", {}, ["requests", "p99"]),
-    ("web", {"reuseport": False}, ["requests", "p99"]),
+    ("web", {"connections": 8}, ["requests", "p99"]),
+    ("web", {"connections": 8, "reuseport": False}, ["requests", "p99"]),
     ("cache", {}, ["requests"]),
 ]
 BETWEEN: "list[tuple[str, dict[str, Any], list[str]]]" = [
@@ -51,8 +51,8 @@ BETWEEN: "list[tuple[str, dict[str, Any], list[str]]]" = [
     ("network", {"packets": True}, ["packets"]),
     ("network", {"latency": True, "port": 15202}, ["p50", "p99", "p99.9"]),
     ("key_value", {}, ["get", "get_p99", "set", "set_p99"]),
-    ("web", {}, ["requests", "p99"]),
-    ("web", {"reuseport": False}, ["requests", "p99"]),
+    ("web", {"connections": 8}, ["requests", "p99"]),
+    ("web", {"connections": 8, "reuseport": False}, ["requests", "p99"]),
     ("cache", {}, ["requests"]),
 ]
 BUILT: "list[tuple[str, dict[str, Any], list[str]]]" = [
