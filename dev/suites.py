@@ -243,6 +243,7 @@ LONG_TESTS = (
     "test_block_storage.py",
     "test_cpu_memory.py",
     "test_dead_man.py",
+    "test_drivers.py",
     "test_faults.py",
     "test_lifecycle.py",
     "test_network.py",

@@ -48,7 +48,7 @@ WANTED = {
     "disks": [
         {"kind": "instance_store", "scheduler": "none", "nomerges": 2},
         {"kind": "virtio", "nr_requests": 64},
-        {"mount": "/", "read_ahead_kb": 2048},
+        {"mount": "/", "read_ahead_kb": 2048, "max_sectors_kb": 256, "write_cache": "write_through"},
     ],
 }
 
@@ -88,7 +88,7 @@ def attach(host: Host, devices: dict[str, str]) -> None:
 
 def settings(host: Host) -> dict[str, str]:
     """Disk/file → value, of all disks that have hardware below them."""
-    names = "io_timeout,scheduler,read_ahead_kb,nr_requests,nomerges,rq_affinity"
+    names = "io_timeout,scheduler,read_ahead_kb,nr_requests,nomerges,rq_affinity,max_sectors_kb,write_cache"
     lines = host.run(f"cd /sys/block; bash -c 'grep . {{nvme*,vd*}}/queue/{{{names}}} 2>/dev/null'; true").splitlines()
     return {
         path.replace("/queue", ""): value.strip() for path, _colon, value in (line.partition(":") for line in lines)
@@ -106,6 +106,8 @@ def test_each_kind_of_disk_gets_its_own_value_also_when_attached_later(host: Hos
     assert now["nvme0n1/scheduler"] == "[mq-deadline] none"
     assert [now[f"nvme1n1/{name}"] for name in ("scheduler", "nomerges")] == ["[none] mq-deadline", "2"]
     assert [now[f"vda/{name}"] for name in ("nr_requests", "read_ahead_kb")] == ["64", "2048"]
+    assert [before["vda/write_cache"], now["vda/write_cache"]] == ["write back", "write through"]
+    assert now["vda/max_sectors_kb"] == "256" != before["vda/max_sectors_kb"]
 
     attach(host, {"vdb": "virtio-blk-pci", "nvme2n1": "nvme,serial=disk3"})
     host.run(NAMESPACE.format(name="vol2", model=EBS) + NAMESPACE.format(name="store2", model=STORE))
