@@ -11,7 +11,7 @@ from typing import Any, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import CONTROLLER, HOST
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import registry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.network import CLIENT, SERVER
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.pair import CLIENT, SERVER
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings, settings_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
