@@ -112,7 +112,7 @@ def _due(host: WritableHost, entries: Sequence[Entry], actions: Sequence[Action]
         action
         for action in actions
         if (action.what, action.where) in kept
-        or not lever_of(action.what).same(lever_of(action.what).read(host, action.where), action.after)
+        or not lever_of(action.what).values.same(lever_of(action.what).read(host, action.where), action.after)
     ]
 
 
@@ -135,11 +135,12 @@ def _disturbed(host: WritableHost, places: Sequence[Action], written: AbstractSe
     for place in places:
         lever = lever_of(place.what)
         now = lever.read(host, place.where)
-        present = lever.elements(now)
-        lost = {name: None for name in lever.elements(place.before) if name not in present} if lever.partial else {}
+        present = lever.values.elements(now)
+        earlier = lever.values.elements(place.before) if lever.values.partial else {}
+        lost = {name: None for name in earlier if name not in present}
         changed = {} if (place.what, place.where) in written or now == place.before else present
         if now is not None and (changed or lost):
-            found.append(place._replace(after=lever.composed({**changed, **lost}, now)))
+            found.append(place._replace(after=lever.values.composed({**changed, **lost}, now)))
     return found
 
 
@@ -180,7 +181,7 @@ def _lasts(host: WritableHost, failure: _Failure) -> bool:
     """Whether an element isn't as before by now, or is gone, and comes back with what was set."""
     action, lever = failure.action, lever_of(failure.action.what)
     present = present_elements(lever, host, action.where)
-    before = lever.elements(action.before, lever.elements(action.after))
+    before = lever.values.elements(action.before, lever.values.elements(action.after))
     return any(
         name not in present or _differs(host, action, present, name, before[name])
         for name in failure.elements
@@ -198,7 +199,7 @@ def _take_back(host: WritableHost, actions: Sequence[Action]) -> List[_Failure]:
         except NearmetalError:
             trouble += _restore_each_element(host, group)
         for action, value in _not_restored(host, group):
-            names = tuple(lever.elements(value, present_elements(lever, host, action.where)))
+            names = tuple(lever.values.elements(value, present_elements(lever, host, action.where)))
             trouble.append(_Failure(action, names, f"{action.what} {action.where} doesn't take {_shown(value)}"))
     return trouble
 
@@ -208,9 +209,9 @@ def _restore_each_element(host: WritableHost, group: Sequence[Action]) -> List[_
     trouble = []
     lever = lever_of(group[0].what)
     for action, value in _not_restored(host, group):
-        for name, part in lever.elements(value, present_elements(lever, host, action.where)).items():
+        for name, part in lever.values.elements(value, present_elements(lever, host, action.where)).items():
             try:
-                lever.write(host, action.where, lever.composed({name: part}, lever.read(host, action.where)))
+                lever.write(host, action.where, lever.values.composed({name: part}, lever.read(host, action.where)))
             except NearmetalError as error:
                 trouble.append(_Failure(action, (name,), str(error)))
     return trouble
@@ -222,15 +223,15 @@ def _not_restored(host: WritableHost, group: Sequence[Action]) -> List[Tuple[Act
     for action in group:
         lever = lever_of(action.what)
         present = present_elements(lever, host, action.where)
-        before = lever.elements(action.before, lever.elements(action.after))
-        after = lever.elements(action.after, before)
+        before = lever.values.elements(action.before, lever.values.elements(action.after))
+        after = lever.values.elements(action.after, before)
         back = {
             name: part
             for name, part in before.items()
             if name in after and after[name] != part and _differs(host, action, present, name, part)
         }
         if back:
-            found.append((action, lever.composed(back, lever.read(host, action.where))))
+            found.append((action, lever.values.composed(back, lever.read(host, action.where))))
     return found
 
 
@@ -239,7 +240,7 @@ def _differs(host: WritableHost, action: Action, present: Mapping[str, Value], n
     lever = lever_of(action.what)
     if name not in present:
         return may_return(lever, host, action.where, name)
-    return not lever.alike(lever.remembered(present[name]), lever.remembered(part))
+    return not lever.values.alike(lever.values.remembered(present[name]), lever.values.remembered(part))
 
 
 def _groups(actions: Sequence[Action]) -> List[List[Action]]:
@@ -259,7 +260,7 @@ def _demand_held(host: WritableHost, done: Sequence[Action], remaining: Sequence
     for action in done:
         lever = lever_of(action.what)
         now = lever.read(host, action.where)
-        if not lever.took(now, action.before, action.after) or (action.what, action.where) in to_do:
+        if not lever.values.took(now, action.before, action.after) or (action.what, action.where) in to_do:
             place = f"{action.what} {action.where}".strip()
             raise NearmetalError(
                 f"{action.concern}.{action.knob}: the kernel did not take {_shown(action.after)} for {place}: it has"

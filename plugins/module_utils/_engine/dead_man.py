@@ -337,7 +337,7 @@ def _now(host: WritableHost, action: Action) -> Value:
 
 
 def _is_undone(host: WritableHost, action: Action) -> bool:
-    return _detached(host, action) or lever_of(action.what).same(_now(host, action), action.before)
+    return _detached(host, action) or lever_of(action.what).values.same(_now(host, action), action.before)
 
 
 def _want_again(stored: StoredWanted, armed: _Armed, concerns: Iterable[str]) -> None:

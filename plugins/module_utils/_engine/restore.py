@@ -15,6 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     detached,
     device_name,
     disturbed_by,
+    kernel_choice,
     present_elements,
     returning,
 )
@@ -56,8 +57,8 @@ def plan_restore(
             continue
         void = entry.void(boot_id)
         now = lever.read(host, entry.where)
-        ours = (*entry.ours, lever.remembered(now)) if void and entry.key in at_boot else entry.ours
-        original = lever.kernel_choice(host, entry.where) if void else entry.original
+        ours = (*entry.ours, lever.values.remembered(now)) if void and entry.key in at_boot else entry.ours
+        original = kernel_choice(lever, host, entry.where) if void else entry.original
         in_force = entry._replace(ours=ours, original=original)
         found = in_force.judged(host, original)
         if entry.boot_id == boot_id or not void:
@@ -74,10 +75,10 @@ def plan_restore(
                 where=entry.where,
                 before=(
                     {name: now[name] for name in goal if name in now}
-                    if lever.partial and isinstance(now, Mapping)
+                    if lever.values.partial and isinstance(now, Mapping)
                     else now
                 ),
-                after=lever.composed(goal, now),
+                after=lever.values.composed(goal, now),
                 scope=lever.scope,
                 disruptive=lever.disruptive,
                 reason=reason,
@@ -109,16 +110,16 @@ def entries_by_files(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entr
         setter = lever_of(entry.what)
         for what, where in setter.sets(host, entry.where) if isinstance(setter, SetsOthers) else ():
             lever = lever_of(what)
-            original = lever.kernel_choice(host, where)
+            original = kernel_choice(lever, host, where)
             if (what, where) not in known and original is not None:
-                ours = lever.remembered(lever.read(host, where))
+                ours = lever.values.remembered(lever.read(host, where))
                 knob = _knob_name(entry.concern, what, where)
                 found[what, where] = Entry(entry.concern, knob, what, where, original, (ours,), boot_id)
         for what, where in set_at_boot(host, (entry,)) - known:
             lever = lever_of(what)
-            ours = lever.remembered(lever.read(host, where))
+            ours = lever.values.remembered(lever.read(host, where))
             knob = _knob_name(entry.concern, what, where)
-            original = lever.kernel_choice(host, where)
+            original = kernel_choice(lever, host, where)
             found[what, where] = Entry(entry.concern, knob, what, where, original, (ours,), boot_id)
     return tuple(found.values())
 
@@ -166,7 +167,7 @@ def _goal(
 ) -> Mapping[str, Value]:
     """The elements to restore, and absent ones that a step of the same run may create again, such as queues."""
     lever = lever_of(entry.what)
-    initial = lever.elements(entry.original) if lever.partial else {}
+    initial = lever.values.elements(entry.original) if lever.values.partial else {}
     absent = set(initial) - set(present_elements(lever, host, entry.where)) if renewed else set()
     if not found.restorable and not absent and not returning(lever, found.absent, cpus):
         return {}
@@ -207,7 +208,7 @@ def _out_of_reach(entry: Entry, found: Judged, cpus: AbstractSet[int]) -> Iterat
     absent = [name for name in found.absent if name not in back]
     if not absent:
         return
-    initial = lever.elements(entry.original, absent)
+    initial = lever.values.elements(entry.original, absent)
     places = _listed(absent) or f"{entry.what} {entry.where}".strip()
     yield Finding(
         concern=entry.concern,

@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 
 class Values:
-    """How the values of a lever are compared and divided into elements; only a table has several. Pure."""
+    """How values of one kind are compared and divided into elements; only a table has several. Pure."""
 
     partial = False  # a value may name only some elements of its place, and leaves the others as they are
 
@@ -58,9 +58,55 @@ class Values:
         return elements.get("", value)
 
 
-class Lever(Values, ABC):
+class TableValues(Values):
+    """A value per element, in a mapping."""
+
+    partial = True
+
+    def same(self, present: Value, value: Value) -> bool:
+        """Whether the elements that the place still has hold `value`: queues and CPUs may have left since."""
+        if not isinstance(present, Mapping):
+            return present == value
+        return all(present.get(name, part) == part for name, part in self.elements(value).items())
+
+    def alike(self, present: Value, value: Value) -> bool:
+        return present == value
+
+    def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
+        return dict(value) if isinstance(value, Mapping) else {}
+
+    def composed(self, elements: Mapping[str, Value], value: Value) -> Value:
+        return dict(elements)
+
+
+class SetValues(TableValues):
+    """A set of elements: a value decides about every element, in the set or not."""
+
+    partial = False
+
+    def same(self, present: Value, value: Value) -> bool:
+        return present == value
+
+    def took(self, present: Value, before: Value, after: Value) -> bool:
+        """Only the elements that changed count: another write of the run may move the others, as smt/control does."""
+        names = {**self.elements(before), **self.elements(after)}
+        earlier, goal = self.elements(before, names), self.elements(after, names)
+        changed = [name for name in names if earlier[name] != goal[name]]
+        now = self.elements(present, changed)
+        return all(now[name] == goal[name] for name in changed)
+
+
+class OursAlone(Values):
+    """Of what only nearmetal makes, such as its files: without a journal entry it is a leftover, and no original."""
+
+    def original(self, before: Value) -> Value:
+        return None
+
+
+class Lever(ABC):
     """One way to set a knob. What only some levers can do is in capabilities.py."""
 
+    values = Values()  # how its values are compared
     scope = "runtime"
     disruptive = False  # a write disturbs traffic or a service
 
@@ -83,63 +129,9 @@ class Lever(Values, ABC):
     def obstacle(self, host: WritableHost, where: str) -> str:
         """Why the place can't be written, known before anything is changed; empty when it can."""
 
-    def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        """What the kernel would choose by itself; None when that takes a reboot to learn."""
-        return None
-
+    @abstractmethod
     def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
         """Shell commands that set the value, for people to read; empty where only nearmetal can set it."""
-        return []
-
-
-class Table(Lever):
-    """A value per element, in a mapping."""
-
-    partial = True
-
-    def same(self, present: Value, value: Value) -> bool:
-        """Whether the elements that the place still has hold `value`: queues and CPUs may have left since."""
-        if not isinstance(present, Mapping):
-            return present == value
-        return all(present.get(name, part) == part for name, part in self.elements(value).items())
-
-    def alike(self, present: Value, value: Value) -> bool:
-        return present == value
-
-    def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
-        return dict(value) if isinstance(value, Mapping) else {}
-
-    def composed(self, elements: Mapping[str, Value], value: Value) -> Value:
-        return dict(elements)
-
-    def may_return(self, host: WritableHost, where: str, element: str) -> bool:
-        """Whether an element that can't be read now may come back with the value that it went with."""
-        return True
-
-    def cpu_of(self, element: str) -> Optional[int]:
-        """The CPU without which the element can't be read; None for an element that needs none."""
-        return None
-
-
-class ElementSet(Table):
-    """A set of elements: a value decides about every element, in the set or not."""
-
-    partial = False
-
-    def same(self, present: Value, value: Value) -> bool:
-        return present == value
-
-    def took(self, present: Value, before: Value, after: Value) -> bool:
-        """Only the elements that changed count: another write of the run may move the others, as smt/control does."""
-        names = {**self.elements(before), **self.elements(after)}
-        earlier, goal = self.elements(before, names), self.elements(after, names)
-        changed = [name for name in names if earlier[name] != goal[name]]
-        now = self.elements(present, changed)
-        return all(now[name] == goal[name] for name in changed)
-
-    @abstractmethod
-    def present_elements(self, host: WritableHost, where: str) -> Dict[str, Value]:
-        """The elements that can be read now, in the set or not."""
 
 
 def no_place(lever: Lever, where: str) -> NearmetalError:

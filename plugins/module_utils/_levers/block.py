@@ -16,13 +16,19 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import block, disk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
+    Values,
     echo,
     impossible,
     no_place,
     put,
     unwritable,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing, OnDevice, Place
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    Choosing,
+    Disturbing,
+    OnDevice,
+    Place,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import block_queue
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
@@ -33,12 +39,28 @@ _RULE = re.compile(
 )
 
 
-class QueueFile(OnDevice):
+class QueueValues(Values):
+    """Values of one file of a queue, which the kernel rounds or marks among others."""
+
+    def __init__(self, attribute: str) -> None:
+        self.attribute = attribute
+
+    def same(self, present: Value, value: Value) -> bool:
+        if isinstance(present, str) and isinstance(value, str):
+            return block_queue.holds(self.attribute, present, value)
+        return present == value
+
+    def remembered(self, value: Value) -> Value:
+        return block_queue.remembered(self.attribute, value) if isinstance(value, str) else value
+
+
+class QueueFile(OnDevice, Choosing):
     """One file of the queue of a disk."""
 
     def __init__(self, attribute: str) -> None:
         super().__init__(f"block.{attribute}")
         self.attribute = attribute
+        self.values = QueueValues(attribute)
 
     def check(self, where: str, value: Value) -> None:
         if not disk.PLACE.fullmatch(where):
@@ -55,14 +77,6 @@ class QueueFile(OnDevice):
 
     def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
         return [echo(self.path(self._demand(host, where)), value)]
-
-    def same(self, present: Value, value: Value) -> bool:
-        if isinstance(present, str) and isinstance(value, str):
-            return block_queue.holds(self.attribute, present, value)
-        return present == value
-
-    def remembered(self, value: Value) -> Value:
-        return block_queue.remembered(self.attribute, value) if isinstance(value, str) else value
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         name = disk.names(host).get(where)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from typing import AbstractSet, Dict, Iterable, List, Mapping, Tuple
+from typing import AbstractSet, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    ElementSet,
     Lever,
-    Table,
+    TableValues,
+    Values,
     demand_no_place,
     echo,
     impossible,
@@ -23,6 +23,36 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 Place = Tuple[str, str]  # the name of a lever, and where
+
+
+class Choosing(Lever):
+    """The kernel or its driver has a choice of its own, which can be known without a reboot."""
+
+    @abstractmethod
+    def kernel_choice(self, host: WritableHost, where: str) -> Value:
+        """What the kernel would choose by itself; None when that can't be known now."""
+
+
+class Table(Lever):
+    """Its place holds a value per element."""
+
+    values: Values = TableValues()
+
+    def may_return(self, host: WritableHost, where: str, element: str) -> bool:
+        """Whether an element that can't be read now may come back with the value that it went with."""
+        return True
+
+    def cpu_of(self, element: str) -> Optional[int]:
+        """The CPU without which the element can't be read; None for an element that needs none."""
+        return None
+
+
+class ElementSet(Table):
+    """Its place holds a set of elements."""
+
+    @abstractmethod
+    def present_elements(self, host: WritableHost, where: str) -> Dict[str, Value]:
+        """The elements that can be read now, in the set or not."""
 
 
 class Batch(Lever):
@@ -159,6 +189,11 @@ def write_all(lever: Lever, host: WritableHost, values: Mapping[str, Value]) -> 
         lever.write(host, where, value)
 
 
+def kernel_choice(lever: Lever, host: WritableHost, where: str) -> Value:
+    """What the kernel would choose by itself; None when that can't be known without a reboot."""
+    return lever.kernel_choice(host, where) if isinstance(lever, Choosing) else None
+
+
 def disturbed_by(lever: Lever, host: WritableHost, where: str) -> Iterable[Place]:
     """The other places that a write may change."""
     return lever.disturbs(host, where) if isinstance(lever, Disturbing) else ()
@@ -189,9 +224,14 @@ def may_return(lever: Lever, host: WritableHost, where: str, element: str) -> bo
     return not isinstance(lever, Table) or lever.may_return(host, where, element)
 
 
+def cpu_of(lever: Lever, element: str) -> Optional[int]:
+    """The CPU without which the element can't be read; None for an element that needs none."""
+    return lever.cpu_of(element) if isinstance(lever, Table) else None
+
+
 def returning(lever: Lever, elements: Iterable[str], cpus: AbstractSet[int]) -> List[str]:
     """Those of the elements that can be read when these CPUs are online."""
-    return [name for name in elements if isinstance(lever, Table) and lever.cpu_of(name) in cpus]
+    return [name for name in elements if cpu_of(lever, name) in cpus]
 
 
 def present_elements(lever: Lever, host: WritableHost, where: str) -> Dict[str, Value]:
@@ -199,7 +239,7 @@ def present_elements(lever: Lever, host: WritableHost, where: str) -> Dict[str, 
     if isinstance(lever, ElementSet):
         return lever.present_elements(host, where)
     present = lever.read(host, where)
-    return {} if present is None and lever.scope == "runtime" else lever.elements(present)
+    return {} if present is None and lever.scope == "runtime" else lever.values.elements(present)
 
 
 def completed(lever: Lever, host: WritableHost, where: str, value: Value) -> Value:

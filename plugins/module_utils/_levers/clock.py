@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import clock
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import KernelValue
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Choosing, KernelValue
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 
-class ClockSource(KernelValue):
+class ClockSource(KernelValue, Choosing):
     """The counter from which the kernel takes the time."""
 
     def __init__(self, what: str) -> None:

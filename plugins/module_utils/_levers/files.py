@@ -25,7 +25,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import file_commands, impossible, no_place
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
+    OursAlone,
+    file_commands,
+    impossible,
+    no_place,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
     Batch,
     NamedByPath,
@@ -65,11 +70,24 @@ def masked(host: WritableHost, path: str) -> str:
     return f"{path} is masked: run `systemctl unmask {os.path.basename(path)}`, and run again"
 
 
+class FileValues(OursAlone):
+    """Texts of files of ours."""
+
+    def remembered(self, value: Value) -> Value:
+        if value is None:
+            return None
+        import hashlib  # imported late: a plan without files doesn't need it
+
+        return hashlib.sha256(str(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
 class NativeFile(SetsOthers, Batch):
     """A configuration file of ours in a directory of the distribution; `where` is its path.
 
     A reader of several files that are written in one go is notified once.
     """
+
+    values = FileValues()
 
     def check(self, where: str, value: Value) -> None:
         if not ours(where):
@@ -132,16 +150,6 @@ class NativeFile(SetsOthers, Batch):
             return self.read(host, where)
         except Damaged:
             return None
-
-    def original(self, before: Value) -> Value:
-        return None  # a file of ours without a journal entry is a leftover, and no original
-
-    def remembered(self, value: Value) -> Value:
-        if value is None:
-            return None
-        import hashlib  # imported late: a plan without files doesn't need it
-
-        return hashlib.sha256(str(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _read_again(where: str) -> Optional[Tuple[str, ...]]:

@@ -25,14 +25,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    Table,
+    TableValues,
     echo,
     impossible,
     no_place,
     refused,
     unwritable,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDevice, Place
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Choosing, OnDevice, Place, Table
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, cpumask
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
@@ -114,8 +114,8 @@ class QueueTable(Table, OnNic):
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         paths = self.paths(host, demand_nic(host, where))
-        present = self.elements(self.read(host, where))
-        for label, entry in self.elements(value).items():
+        present = self.values.elements(self.read(host, where))
+        for label, entry in self.values.elements(value).items():
             if label not in paths or present.get(label) == entry:
                 continue
             try:
@@ -125,10 +125,10 @@ class QueueTable(Table, OnNic):
 
     def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
         paths = self.paths(host, demand_nic(host, where))
-        present = self.elements(self.read(host, where))
+        present = self.values.elements(self.read(host, where))
         return [
             echo(paths[label], self.text(entry).strip())
-            for label, entry in self.elements(value).items()
+            for label, entry in self.values.elements(value).items()
             if label in paths and present.get(label) != entry
         ]
 
@@ -145,7 +145,7 @@ class QueueTable(Table, OnNic):
         return f"{cpumask.render(cpulist.parse(str(entry)))}\n"
 
 
-class Affinity(QueueTable):
+class Affinity(QueueTable, Choosing):
     """The CPU that each queue interrupts."""
 
     def read(self, host: WritableHost, where: str) -> Value:
@@ -181,7 +181,7 @@ class Affinity(QueueTable):
         return {vector.label: cpus for vector in found.vectors}
 
 
-class QueueFile(QueueTable):
+class QueueFile(QueueTable, Choosing):
     """A file of each receive or each transmit queue, with the kernel's `choice` where that is known."""
 
     def __init__(self, what: str, side: str, file: str, table: Callable[[Host, Nic], Value], choice: Value) -> None:
@@ -201,12 +201,18 @@ class QueueFile(QueueTable):
         return dict.fromkeys(self.paths(host, found), self.choice) if found and self.choice is not None else None
 
 
-class Rps(QueueFile):
-    """The CPUs that share the packets of each receive queue."""
+class RpsValues(TableValues):
+    """Sets of CPUs, of which the kernel may take fewer."""
 
     def partly(self, present: Value, original: Value, value: Value) -> bool:
         # The kernel leaves out CPUs that are isolated, since Linux 5.9.
         return bool(present) and set(network.cpus(str(present))) < set(network.cpus(str(value)))
+
+
+class Rps(QueueFile):
+    """The CPUs that share the packets of each receive queue."""
+
+    values = RpsValues()
 
 
 class QueueNumber(QueueFile):

@@ -13,9 +13,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import power,
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    ElementSet,
     Lever,
-    Table,
+    SetValues,
     demand_no_place,
     echo,
     echo_each,
@@ -24,10 +23,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import 
     unwritable,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    Choosing,
     Disturbing,
+    ElementSet,
     KernelValue,
     NamedByPath,
     Place,
+    Table,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
@@ -59,8 +61,30 @@ class _Placeless(Lever):
         return unwritable(host, self._sample_path(host))
 
 
-class IdleDisabled(_Placeless, ElementSet):
-    """The idle states that are disabled, and on which CPUs: state → kernel list. An element is state/CPU."""
+class IdleValues(SetValues):
+    """State → the CPUs where it is disabled, as a kernel list. An element is state/CPU."""
+
+    def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
+        table: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+        found: Dict[str, Value] = {name: "0" for name in names if name.partition("/")[0] in table}
+        found.update((f"{state}/{cpu}", "1") for state, cpus in table.items() for cpu in cpulist.parse(cpus))
+        return found
+
+    def composed(self, elements: Mapping[str, Value], value: Value) -> Value:
+        present = self.elements(value)
+        states = [*(value if isinstance(value, Mapping) else ()), *(name.partition("/")[0] for name in elements)]
+        cpus: Dict[str, List[int]] = {state: [] for state in states}
+        for name, word in {**present, **elements}.items():
+            state, _slash, cpu = name.partition("/")
+            if word == "1":
+                cpus[state].append(int(cpu))
+        return {state: cpulist.render(found) for state, found in cpus.items()}
+
+
+class IdleDisabled(_Placeless, ElementSet, Choosing):
+    """The idle states that are disabled, and on which CPUs."""
+
+    values = IdleValues()
 
     def _fits(self, value: Value) -> bool:
         if not isinstance(value, Mapping) or not 0 < len(value) <= 32:
@@ -94,24 +118,8 @@ class IdleDisabled(_Placeless, ElementSet):
             lines += [echo_each(digit, "cpu", cpus, path) for digit, cpus in words.items() if cpus]
         return lines
 
-    def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
-        table: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
-        found: Dict[str, Value] = {name: "0" for name in names if name.partition("/")[0] in table}
-        found.update((f"{state}/{cpu}", "1") for state, cpus in table.items() for cpu in cpulist.parse(cpus))
-        return found
-
     def present_elements(self, host: WritableHost, where: str) -> Dict[str, Value]:
         return {f"{state}/{cpu}": "1" if off else "0" for state, cpu, off in power.switches(host) if off is not None}
-
-    def composed(self, elements: Mapping[str, Value], value: Value) -> Value:
-        present = self.elements(value)
-        states = [*(value if isinstance(value, Mapping) else ()), *(name.partition("/")[0] for name in elements)]
-        cpus: Dict[str, List[int]] = {state: [] for state in states}
-        for name, word in {**present, **elements}.items():
-            state, _slash, cpu = name.partition("/")
-            if word == "1":
-                cpus[state].append(int(cpu))
-        return {state: cpulist.render(found) for state, found in cpus.items()}
 
     def may_return(self, host: WritableHost, where: str, element: str) -> bool:
         state, _slash, cpu = element.partition("/")
@@ -161,14 +169,14 @@ class WordTable(_Placeless, Table, NamedByPath):
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         present = self.present(host)
-        for element, word in self.elements(value).items():
+        for element, word in self.values.elements(value).items():
             if present.get(element, word) != word:
                 put(host, self.path(element), str(word))
 
     def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
         present = self.present(host)
         elements: Dict[Value, List[str]] = {}
-        for element, word in self.elements(value).items():
+        for element, word in self.values.elements(value).items():
             if present.get(element, word) != word:
                 elements.setdefault(word, []).append(element)
         return [
@@ -212,7 +220,7 @@ class Biases(WordTable):
         return int(re.sub(r"\D", "", element))
 
 
-class Uncore(WordTable):
+class Uncore(WordTable, Choosing):
     """The lowest frequency of each package's uncore: of its last cache, its memory controllers and its buses."""
 
     pattern = power.PACKAGE
@@ -235,7 +243,7 @@ class Governors(FrequencyTable, Disturbing):
         return (("power.preferences", ""),)
 
 
-class Turbo(_Placeless, NamedByPath):
+class Turbo(_Placeless, NamedByPath, Choosing):
     """Turbo: enabled or disabled. intel_pstate has the file no_turbo, other drivers boost, which is the inverse."""
 
     paths = (power.NO_TURBO, power.BOOST)

@@ -11,19 +11,24 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import smt
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    ElementSet,
+    SetValues,
     demand_no_place,
     echo_each,
     impossible,
     put,
     unwritable,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Hiding, KernelValue
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    Choosing,
+    ElementSet,
+    Hiding,
+    KernelValue,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 
-class SmtControl(KernelValue, Hiding):
+class SmtControl(KernelValue, Hiding, Choosing):
     """smt/control, by which the kernel takes all second threads offline or online."""
 
     disruptive = True
@@ -38,8 +43,22 @@ class SmtControl(KernelValue, Hiding):
         return {"second threads"} if value == "off" else set()
 
 
-class OfflineCpus(ElementSet, Hiding):
-    """The set of offline CPUs, a kernel list; written CPU by CPU through the files `online`."""
+class OfflineValues(SetValues):
+    """A set of offline CPUs, as a kernel list."""
+
+    def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
+        offline = {str(cpu) for cpu in cpulist.parse(str(value or ""))}
+        return {cpu: "offline" if cpu in offline else "online" for cpu in offline.union(names)}
+
+    def composed(self, elements: Mapping[str, Value], value: Value) -> Value:
+        words = {**self.elements(value), **elements}
+        return cpulist.render(int(cpu) for cpu, word in words.items() if word == "offline")
+
+
+class OfflineCpus(ElementSet, Hiding, Choosing):
+    """The set of offline CPUs; written CPU by CPU through the files `online`."""
+
+    values = OfflineValues()
 
     disruptive = True
 
@@ -52,18 +71,10 @@ class OfflineCpus(ElementSet, Hiding):
     def read(self, host: WritableHost, where: str) -> Value:
         return smt.offline(host)
 
-    def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
-        offline = {str(cpu) for cpu in cpulist.parse(str(value or ""))}
-        return {cpu: "offline" if cpu in offline else "online" for cpu in offline.union(names)}
-
     def present_elements(self, host: WritableHost, where: str) -> Dict[str, Value]:
         offline = smt.offline(host)
         present = cpulist.parse(host.line(f"{CPU}/present") or "")
-        return self.elements(offline, map(str, present)) if offline is not None else {}
-
-    def composed(self, elements: Mapping[str, Value], value: Value) -> Value:
-        words = {**self.elements(value), **elements}
-        return cpulist.render(int(cpu) for cpu, word in words.items() if word == "offline")
+        return self.values.elements(offline, map(str, present)) if offline is not None else {}
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         before, after = (set(cpulist.parse(str(text or ""))) for text in (smt.offline(host), value))
@@ -83,7 +94,7 @@ class OfflineCpus(ElementSet, Hiding):
         return smt.kernel_offline(host)
 
     def hidden(self, value: Value) -> AbstractSet[str]:
-        return self.elements(value).keys()
+        return self.values.elements(value).keys()
 
 
 LEVERS = (

@@ -21,7 +21,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import (
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, installed, store, walk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import demand_no_place, impossible
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
+    OursAlone,
+    Values,
+    demand_no_place,
+    impossible,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import read_only
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
@@ -31,8 +36,18 @@ _MARK = re.compile(rf"# nearmetal\.ec2 agent ({IDENTITY.pattern})\n", re.ASCII) 
 _CACHE = re.compile(r"nearmetal\.[a-z0-9-]{1,32}\.zip", re.ASCII)
 
 
+class AgentValues(Values):
+    """Identities of the agent."""
+
+    def remembered(self, value: Value) -> Value:
+        # Any version of the agent is ours, and is removed with the last concern that needs it.
+        return None if value is None else "agent"
+
+
 class Agent(OnDisk):
     """The zip application; its value is its version and the digest of its sources."""
+
+    values = AgentValues()
 
     def check(self, where: str, value: Value) -> None:
         demand_no_place(self, where)
@@ -70,12 +85,11 @@ class Agent(OnDisk):
     def obstacle(self, host: WritableHost, where: str) -> str:
         return _foreign(host) or read_only(host, AGENT)
 
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        return []
+
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
         return (store.beside(AGENT), store.beside(f"{os.path.dirname(AGENT)}/{installed.cache_name()}"))
-
-    def remembered(self, value: Value) -> Value:
-        # Any version of the agent is ours, and is removed with the last concern that needs it.
-        return None if value is None else "agent"
 
 
 def _foreign(host: WritableHost) -> str:
@@ -91,8 +105,17 @@ def _caches(host: WritableHost) -> List[str]:
     return [f"{folder}/{name}" for name in host.names(folder) if _CACHE.fullmatch(name)]
 
 
+class EnabledValues(OursAlone):
+    """Whether our timer is enabled."""
+
+    def remembered(self, value: Value) -> Value:
+        return None if value is None else True  # an older version's link is ours, too
+
+
 class Enabled(OnDisk):
     """Whether systemd starts the timer at boot, by the link that `systemctl enable` makes; False: as it once was."""
+
+    values = EnabledValues()
 
     def check(self, where: str, value: Value) -> None:
         demand_no_place(self, where)
@@ -118,11 +141,8 @@ class Enabled(OnDisk):
     def obstacle(self, host: WritableHost, where: str) -> str:
         return read_only(host, LINK)
 
-    def original(self, before: Value) -> Value:
-        return None  # links without a journal entry are leftovers, and no originals
-
-    def remembered(self, value: Value) -> Value:
-        return None if value is None else True  # an older version's link is ours, too
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        return []
 
 
 def link(host: WritableHost, path: str) -> None:

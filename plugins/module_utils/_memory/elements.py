@@ -12,8 +12,14 @@ from __future__ import annotations
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever, Table
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import may_return, present_elements
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    Table,
+    cpu_of,
+    kernel_choice,
+    may_return,
+    present_elements,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 
@@ -40,12 +46,12 @@ def judge(
     Unless they are known to be `whole`, a run may have ended inside the write of an element.
     """
     present = present_elements(lever, host, where)
-    names = dict.fromkeys(name for value in (original, *ours) for name in lever.elements(value))
+    names = dict.fromkeys(name for value in (original, *ours) for name in lever.values.elements(value))
     names.update(dict.fromkeys(present))
     initial = originals(lever, original, names)
     written: Dict[str, List[Value]] = {}
     for value in reversed(ours):
-        for name, part in lever.elements(value, names).items():
+        for name, part in lever.values.elements(value, names).items():
             written.setdefault(name, []).append(part)
     held: Dict[str, Value] = {}
     restorable: Dict[str, Value] = {}
@@ -58,10 +64,10 @@ def judge(
             if changed and may_return(lever, host, where, name):
                 absent[name] = changed[0]
         elif name not in initial or present[name] != initial[name]:
-            now = lever.remembered(present[name])
-            matches = [part for part in parts if lever.alike(now, part)]
+            now = lever.values.remembered(present[name])
+            matches = [part for part in parts if lever.values.alike(now, part)]
             if not matches and not whole and name in initial:
-                matches = [part for part in parts if lever.partly(now, initial[name], part)]
+                matches = [part for part in parts if lever.values.partly(now, initial[name], part)]
             if matches:
                 held[name] = matches[0]
                 if name in initial:
@@ -87,11 +93,11 @@ def removed_elements(
 
     What somebody had set since our first change is to be restored, not the original.
     """
-    present, earlier = present_elements(lever, host, where), lever.elements(before)
-    choice = list(lever.elements(lever.kernel_choice(host, where)).values())
+    present, earlier = present_elements(lever, host, where), lever.values.elements(before)
+    choice = list(lever.values.elements(kernel_choice(lever, host, where)).values())
     held: Dict[str, Value] = {}
     to_restore: Dict[str, Value] = {}
-    for name, part in originals(lever, original, ()).items() if lever.partial else ():
+    for name, part in originals(lever, original, ()).items() if lever.values.partial else ():
         if name in present or may_return(lever, host, where, name):
             continue
         if name in ours and ours[name] != part:
@@ -107,23 +113,24 @@ def gone_with_cpus(host: WritableHost, lever: Lever, where: str, names: Iterable
     if not isinstance(lever, Table):
         return []
     present = present_elements(lever, host, where)
-    bound = [name for name in names if name not in present and lever.cpu_of(name) is not None]
+    bound = [name for name in names if name not in present and cpu_of(lever, name) is not None]
     return [name for name in bound if may_return(lever, host, where, name)]
 
 
 def originals(lever: Lever, original: Value, names: Iterable[str]) -> Mapping[str, Value]:
     """Element → its value before nearmetal; empty when only a boot brings it back."""
-    return {} if original is None and lever.scope == "runtime" else lever.elements(original, names)
+    return {} if original is None and lever.scope == "runtime" else lever.values.elements(original, names)
 
 
 def with_new_elements(host: WritableHost, lever: Lever, where: str, original: Value, after: Value) -> Value:
     """The original, with the kernel's own choice for elements that the run creates, such as queues."""
     initial = originals(lever, original, ())
-    new = [name for name in lever.elements(after) if name not in initial] if lever.partial and initial else []
-    choice = list(lever.elements(lever.kernel_choice(host, where)).values()) if new else []
+    growing = lever.values.partial and bool(initial)
+    new = [name for name in lever.values.elements(after) if growing and name not in initial]
+    choice = list(lever.values.elements(kernel_choice(lever, host, where)).values()) if new else []
     if not choice or any(part != choice[0] for part in choice):
         return original
-    return lever.composed({**initial, **dict.fromkeys(new, choice[0])}, original)
+    return lever.values.composed({**initial, **dict.fromkeys(new, choice[0])}, original)
 
 
 def remaining(
@@ -131,7 +138,7 @@ def remaining(
 ) -> Dict[str, Value]:
     """Our elements after an action that set or kept `set_now`, and is to bring its place to `after`."""
     ours = {**found.ours, **set_now, **found.absent}
-    goal = lever.elements(after, ours)
+    goal = lever.values.elements(after, ours)
     initial = originals(lever, original, ours)
     restored = {name for name in goal if name in initial and goal[name] == initial[name] and name not in found.absent}
     return {name: part for name, part in ours.items() if name not in restored}
@@ -139,8 +146,8 @@ def remaining(
 
 def with_kernel_choice(lever: Lever, before: Value, held: Mapping[str, Value], choice: Value) -> Value:
     """The value before our change, with the kernel's own choice for elements that a file of ours set at boot."""
-    if choice is None and len(held) == len(lever.elements(before)):
+    if choice is None and len(held) == len(lever.values.elements(before)):
         return None
-    chosen = {name: part for name, part in lever.elements(choice, held).items() if name in held}
-    foreign = {name: part for name, part in lever.elements(before).items() if name not in held}
-    return lever.composed({**foreign, **chosen}, before)
+    chosen = {name: part for name, part in lever.values.elements(choice, held).items() if name in held}
+    foreign = {name: part for name, part in lever.values.elements(before).items() if name not in held}
+    return lever.values.composed({**foreign, **chosen}, before)

@@ -10,8 +10,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Table
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import exchanged, present_elements
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Table, exchanged, present_elements
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
@@ -58,32 +57,32 @@ class Entry(NamedTuple):
     def _ours(self, now: Value) -> Tuple[Value, ...]:
         """The values that are ours when the place reads `now`."""
         if self.disturbed_by and not self.whole:  # by a run that ended before it could read the result
-            return (*self.ours, lever_of(self.what).remembered(now))
+            return (*self.ours, lever_of(self.what).values.remembered(now))
         return self.ours
 
     def holding(self, now: Value) -> Mapping[str, Value]:
         """The elements that have a value of ours when the place reads `now`."""
         lever = lever_of(self.what)
-        present = lever.elements(now)
-        ours = [lever.elements(value, present) for value in self._ours(now)]
+        present = lever.values.elements(now)
+        ours = [lever.values.elements(value, present) for value in self._ours(now)]
         return {
             name: part
             for name, part in present.items()
-            if any(name in value and lever.alike(lever.remembered(part), value[name]) for value in ours)
+            if any(name in value and lever.values.alike(lever.values.remembered(part), value[name]) for value in ours)
         }
 
     def last(self, now: Value) -> Mapping[str, Value]:
         """The last value of ours per element, without those that somebody else has set by `now`."""
         lever = lever_of(self.what)
-        held, present = self.holding(now), lever.elements(now)
-        last = {name: part for value in self.ours for name, part in lever.elements(value).items()}
+        held, present = self.holding(now), lever.values.elements(now)
+        last = {name: part for value in self.ours for name, part in lever.values.elements(value).items()}
         return {name: held.get(name, part) for name, part in last.items() if name in held or name not in present}
 
     def setting(self, action: Action) -> Dict[str, Value]:
         """The elements that an action sets or keeps; one that somebody else set to the wanted value stays foreign."""
         lever = lever_of(self.what)
-        before = lever.elements(action.before)
-        after = lever.elements(lever.remembered(action.after), before)
+        before = lever.values.elements(action.before)
+        after = lever.values.elements(lever.values.remembered(action.after), before)
         held = self.holding(action.before)
         changed = {name: part for name, part in after.items() if name not in before or before[name] != part}
         kept = {name: part for name, part in after.items() if name in held or action.before == action.after}
@@ -92,7 +91,7 @@ class Entry(NamedTuple):
     def adding(self, host: WritableHost, action: Action) -> Entry:
         """The entry with the action's value as one more of ours; after many killed runs only the last values stay."""
         set_now = self.setting(action)
-        intended = self.value(set_now) if set_now else lever_of(self.what).remembered(action.after)
+        intended = self.value(set_now) if set_now else lever_of(self.what).values.remembered(action.after)
         earlier = [value for value in self.ours if value != intended]
         if len(earlier) >= MOST_OURS:
             found = self.judged(host, self.original)
@@ -118,7 +117,7 @@ class Entry(NamedTuple):
 
     def value(self, parts: Mapping[str, Value]) -> Value:
         """The value that has these elements of ours."""
-        return lever_of(self.what).composed(parts, self.original)
+        return lever_of(self.what).values.composed(parts, self.original)
 
     def exchanged(self, host: WritableHost) -> bool:
         """Whether the place has another device now."""
@@ -138,7 +137,7 @@ def entry_of(raw: Any) -> Entry:
     lever.check(texts["where"], ours[-1] if unknown else original)
     for value in ours if isinstance(lever, Table) else ():
         lever.check(texts["where"], value)
-    if lever.original(original) != original:
+    if lever.values.original(original) != original:
         raise NearmetalError(f"an original of {texts['where']} that nearmetal never keeps")
     disturbed_by = raw.get("disturbed_by", "")
     if disturbed_by:

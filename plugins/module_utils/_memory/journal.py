@@ -23,6 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     completed,
     disturbed_by,
     identity,
+    kernel_choice,
     present_elements,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
@@ -100,7 +101,7 @@ class Journal:
         for place in neighbors:
             before = entries.get((place.what, place.where))
             entry = self._started(before, place, boot_id)
-            ours = entry.ours or (lever_of(place.what).remembered(place.before),)
+            ours = entry.ours or (lever_of(place.what).values.remembered(place.before),)
             written = before is not None and self._was_written(before, place)
             entries[entry.key] = entry._replace(ours=ours, whole=False, disturbed_by=place.reason, written=written)
         for action in actions:
@@ -122,7 +123,7 @@ class Journal:
             action.knob,
             action.what,
             action.where,
-            lever.original(action.before),
+            lever.values.original(action.before),
             (),
             boot_id,
             device=identity(lever, self._host, action.where),
@@ -132,11 +133,11 @@ class Journal:
         if entry is not None:
             held, ours = entry.holding(action.before), entry.ours
         if (action.what, action.where) in self._by_files:
-            held = lever.elements(action.before)
+            held = lever.values.elements(action.before)
         if held:
             # A file of ours set them: their originals are what the kernel would choose, if that is known.
-            ours = ours or (lever.remembered(action.before),)
-            choice = lever.kernel_choice(self._host, action.where)
+            ours = ours or (lever.values.remembered(action.before),)
+            choice = kernel_choice(lever, self._host, action.where)
             original = elements.with_kernel_choice(lever, action.before, held, choice)
             writer = fresh if entry is None else entry
             return fresh._replace(concern=writer.concern, knob=writer.knob, original=original, ours=ours)
@@ -173,8 +174,10 @@ class Journal:
         before = self._earlier.get(entry.key)
         was_written = before is not None and self._was_written(before, place)
         found = entry._replace(disturbed_by="").judged(self._host, entry.original)
-        present, before_run = present_elements(lever, self._host, entry.where), lever.elements(place.before)
-        changed = {name: lever.remembered(part) for name, part in present.items() if before_run.get(name, part) != part}
+        present, before_run = present_elements(lever, self._host, entry.where), lever.values.elements(place.before)
+        changed = {
+            name: lever.values.remembered(part) for name, part in present.items() if before_run.get(name, part) != part
+        }
         initial = elements.originals(lever, entry.original, changed)
         changed = {name: part for name, part in changed.items() if name not in initial or part != initial[name]}
         # What went offline meanwhile can't be read: most likely it changed as the others did.
@@ -207,7 +210,9 @@ class Journal:
         if not ours and not removed.originals:
             return {}
         if removed.originals:
-            original = lever.composed({**lever.elements(entry.original), **removed.originals}, entry.original)
+            original = lever.values.composed(
+                {**lever.values.elements(entry.original), **removed.originals}, entry.original
+            )
             entry = entry._replace(original=original, disturbed_by=entry.disturbed_by if ours else creators[0])
         return {entry.key: entry._replace(ours=(entry.value({**ours, **removed.ours}),), whole=True)}
 

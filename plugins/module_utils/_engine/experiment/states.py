@@ -262,7 +262,7 @@ def taken_back(host: WritableHost, experiment: Experiment, state: str, without: 
         untuned = state == UNTUNED and without in ("", action.concern) and action not in experiment.shared
         lever, goal = lever_of(action.what), action.before if untuned else action.after
         now = lever.read(host, action.where)
-        if not lever.same(now, goal):
+        if not lever.values.same(now, goal):
             place = f"{action.what} {action.where}".strip()
             found.append(f"{place} is {in_words(now, 'absent', 40)}, not {in_words(goal, 'absent', 40)}")
     return found

@@ -187,7 +187,7 @@ def _changes(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
         action._replace(before=now)
         for action in actions
         for now in (lever_of(action.what).read(host, action.where),)
-        if not lever_of(action.what).same(now, action.after)
+        if not lever_of(action.what).values.same(now, action.after)
     ]
 
 

@@ -11,7 +11,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damage
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import OursAlone, impossible, no_place
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.bls import Bls
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.debian import Debian
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.menu import Menu
@@ -26,11 +26,20 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 PROVIDERS: Dict[str, Provider] = {"debian": Debian(), "bls": Bls(), "mkconfig": Mkconfig(), "menu": Menu()}
 
 
+class ArgumentValues(OursAlone):
+    """Arguments that nearmetal adds: what somebody else set is none of its values."""
+
+    def remembered(self, value: Value) -> Value:
+        return value.get("argument") if isinstance(value, Mapping) else value
+
+
 class BootArguments(Shared, OnDisk):
     """`where` is an argument's name, the value the text that nearmetal adds for it; None adds nothing.
 
     Arguments that somebody else set are no values of this lever, and stay as they are.
     """
+
+    values = ArgumentValues()
 
     def check(self, where: str, value: Value) -> None:
         if not kernel_arguments.NAME.fullmatch(where):
@@ -55,7 +64,7 @@ class BootArguments(Shared, OnDisk):
         arguments = dict(known.arguments)
         for where, value in values.items():
             arguments.pop(where, None)
-            text = self.remembered(value)
+            text = self.values.remembered(value)
             if text is not None:
                 arguments[where] = str(text)
         kernel_arguments.agree(kernel_arguments.Claim(where, text) for where, text in sorted(arguments.items()))
@@ -74,7 +83,7 @@ class BootArguments(Shared, OnDisk):
 
     def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
         provider = boot.observe(host).provider
-        text = self.remembered(value)
+        text = self.values.remembered(value)
         before = boot.read_record(host).arguments.get(where, "")
         return PROVIDERS[provider].commands(host, before, "" if text is None else str(text)) if provider else []
 
@@ -83,12 +92,6 @@ class BootArguments(Shared, OnDisk):
         if facts.provider is None:
             return f"{_unsupported(facts)}; set {where} in its configuration yourself"
         return PROVIDERS[facts.provider].obstacle(host)
-
-    def original(self, before: Value) -> Value:
-        return None  # we only add arguments, so the original is none of ours
-
-    def remembered(self, value: Value) -> Value:
-        return value.get("argument") if isinstance(value, Mapping) else value
 
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
         facts = boot.observe(host)

@@ -12,7 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import hugepages
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    Table,
+    TableValues,
     demand_no_place,
     echo,
     impossible,
@@ -25,6 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     Disturbing,
     NamedByPath,
     Place,
+    Table,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.sysctl import Sysctl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
@@ -102,8 +103,20 @@ class KhugepagedDefrag(Transparent):
         return words[value != "enabled"]
 
 
+class ReservedValues(TableValues):
+    """Counts of pages, of which a signal may have left any in between."""
+
+    def partly(self, present: Value, original: Value, value: Value) -> bool:
+        # A signal may end the kernel's work after any page.
+        if not (isinstance(present, int) and isinstance(original, int) and isinstance(value, int)):
+            return False
+        return min(original, value) < present < max(original, value)
+
+
 class Reserved(Table, Batch):
     """Reserved pages of the size `where`: a table of node → count."""
+
+    values = ReservedValues()
 
     def check(self, where: str, value: Value) -> None:
         if not hugepages.SIZE.fullmatch(where):
@@ -117,12 +130,6 @@ class Reserved(Table, Batch):
 
     def read(self, host: WritableHost, where: str) -> Value:
         return hugepages.reserved(host, where) or None
-
-    def partly(self, present: Value, original: Value, value: Value) -> bool:
-        # A signal may end the kernel's work after any page.
-        if not (isinstance(present, int) and isinstance(original, int) and isinstance(value, int)):
-            return False
-        return min(original, value) < present < max(original, value)
 
     def may_return(self, host: WritableHost, where: str, element: str) -> bool:
         return host.exists(hugepages.file_of(where, element))

@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
+    OursAlone,
     file_commands,
     impossible,
     no_place,
@@ -44,8 +45,18 @@ _FOREIGN = "exists and nearmetal didn't write it"
 _KIB = {"K": 1, "M": 1024, "G": 1024 * 1024}
 
 
+class MountValues(OursAlone):
+    """Options of a mount of ours."""
+
+    def remembered(self, value: Value) -> Value:
+        # A mount that somebody unmounted is still ours.
+        return value[: -len(hugetlbfs.ABSENT)] if isinstance(value, str) and value.endswith(hugetlbfs.ABSENT) else value
+
+
 class Mount(OnDisk):
     """A mount at the path `where`, now and at each boot; the value is its mount options."""
+
+    values = MountValues()
 
     def check(self, where: str, value: Value) -> None:
         if not hugetlbfs.PATH.fullmatch(where):
@@ -65,7 +76,7 @@ class Mount(OnDisk):
         raise Damaged(f"{wants} is left of a unit that somebody removed: unmount {where}, remove it and run again")
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
-        value = self.remembered(value)  # a restored mount is mounted, even if it wasn't: it was wanted
+        value = self.values.remembered(value)  # a restored mount is mounted, even if it wasn't: it was wanted
         name = hugetlbfs.unit_of(where)
         unit, wants = f"{hugetlbfs.FOLDER}/{name}", f"{hugetlbfs.WANTS}/{name}"
         made = _MADE in (host.text(unit, 4096) or "") or not host.exists(where)
@@ -90,7 +101,7 @@ class Mount(OnDisk):
         unit = f"{hugetlbfs.FOLDER}/{name}"
         if value is None:
             return [f"systemctl disable --now {quoted(name)}", f"rm -f {quoted(unit)}", "systemctl daemon-reload"]
-        made = file_commands(unit, _text(where, str(self.remembered(value)), made=not host.exists(where)))
+        made = file_commands(unit, _text(where, str(self.values.remembered(value)), made=not host.exists(where)))
         return [*made, "systemctl daemon-reload", f"systemctl enable --now {quoted(name)}"]
 
     def obstacle(self, host: WritableHost, where: str) -> str:
@@ -104,13 +115,6 @@ class Mount(OnDisk):
 
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
         return (store.beside(f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(where)}"),)
-
-    def original(self, before: Value) -> Value:
-        return None  # a mount of ours without a journal entry is a leftover, and no original
-
-    def remembered(self, value: Value) -> Value:
-        # A mount that somebody unmounted is still ours.
-        return value[: -len(hugetlbfs.ABSENT)] if isinstance(value, str) and value.endswith(hugetlbfs.ABSENT) else value
 
 
 def _text(path: str, options: str, made: bool) -> str:

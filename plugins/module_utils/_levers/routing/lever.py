@@ -18,7 +18,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import nic, r
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.routes import MAIN, NO_ROUTES, PRIORITY, State
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import impossible, no_place, quoted, refused
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
+    Values,
+    impossible,
+    no_place,
+    quoted,
+    refused,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Choosing
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.network import OnNic, no_nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import route_message
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.route_message import Address, Route, Rule
@@ -27,8 +34,25 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 _MOST_ROUTES = 64
 
 
-class Paths(OnNic):
+class PathValues(Values):
+    """Routes, or a word for none of ours."""
+
+    def original(self, before: Value) -> Value:
+        return MAIN  # a rule of ours without a journal entry is a leftover, and no original
+
+    def same(self, present: Value, value: Value) -> bool:
+        # An address that went, with its rule, has no path but that of the main table.
+        return (MAIN if present is None else present) == value
+
+    def alike(self, present: Value, value: Value) -> bool:
+        # A rule with our priority is nobody else's, whatever its table has: routes go with their interface.
+        return (present == MAIN) == (value == MAIN)
+
+
+class Paths(OnNic, Choosing):
     """By which routes the answers from one address leave."""
+
+    values = PathValues()
 
     disruptive = True
 
@@ -93,17 +117,6 @@ class Paths(OnNic):
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         return MAIN
-
-    def original(self, before: Value) -> Value:
-        return MAIN  # a rule of ours without a journal entry is a leftover, and no original
-
-    def same(self, present: Value, value: Value) -> bool:
-        # An address that went, with its rule, has no path but that of the main table.
-        return (MAIN if present is None else present) == value
-
-    def alike(self, present: Value, value: Value) -> bool:
-        # A rule with our priority is nobody else's, whatever its table has: routes go with their interface.
-        return (present == MAIN) == (value == MAIN)
 
     def detached(self, host: WritableHost, where: str) -> bool:
         """Whether the device left, and no rule of ours is left of it."""
