@@ -16,6 +16,7 @@ GATES: "dict[str, Gate]" = {
     "no-test-left-out": python.no_test_left_out,
     "budgets": python.budgets,
     "layers": python.layers,
+    "planning-is-check-mode": python.planning_is_check_mode,
     "only-the-engine-writes": python.only_the_engine_writes,
     "crowded-folders": python.crowded_folders,
     "only-the-standard-library": python.only_the_standard_library,

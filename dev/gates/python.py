@@ -91,6 +91,10 @@ PROCESSES = {"subprocess", "shutil", "tempfile", "socket", "ctypes", "fcntl", "m
 QUESTIONS = {"_facts": {"fcntl", "socket"}}
 
 
+# How code calls it that nothing may be changed.
+CHECK_MODE = {"check", "check_mode"}
+
+
 def no_suppressions(copy: Copy) -> "list[str]":
     """No comment switches a checker off."""
     problems = []
@@ -180,6 +184,31 @@ def layers(copy: Copy) -> "list[str]":
                 if module.startswith(DOTTED) and module[len(DOTTED) :].split(".")[0] not in allowed:
                     problems.append(f"{name}:{line}: {layer} imports {module[len(DOTTED) :]}")
     return problems
+
+
+def planning_is_check_mode(copy: Copy) -> "list[str]":
+    """Check mode chooses the function that plans in place of the one that carries out; nothing else branches on it."""
+    problems = []
+    for name in copy.having(".py", below="plugins/"):
+        for node in ast.walk(copy.tree(name)):
+            if isinstance(node, ast.arg) and node.arg in CHECK_MODE:
+                problems.append(f"{name}:{node.lineno}: a function takes {node.arg}")
+            test = getattr(node, "test", None)
+            if isinstance(test, ast.AST) and _asks_for_check_mode(test) and not _chooses(node):
+                problems.append(f"{name}:{test.lineno}: a branch on check mode")
+    return problems
+
+
+def _asks_for_check_mode(test: ast.AST) -> bool:
+    found = {_word(node) for node in ast.walk(test)}
+    found |= {str(node.value) for node in ast.walk(test) if isinstance(node, ast.Constant)}
+    return not found.isdisjoint(CHECK_MODE)
+
+
+def _chooses(node: ast.AST) -> bool:
+    """Whether an expression chooses one of two functions, or of two words for them."""
+    plain = (ast.Name, ast.Attribute, ast.Constant)
+    return isinstance(node, ast.IfExp) and isinstance(node.body, plain) and isinstance(node.orelse, plain)
 
 
 def only_the_engine_writes(copy: Copy) -> "list[str]":

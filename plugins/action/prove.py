@@ -58,7 +58,7 @@ class ActionModule(ActionBase):
             return {**result, **self._execute_module(task_vars=task_vars)}
         try:
             run = _Run(self, dict(self._task.args), task_vars or {})
-            return {**result, **(run.preview() if self._task.check_mode else run.result())}
+            return {**result, **(run.preview if self._task.check_mode else run.result)()}
         except NearmetalError as error:
             return {**result, "failed": True, "msg": sentence(str(error))}
         finally:
@@ -100,11 +100,6 @@ class ActionModule(ActionBase):
             self._display.display(line)
 
     @property
-    def checks(self) -> bool:
-        """Whether the task runs in check mode."""
-        return bool(self._task.check_mode)
-
-    @property
     def secret(self) -> bool:
         """Whether the task has `no_log`."""
         return bool(self._task.no_log)
@@ -143,7 +138,7 @@ class _Run(loop.HostControl):
         }
 
     def _resumed(self, path: str) -> record_log.Log:
-        return record_log.resume(path, self._host, self._action.checks)
+        return record_log.resume(path, self._host)
 
     def _find_client(self) -> client.Client | None:
         """The client host, if the load runs on one. Raises NearmetalError when it can't be a client."""

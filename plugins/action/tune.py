@@ -24,20 +24,27 @@ class ActionModule(StateAction):
 
     def on_host(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         """The module's result."""
+        return (self._planned if self._task.check_mode else self._done)(tmp, task_vars)
+
+    def _planned(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        """What a run would do. An agent is sent along, because most hosts of an audit have none.
+
+        To pack the module `tune` costs a fleet much more.
+        """
+        return self._by_agent(task_vars, agent=_AGENT) or super().on_host(tmp, task_vars)
+
+    def _done(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         result = self._by_agent(task_vars) or super().on_host(tmp, task_vars)
-        if "confirm_within" in result and not self._task.check_mode:
+        if "confirm_within" in result:
             result.update(self._confirmed(task_vars))
         return result
 
-    def _by_agent(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        """The result of the host's agent, or in check mode of the one sent along; empty when neither could answer."""
+    def _by_agent(self, task_vars: dict[str, Any] | None, **sent: str) -> dict[str, Any]:
+        """The result of the host's agent, or of the one sent along; empty when neither could answer."""
         if self._task.async_val:
             return {}  # the module itself goes on after the connection
         arguments = dict(self._task.args)
-        request = {"mark": _MARK, "wanted": arguments}
-        if self._task.check_mode:
-            # Most hosts of an audit have none, and to pack the module `tune` costs a fleet much more.
-            request["agent"] = _AGENT
+        request = {"mark": _MARK, "wanted": arguments, **sent}
         result: dict[str, Any] = self._execute_module(module_name=_BY_AGENT, module_args=request, task_vars=task_vars)
         if result.get("answered") is False:
             return {}

@@ -148,7 +148,7 @@ baseline:
   sample: nearmetal-report/benchmark/redis-1.jsonl
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.benchmarking import OPTIONS, do
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.benchmarking import OPTIONS, do, forecast
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -158,7 +158,7 @@ def main(host: WritableHost | None = None) -> None:
     """Measure on `host`, by default this machine."""
     module = HostModule("benchmark", OPTIONS)
     try:
-        result = do(host or WritableHost(), module.options, module.check_mode)
+        result = (forecast if module.check_mode else do)(host or WritableHost(), module.options)
     except NearmetalError as error:
         module.fail_json(msg=str(error))
     for warning in result.pop("warnings", ()):  # Ansible deprecates warnings that are given with the result

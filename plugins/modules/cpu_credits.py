@@ -164,7 +164,7 @@ from typing import Any
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, changing_options
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.cpu_credits import answer
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.cpu_credits import answer, forecast
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 
 _OPTIONS: dict[str, Any] = {
@@ -182,7 +182,7 @@ _OPTIONS: dict[str, Any] = {
 def main() -> None:
     """Report, and change what the options ask for."""
     module = HostModule("cpu_credits", {**changing_options(), **_OPTIONS}, **INSTANCES)
-    leave(module, lambda: answer(module.params, module.check_mode))
+    leave(module, lambda: (forecast if module.check_mode else answer)(module.params))
 
 
 if __name__ == "__main__":

@@ -177,7 +177,7 @@ from typing import Any
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, MANY, changing_options
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.enhanced_networking import answer
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.enhanced_networking import answer, forecast
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 
 _STRINGS: dict[str, Any] = {"type": "list", "elements": "str"}
@@ -201,7 +201,7 @@ _OPTIONS: dict[str, Any] = {
 def main() -> None:
     """Report, and change what the options ask for."""
     module = HostModule("enhanced_networking", {**changing_options(), **_OPTIONS}, **INSTANCES)
-    leave(module, lambda: answer(module.params, module.check_mode))
+    leave(module, lambda: (forecast if module.check_mode else answer)(module.params))
 
 
 if __name__ == "__main__":

@@ -275,24 +275,19 @@ answer:
 """
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import OPTIONS, do
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import OPTIONS, carry_out, forecast
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-
-_CHANGES = ("begin", "switch", "measure", "back", "keep")
 
 
 def main(host: WritableHost | None = None) -> None:
     """Do one step on `host`, by default this machine."""
     module = HostModule("prove", OPTIONS)
-    step = module.options["step"]
-    if module.check_mode and step != "plan":
-        module.exit_json(changed=False, skipped=True, msg=f"{step} would switch the host")
     try:
-        answer = do(host or WritableHost(), module.options)
+        result = (forecast if module.check_mode else carry_out)(host or WritableHost(), module.options)
     except NearmetalError as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=step in _CHANGES, msg=f"{step}: {answer.pop('msg', 'done')}", answer=answer)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

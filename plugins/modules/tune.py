@@ -276,7 +276,7 @@ platform:
 # End of the generated part
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import OPTIONS, tune
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import OPTIONS, forecast, tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import leave
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -285,7 +285,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 def main(host: WritableHost | None = None) -> None:
     """Plan and apply the concerns on `host`, by default this machine."""
     module = HostModule("tune", OPTIONS)
-    leave(module, tune(host or WritableHost(), module.options, module.check_mode))
+    leave(module, (forecast if module.check_mode else tune)(host or WritableHost(), module.options))
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def apply(root: Path, back: bool = False) -> int:
     if back:
         request = Restore(CONCERN.name, CONCERN)
     try:
-        done = run(Root(str(root)), lambda _known: [request], check=False)
+        done = run(Root(str(root)), lambda _known: [request])
     except NearmetalError:
         return FAILED
     return FAILED if any(outcome.error for outcome in done.outcomes) else DONE

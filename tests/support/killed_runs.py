@@ -46,7 +46,7 @@ class DiesAfter(WritableHost):
 def tune(writes: int) -> int:
     """Do a run that may be killed; return how many writes it had left."""
     host = DiesAfter(writes)
-    done = run(host, lambda known: tune_requests([], CONCERNS, {"persist": False}, known), check=False)
+    done = run(host, lambda known: tune_requests([], CONCERNS, {"persist": False}, known))
     errors = [outcome.error for outcome in done.outcomes if outcome.error]
     if errors:
         raise RuntimeError(errors)
@@ -54,7 +54,7 @@ def tune(writes: int) -> int:
 
 
 def restore() -> int:
-    done = run(WritableHost(), lambda known: restore_requests(None, known), check=False)
+    done = run(WritableHost(), lambda known: restore_requests(None, known))
     return sum(bool(outcome.error) for outcome in done.outcomes)
 
 

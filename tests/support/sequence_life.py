@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import choose
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, Run, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, Run, plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
@@ -285,7 +285,9 @@ class Life:
     def _run(
         self, ask: Callable[[Any], Any], check: bool = False, confirm_within: int = 0, name: str = "nearmetal"
     ) -> Run:
-        done = run(self.host, ask, check=check, conditions=Conditions(Origin(name), confirm_within=confirm_within))
+        done = (plan_run if check else run)(
+            self.host, ask, conditions=Conditions(Origin(name), confirm_within=confirm_within)
+        )
         if not check:
             findings = [finding for outcome in done.outcomes for finding in outcome.plan.findings]
             waiting = re.compile(_WAITS if self.world.boots else _EARLIER)

@@ -6,28 +6,28 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, Dict, Mapping
+from typing import Any, Callable, Dict, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import PLAIN, Ask, Conditions, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import PLAIN, Ask, Conditions, Run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 
 def answer(
+    go: Callable[[WritableHost, Ask, Conditions], Run],
     host: WritableHost,
     ask: Ask,
-    check: bool,
     conditions: Conditions = PLAIN,
     named: Mapping[str, Any] = MappingProxyType({}),
     show_commands: bool = False,
 ) -> Dict[str, Any]:
-    """Run what is asked; `failed` is in it when something went wrong, and `named` as it is.
+    """`go`, which is `run` or `plan_run`, with what is asked; `failed` is in it when something went wrong.
 
-    `show_commands`, of a run in check mode, adds the shell commands that would do the same.
+    `named` is in it as it is. `show_commands`, for what is planned, adds the shell commands that would do the same.
     """
     try:
-        done = run(host, ask, check, conditions)
+        done = go(host, ask, conditions)
     except NearmetalError as error:
         return {"failed": True, "msg": str(error), **named}
     result = {**described(done.facts, done.outcomes), **named}

@@ -94,7 +94,7 @@ def _tune(host: WritableHost) -> int:
         return installed.UNSUITED
     if asked["installed"] and unit.identity(host) != bundle.identity(VERSION):
         return installed.UNSUITED
-    result = tuning.tune(host, options, asked["check"])
+    result = (tuning.forecast if asked["check"] else tuning.tune)(host, options)
     if result.get("failed"):
         result["msg"] = sentence(result["msg"])
     say(json.dumps(result))

@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tell import s
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import ADVISE, Chosen, choose
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, Run, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, Run, plan_run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
@@ -51,10 +51,9 @@ def planned(host: CapturedHost, workload: Optional[str], concerns: Mapping[str, 
     """The workloads chosen, and what a run for them would do."""
     names = [name.strip() for name in workload.split(",")] if workload else None
     chosen = choose(host, names, ADVISE, {})
-    done = run(
+    done = plan_run(
         host,
         lambda known: tune_requests(chosen.names, concerns, {}, known, findings=chosen.findings),
-        check=True,
         conditions=Conditions(lenient=True),
     )
     return chosen, done

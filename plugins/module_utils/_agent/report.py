@@ -11,7 +11,7 @@ import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import all_stored
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, Run, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, Run, plan_run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
@@ -50,7 +50,7 @@ _DAMAGED = ("journal", "wanted", UNIT)
 
 def collect(host: WritableHost) -> Dict[str, Any]:
     """The whole state as plain data. Plans what is stored, changes nothing."""
-    seen = run(host, all_stored, check=True, conditions=Conditions(lenient=True))
+    seen = plan_run(host, all_stored, conditions=Conditions(lenient=True))
     facts = observe(host, ("platform", "unit", "owners"))
     stored = StoredWanted(host)
     instance = facts.platform.instance_id if facts.platform else None

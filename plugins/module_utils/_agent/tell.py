@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract, described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome, UnitSession
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -48,7 +48,7 @@ def status(host: WritableHost, as_json: bool) -> int:
 
 def plan(host: WritableHost, as_json: bool, as_commands: bool) -> int:
     """Print what `reapply` would change, as sentences, as JSON or as shell commands."""
-    found = run(host, stored_requests, check=True, conditions=OF_UNIT)
+    found = plan_run(host, stored_requests, conditions=OF_UNIT)
     if as_commands:
         return say_commands(host, found.outcomes)
     if not as_json:
@@ -72,7 +72,7 @@ def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:
             raise SystemExit(0)  # a restore removed the unit meanwhile, and the modules that this run would import
         return [request for request in stored_requests(known) if not names or request.name in names]
 
-    outcomes = run(host, ask, check=False, conditions=OF_UNIT).outcomes
+    outcomes = run(host, ask, conditions=OF_UNIT).outcomes
     _say(outcomes)
     return tuple(outcome.name for outcome in outcomes if outcome.error)
 
@@ -80,7 +80,7 @@ def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:
 def restore(host: WritableHost, names: Optional[List[str]]) -> int:
     """Take back the concerns named, or all of them."""
     conditions = Conditions(BY_HAND, restores_all=names is None)
-    done = run(host, lambda known: restore_requests(names, known), check=False, conditions=conditions)
+    done = run(host, lambda known: restore_requests(names, known), conditions=conditions)
     return _say(done.outcomes)
 
 

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, NamedTuple
+from typing import Any, Callable, Dict, Mapping, NamedTuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.answer import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import Chosen, choose
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Conditions
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Conditions, Run, plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import BakeSession, Origin, Session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -57,12 +57,22 @@ def asked(host: WritableHost, options: Mapping[str, Any]) -> Asked:
     return Asked(chosen, lambda known: tune_requests(on_host=known, **arguments))
 
 
-def tune(host: WritableHost, options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
+def forecast(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """What `tune` would do with these options, checked: the result in check mode."""
+    return _answer(plan_run, host, options)
+
+
+def tune(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """The result of a run with these options of `tune`, checked."""
-    show_commands = options["show"] == "commands"
-    if show_commands and not check:
+    if options["show"] == "commands":
         sentence = "show: commands changes nothing, so it needs check mode: run with --check"
         return {"failed": True, "msg": sentence, "workload": options.get("workload")}
+    return _answer(run, host, options)
+
+
+def _answer(
+    go: Callable[[WritableHost, Ask, Conditions], Run], host: WritableHost, options: Mapping[str, Any]
+) -> Dict[str, Any]:
     try:
         chosen, ask = asked(host, options)
     except NearmetalError as error:
@@ -74,4 +84,5 @@ def tune(host: WritableHost, options: Mapping[str, Any], check: bool) -> Dict[st
         roll_back_all=options["on_failure"] == "rollback",
         confirm_within=options["confirm_within"],
     )
-    return answer(host, ask, check, conditions, named={"workload": chosen.names}, show_commands=show_commands)
+    show_commands = options["show"] == "commands"
+    return answer(go, host, ask, conditions, named={"workload": chosen.names}, show_commands=show_commands)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Callable, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import tools_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import (
@@ -37,16 +37,15 @@ _LONGEST_DETAIL = 160
 _NO_UNIT = "index"  # of UnixBench: a number against its old reference, which the names say
 
 
-def do(host: WritableHost, options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
+def forecast(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """What the module would do: its result in check mode. Raises NearmetalError."""
+    name, chosen = _chosen(host, options)
+    return {"msg": f"{name}: {_forecast(host, name, chosen, options['install'])}"}
+
+
+def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """The result of the module. Raises NearmetalError."""
-    name = options.get("name")
-    if name is None:
-        raise NearmetalError(f"benchmark.name is required; choose one of {', '.join(BENCHMARKS)}")
-    chosen = options_of(name, options["options"])
-    if not host.is_root():
-        raise NearmetalError("a benchmark needs root on the host: set become: true")
-    if check:
-        return {"msg": f"{name}: {_forecast(host, name, chosen, options['install'])}"}
+    name, chosen = _chosen(host, options)
     found = measure(host, name, chosen, is_awaited, install=options["install"])
     return {
         "msg": _summary(name, found),
@@ -60,6 +59,17 @@ def do(host: WritableHost, options: Mapping[str, Any], check: bool) -> Dict[str,
         "warnings": [found.left] if found.left else [],
         "platform": _platform(host),
     }
+
+
+def _chosen(host: WritableHost, options: Mapping[str, Any]) -> Tuple[str, Dict[str, Any]]:
+    """The benchmark, and its own options."""
+    name = options.get("name")
+    if name is None:
+        raise NearmetalError(f"benchmark.name is required; choose one of {', '.join(BENCHMARKS)}")
+    chosen = options_of(name, options["options"])
+    if not host.is_root():
+        raise NearmetalError("a benchmark needs root on the host: set become: true")
+    return name, chosen
 
 
 def _platform(host: WritableHost) -> Dict[str, Optional[str]]:

@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.defaults import wanted_or_base
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, Restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import PLAIN, Ask, Conditions
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import PLAIN, Ask, Conditions, plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
@@ -73,7 +73,7 @@ def run_and_exit(
     named: Mapping[str, Any] = MappingProxyType({}),
 ) -> NoReturn:
     """Run what is asked and leave with its result; `named` is returned as it is."""
-    leave(module, answer(host, ask, module.check_mode, conditions, named))
+    leave(module, answer(plan_run if module.check_mode else run, host, ask, conditions, named))
 
 
 def leave(module: HostModule, result: Mapping[str, Any]) -> NoReturn:

@@ -139,7 +139,7 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     ask, conditions = _tuning(host, options)
     before = states.leave(host, options["run"])
     try:
-        done = run(host, ask, check=False, conditions=conditions)
+        done = run(host, ask, conditions=conditions)
     except NearmetalError:
         states.back(host, before)
         raise

@@ -56,11 +56,25 @@ OPTIONS: Spec = {
     "without": {"type": "str", "default": ""},
 }
 Compared = Union[running.Experiment, Lasting]
+_CHANGES = ("begin", "switch", "measure", "back", "keep")
 _BUSIEST = 5  # how many of the other programs are named, those that used the CPU most
 
 
-def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    """One step, and what there is to tell of it. Raises NearmetalError."""
+def forecast(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The result in check mode, in which only the step `plan` is done. Raises NearmetalError."""
+    step = options["step"]
+    if step == "plan":
+        return carry_out(host, options)
+    return {"changed": False, "skipped": True, "msg": f"{step} would switch the host"}
+
+
+def carry_out(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The result of one step. Raises NearmetalError."""
+    answer, step = _do(host, options), options["step"]
+    return {"changed": step in _CHANGES, "msg": f"{step}: {answer.pop('msg', 'done')}", "answer": answer}
+
+
+def _do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     step = options["step"]
     if step in _STEPS:
         return _STEPS[step](host, options)

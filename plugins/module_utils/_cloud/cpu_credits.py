@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.alarms import calls, credit_alarm
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Answers, Located, Series
@@ -156,8 +156,55 @@ def _balance(instance: InstanceFacts, rules: CreditRules, facts: CreditFacts) ->
     return found
 
 
-def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
+class Planned(NamedTuple):
+    """What was observed, and what is to be done about modes and alarms."""
+
+    seen: Observation
+    modes: Dict[str, Plan]
+    alarms: Dict[str, Plan]
+    present: Answers  # the alarms that AWS has
+    shown: Dict[str, Dict[str, Any]]
+    options: Mapping[str, Any]
+
+    @property
+    def both(self) -> Dict[str, Plan]:
+        """All that is to be done, by instance."""
+        return _joined(self.modes, self.alarms)
+
+    @property
+    def refused(self) -> bool:
+        """Whether a strict run does nothing at all."""
+        findings = (finding for plan in self.both.values() for finding in plan.findings)
+        return self.options["strict"] and any(finding.status == "refused" for finding in findings)
+
+    @property
+    def result(self) -> Dict[str, Any]:
+        """The module's result while nothing is done."""
+        plans = after(self.both, []) if self.refused else self.both
+        return contract(CONCERN, self.seen, plans, self.shown, strict=self.refused)
+
+
+def forecast(options: Mapping[str, Any]) -> Dict[str, Any]:
+    """What the module would do: its result in check mode."""
+    return _planned(options).result
+
+
+def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result, with `failed` true when a change did not succeed."""
+    planned = _planned(options)
+    seen, both = planned.seen, planned.both
+    if planned.refused or not any(plan.actions for plan in both.values()):
+        return planned.result
+    modes = _change(seen, planned.modes, planned.options["specification"])
+    done = _joined(modes, _set_alarms(seen, planned.alarms, planned.present, planned.options))
+    result = contract(CONCERN, seen, done, planned.shown)
+    failed = [instance_id for instance_id in both if len(done[instance_id].actions) < len(both[instance_id].actions)]
+    if failed:
+        result.update(failed=True, msg=f"{CONCERN}: {failed[0]}: {seen.failed[failed[0]][-1]}")
+    return result
+
+
+def _planned(options: Mapping[str, Any]) -> Planned:
     credit_alarm.demand(options)
     if options["state"] == "restored":
         options = {**options, "specification": None}
@@ -199,17 +246,7 @@ def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
         for instance_id, instance in seen.instances.items()
         if instance_id in burstable
     }
-    both = _joined(plans, alarm_plans)
-    if options["strict"] and any(finding.status == "refused" for plan in both.values() for finding in plan.findings):
-        return contract(CONCERN, seen, after(both, []), shown, strict=True)
-    if check or not any(plan.actions for plan in both.values()):
-        return contract(CONCERN, seen, both, shown)
-    done = _joined(_change(seen, plans, options["specification"]), _set_alarms(seen, alarm_plans, alarms, options))
-    result = contract(CONCERN, seen, done, shown)
-    failed = [instance_id for instance_id in both if len(done[instance_id].actions) < len(both[instance_id].actions)]
-    if failed:
-        result.update(failed=True, msg=f"{CONCERN}: {failed[0]}: {seen.failed[failed[0]][-1]}")
-    return result
+    return Planned(seen, plans, alarm_plans, alarms, shown, options)
 
 
 def _joined(first: Mapping[str, Plan], second: Mapping[str, Plan]) -> Dict[str, Plan]:

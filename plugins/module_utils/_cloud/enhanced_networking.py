@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import Observation, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import after, contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops import left_stopped, stop_mark
@@ -214,8 +214,46 @@ def drivers(hosts: Optional[Sequence[Mapping[str, Any]]]) -> Mapping[str, Driver
     }
 
 
-def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
+class Planned(NamedTuple):
+    """What was observed, and what is to be done."""
+
+    seen: Observation
+    plans: Dict[str, Plan]
+    shown: Dict[str, Dict[str, Any]]
+    left: List[str]  # instances that an earlier run left stopped
+    works: Dict[str, Work]
+    refused: bool  # a `strict` run does nothing at all
+
+    @property
+    def result(self) -> Dict[str, Any]:
+        """The module's result while nothing is done."""
+        plans = after(self.plans, []) if self.refused else self.plans
+        return {**contract(CONCERN, self.seen, plans, self.shown, strict=self.refused), "left_stopped": self.left}
+
+
+def forecast(options: Mapping[str, Any]) -> Dict[str, Any]:
+    """What the module would do: its result in check mode."""
+    return _planned(options).result
+
+
+def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result, with `failed` true when a change did not succeed."""
+    planned = _planned(options)
+    seen, plans, shown, left, works, refused = planned
+    if refused or not works:
+        return planned.result
+    outcome = change_stopped(seen.found, works, options["stop_at_once"], options["stop_timeout"])
+    for instance_id, reason in outcome.failed.items():
+        seen.failed.setdefault(instance_id, []).append(reason)
+    result = contract(CONCERN, seen, after(plans, outcome.done), shown)
+    still = [instance_id for instance_id in left if instance_id not in outcome.done or not works[instance_id].start]
+    result["left_stopped"] = list(dict.fromkeys([*still, *outcome.left_stopped]))
+    if outcome.failed:
+        result.update(failed=True, msg=_failure(outcome.failed, result["left_stopped"]))
+    return result
+
+
+def _planned(options: Mapping[str, Any]) -> Planned:
     for option, most in _MOST.items():
         if not 1 <= options[option] <= most:
             raise NearmetalError(f"{option} must be a whole number from 1 to {most}, not {options[option]}")
@@ -239,24 +277,13 @@ def answer(options: Mapping[str, Any], check: bool) -> Dict[str, Any]:
         for instance_id, facts in seen.instances.items()
     }
     left = [instance_id for instance_id, meaning in meanings.items() if meaning in left_stopped.LEFT_STATES]
-    if options["strict"] and any(finding.status == "refused" for plan in plans.values() for finding in plan.findings):
-        return {**contract(CONCERN, seen, after(plans, []), shown, strict=True), "left_stopped": left}
+    refused = any(finding.status == "refused" for plan in plans.values() for finding in plan.findings)
     works = {
         instance_id: _work(plan.actions, seen.instances[instance_id].power.tag)
         for instance_id, plan in plans.items()
         if plan.actions
     }
-    if check or not works:
-        return {**contract(CONCERN, seen, plans, shown), "left_stopped": left}
-    outcome = change_stopped(seen.found, works, options["stop_at_once"], options["stop_timeout"])
-    for instance_id, reason in outcome.failed.items():
-        seen.failed.setdefault(instance_id, []).append(reason)
-    result = contract(CONCERN, seen, after(plans, outcome.done), shown)
-    still = [instance_id for instance_id in left if instance_id not in outcome.done or not works[instance_id].start]
-    result["left_stopped"] = list(dict.fromkeys([*still, *outcome.left_stopped]))
-    if outcome.failed:
-        result.update(failed=True, msg=_failure(outcome.failed, result["left_stopped"]))
-    return result
+    return Planned(seen, plans, shown, left, works, options["strict"] and refused)
 
 
 def _work(actions: Sequence[Action], tag: Optional[str]) -> Work:

@@ -86,7 +86,7 @@ class Planned(NamedTuple):
 
     @property
     def run(self) -> Run:
-        """The result in check mode."""
+        """The result while nothing is done."""
         return Run(self.facts, (*self.outcomes, *self.unit), self.confirm_within)
 
     @property
@@ -95,19 +95,21 @@ class Planned(NamedTuple):
         return dead_man.cuts_off([action for outcome in self.outcomes for action in outcome.plan.actions])
 
 
-def run(host: WritableHost, ask: Ask, check: bool, conditions: Conditions = PLAIN) -> Run:
-    """Plan everything that `ask` requests; unless `check`, do it, one concern after the other.
+def plan_run(host: WritableHost, ask: Ask, conditions: Conditions = PLAIN) -> Run:
+    """What `run` would do; this is check mode. Raises NearmetalError when a plan can't be made."""
+    _demand_possible(host, conditions)
+    return _plan(conditions.kind(host, conditions.origin), ask, conditions).run
+
+
+def run(host: WritableHost, ask: Ask, conditions: Conditions = PLAIN) -> Run:
+    """Plan everything that `ask` requests, and do it, one concern after the other.
 
     Raises NearmetalError when a plan can't be made: nothing was changed then. An obstacle to a concern is the error of
     its outcome. A concern that fails while it is done is taken back by itself; concerns that build on it aren't
     started.
     """
-    if not host.is_root():
-        raise NearmetalError("nearmetal needs root on the host to read its journal and to tune: set become: true")
-    dead_man.demand_bounds(conditions.confirm_within)
+    _demand_possible(host, conditions)
     kind = conditions.kind
-    if check:
-        return _plan(kind(host, conditions.origin), ask, conditions).run
     with kind.locked(host):
         session = kind(host, conditions.origin)
         session.demand_memory()
@@ -144,6 +146,12 @@ def run(host: WritableHost, ask: Ask, check: bool, conditions: Conditions = PLAI
             switching.give_way(host, restored)
             planned = _plan(kind(host, conditions.origin), ask, conditions)
         return _carry_out(planned, conditions)
+
+
+def _demand_possible(host: WritableHost, conditions: Conditions) -> None:
+    if not host.is_root():
+        raise NearmetalError("nearmetal needs root on the host to read its journal and to tune: set become: true")
+    dead_man.demand_bounds(conditions.confirm_within)
 
 
 def _plan(session: Session, ask: Ask, conditions: Conditions) -> Planned:

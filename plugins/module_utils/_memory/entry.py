@@ -103,9 +103,9 @@ class Entry(NamedTuple):
         """The entry with what the kernel made of an action's value among ours; the intended one stays the last."""
         lever = lever_of(self.what)
         present = present_elements(lever, host, self.where)
-        before, after = (lever.elements(value, present) for value in (action.before, action.after))
+        before, after = (lever.values.elements(value, present) for value in (action.before, action.after))
         made = {
-            name: lever.remembered(part)
+            name: lever.values.remembered(part)
             for name, part in present.items()
             if name in after and part not in (before.get(name), after[name])
         }

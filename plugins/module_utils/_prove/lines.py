@@ -203,8 +203,8 @@ def _flag(value: Any) -> bool:
     return value
 
 
-def _or_null(check: "Callable[[Any], Any]") -> "Callable[[Any], Any]":
-    return lambda value: None if value is None else check(value)
+def _or_null(checked: "Callable[[Any], Any]") -> "Callable[[Any], Any]":
+    return lambda value: None if value is None else checked(value)
 
 
 def _texts(value: Any) -> "tuple[str, ...]":

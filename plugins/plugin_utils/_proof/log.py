@@ -21,9 +21,10 @@ _UNSAFE_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 class Log:
     """A record that grows on disk."""
 
-    def __init__(self, path: str, record: Record) -> None:
+    def __init__(self, path: str, record: Record, complete: Optional[int] = None) -> None:
         self.path = path
         self.record = record
+        self._complete = complete  # how many bytes were whole lines when the run was killed; None: all
 
     def append(self, entry: Entry) -> None:
         """Add an entry, and sync it to disk. Raises NearmetalError for an entry that could not be read again."""
@@ -32,6 +33,9 @@ class Log:
             checked = lines.entry_of(line)
         except (ValueError, TypeError, KeyError, NearmetalError) as error:
             raise NearmetalError(f"the host's answer can't be recorded: {plain(str(error))}") from None
+        if self._complete is not None:
+            _drop_partial_line(self.path, self._complete)
+            self._complete = None
         _write(self.path, line, os.O_APPEND)
         self.record = with_entry(self.record, checked)
 
@@ -60,8 +64,8 @@ def begin(path: str, start: Start) -> Log:
     return Log(path, record)
 
 
-def resume(path: str, host: str, check: bool = False) -> Log:
-    """The record of an interrupted run, which `check` leaves as it is.
+def resume(path: str, host: str) -> Log:
+    """The record of an interrupted run, which stays as it is until an entry is added.
 
     Raises NearmetalError for a run that ended, or that was on another host.
     """
@@ -81,9 +85,7 @@ def resume(path: str, host: str, check: bool = False) -> Log:
     if record.start.host != host:
         raise NearmetalError(f"resume names {path}, a run on {record.start.host}, not on {host}")
     complete = data.rfind(b"\n") + 1
-    if complete < len(data) and not check:
-        _drop_partial_line(path, complete)
-    return Log(path, record)
+    return Log(path, record, complete if complete < len(data) else None)
 
 
 def _drop_partial_line(path: str, size: int) -> None:

@@ -247,7 +247,7 @@ def test_the_unit_goes_on_without_an_interface_and_with_the_rings_of_a_smaller_t
     host.reboot("22222222-2222-3333-4444-555555555555")
     host.nics.rings["ens5"] = [4096, 1024, 1024, 1024]
     (tmp_path / "sys/class/net/ens6").rename(tmp_path / "ens6")
-    (outcome,) = run(host, stored_requests, check=False, conditions=OF_UNIT).outcomes
+    (outcome,) = run(host, stored_requests, conditions=OF_UNIT).outcomes
     assert outcome.done, outcome.error
     assert host.nics.rings["ens5"] == [4096, 1024, 4096, 1024]
 

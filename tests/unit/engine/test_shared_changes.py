@@ -41,7 +41,7 @@ def concern(name: str, argument: str, source: Optional[str] = None, after: Tuple
 
 def asked(host: BootHost, *concerns: Concern, roll_back_all: bool = False) -> Run:
     requests = [Tune(concern_of_test.name, concern_of_test, Wanted({"value": "x"})) for concern_of_test in concerns]
-    return run(host, lambda _known: requests, check=False, conditions=Conditions(roll_back_all=roll_back_all))
+    return run(host, lambda _known: requests, conditions=Conditions(roll_back_all=roll_back_all))
 
 
 def ours(host: BootHost) -> List[str]:

@@ -189,7 +189,7 @@ def test_an_older_and_a_newer_controller_in_turn(host: FakeKernel, call: Call) -
     assert statuses(again, "cooling") == ["advice"]
     assert content(host)["cooling"]["options"] == {"fans": ["left"]}
     assert content(host)["clocksource"]["version"] == "0.1.0"
-    run(host, lambda known: restore_requests(None, known), check=False)
+    run(host, lambda known: restore_requests(None, known))
     assert files(host) == before
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,7 +39,7 @@ def tuned_hosts(draw: st.DrawFn) -> Dict[str, Any]:
 
 
 def tune(host: FakeKernel, concerns: Dict[str, Any], check: bool = False) -> Run:
-    return run(host, lambda _known: tune_requests([], concerns, {"allow_not_ec2": True}), check=check)
+    return (plan_run if check else run)(host, lambda _known: tune_requests([], concerns, {"allow_not_ec2": True}))
 
 
 def snapshot(host: FakeKernel) -> Dict[str, str]:
@@ -65,7 +65,7 @@ def test_apply_leaves_nothing_to_do_and_restore_is_identity(case: Dict[str, Any]
             outcome.plan.actions for outcome in done.outcomes
         ]
         assert all(not outcome.plan.actions for outcome in tune(host, concerns, check=True).outcomes)
-        run(host, lambda known: restore_requests(None, known), check=False)
+        run(host, lambda known: restore_requests(None, known))
         assert snapshot(host) == before
 
 
@@ -77,5 +77,5 @@ def test_any_number_of_runs_is_taken_back_at_once(cases: List[Dict[str, Any]]) -
         for case in cases:
             with suppress(NearmetalError):  # another case's source may not be offered on this host
                 tune(host, {"clocksource": case["asked"]})
-        run(host, lambda known: restore_requests(None, known), check=False)
+        run(host, lambda known: restore_requests(None, known))
         assert snapshot(host) == before

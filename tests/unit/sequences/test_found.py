@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 from tests.support.sequence_life import Life, lived
@@ -81,7 +81,7 @@ def test_a_preference_that_the_governor_does_not_take_is_refused_before_anything
     with pytest.raises(
         NearmetalError, match="under the governor performance the kernel takes no preference but performance"
     ):
-        run(world.host, lambda _known: tune_requests([], wanted.given["concerns"], {}), check=False)
+        run(world.host, lambda _known: tune_requests([], wanted.given["concerns"], {}))
     assert world.snapshot() == before
 
 
@@ -101,13 +101,13 @@ def test_a_foreign_value_whose_original_only_a_boot_shows_is_named(tmp_path: Pat
     thp = "/sys/kernel/mm/transparent_hugepage/enabled"
 
     def tuned(value: str) -> None:
-        run(world.host, lambda _known: tune_requests([], {"hugepages": {"thp": value}}, {}), check=False)
+        run(world.host, lambda _known: tune_requests([], {"hugepages": {"thp": value}}, {}))
 
     tuned("never")
     world.reboot()
     tuned("madvise")
     assert world.somebody(thp, "always")
-    done = run(world.host, lambda known: restore_requests(None, known), check=False)
+    done = run(world.host, lambda known: restore_requests(None, known))
     said = [finding.reason for outcome in done.outcomes for finding in outcome.plan.findings if finding.knob == "thp"]
     assert any("to always after nearmetal did: left alone" in reason for reason in said), said
 
@@ -173,7 +173,7 @@ def test_a_wanted_value_that_holds_only_after_taking_ours_back_is_set(tmp_path: 
     mtu = Path(world.host.root) / "sys/class/net/eth0/mtu"
     for options in ({"mtu": 1500, "allow_disruptive": True}, {"mtu": 9001}):
         requests = tune_requests([], {"network_stack": options}, {})
-        [outcome, *_others] = run(world.host, lambda _known, given=requests: given, check=False).outcomes
+        [outcome, *_others] = run(world.host, lambda _known, given=requests: given).outcomes
         said = [
             (finding_of_plan.status, finding_of_plan.now, finding_of_plan.wanted)
             for finding_of_plan in outcome.plan.findings
@@ -189,9 +189,9 @@ def test_a_refused_value_is_reported_beside_the_hosts_current_value(tmp_path: Pa
     """It was reported beside the value to which the same run restored the place."""
     world = World(tmp_path / "host", "xen_pv")
     shorter, refused = {"mtu": 1500, "allow_disruptive": True}, {"mtu": 1400}
-    run(world.host, lambda _known: tune_requests([], {"network_stack": shorter}, {}), check=False)
-    [outcome, *_others] = run(
-        world.host, lambda _known: tune_requests([], {"network_stack": refused}, {}), check=True
+    run(world.host, lambda _known: tune_requests([], {"network_stack": shorter}, {}))
+    [outcome, *_others] = plan_run(
+        world.host, lambda _known: tune_requests([], {"network_stack": refused}, {})
     ).outcomes
     [finding] = [finding_of_plan for finding_of_plan in outcome.plan.findings if finding_of_plan.status == "refused"]
     assert (finding.knob, finding.now, finding.wanted) == ("mtu", 1500, 1400)

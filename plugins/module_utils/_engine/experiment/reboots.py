@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.r
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.switching import journal_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.timer import RETRY
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Conditions, Run, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Conditions, Run, plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin, Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
@@ -107,7 +107,7 @@ def _compared(host: WritableHost, tuning: Tuning) -> Tuple[Tuple[Action, ...], L
 
     Raises NothingDiffers when the two states are the same, and NearmetalError when no reboot is needed.
     """
-    planned = run(host, tuning.ask, check=True)
+    planned = plan_run(host, tuning.ask)
     errors = [f"{outcome.name}: {outcome.error}" for outcome in planned.outcomes if outcome.error]
     if errors:
         raise NearmetalError(f"tune could not do what is to be proven: {'; '.join(errors)}")
@@ -164,7 +164,7 @@ def arrive(
 
 def not_in_force(host: WritableHost, experiment: Lasting, tuning: Tuning) -> List[str]:
     """What isn't as the state wants it: tuned has nothing left to do, untuned everything that is on disk."""
-    outcomes = run(host, tuning.ask, check=True).outcomes
+    outcomes = plan_run(host, tuning.ask).outcomes
     found = [f"{outcome.name}: {outcome.error}" for outcome in outcomes if outcome.error]
     if experiment.state == UNTUNED:
         waiting = {_place(action) for action in _actions(outcomes)}
@@ -286,7 +286,7 @@ def _present(host: WritableHost, run_id: str) -> Optional[Lasting]:
 
 def _tune(host: WritableHost, tuning: Tuning) -> Run:
     """Do what `tune` does. Raises NearmetalError with all of it taken back when a part can't be done."""
-    done = run(host, tuning.ask, check=False, conditions=tuning.conditions)
+    done = run(host, tuning.ask, conditions=tuning.conditions)
     _demand_done(done.outcomes)
     return done
 
@@ -297,7 +297,7 @@ def _restore(host: WritableHost, run_id: str) -> bool:
     A concern that fails doesn't stop the others.
     """
     conditions = Conditions(Origin(f"prove {run_id}"), step_of=run_id)
-    outcomes = run(host, lambda known: restore_requests(None, known), check=False, conditions=conditions).outcomes
+    outcomes = run(host, lambda known: restore_requests(None, known), conditions=conditions).outcomes
     _demand_done(outcomes)
     return any(finding.status == "needs_reboot" for outcome in outcomes for finding in outcome.plan.findings)
 

@@ -93,12 +93,12 @@ def preview(
     What only a switch shows is unknown: the values that a driver refuses. Raises NothingDiffers, and NearmetalError
     for an obstacle.
     """
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import plan_run
 
     demand_possible(host, abandon_after)
     _demand_no_other(host, run_id)
     experiment = _unarmed(host, run_id, asks, knobs, abandon_after)
-    outcomes = [run(host, ask, check=True).outcomes for ask in asks]
+    outcomes = [plan_run(host, ask).outcomes for ask in asks]
     findings = [finding for tuning in outcomes for outcome in tuning for finding in outcome.plan.findings]
     actions = [[action for outcome in tuning for action in outcome.plan.actions] for tuning in outcomes]
     resting = {place: reason for of_tuning in actions for place, reason in _resting(of_tuning).items()}
@@ -160,7 +160,7 @@ def _findings(host: WritableHost, ask: Ask) -> Dict[str, Sequence[Finding]]:
     """What `tune` would find, by concern."""
     # Imported late, because a switch, of which a run has some 50, costs mostly its imports.
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Leave
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import plan_run
 
     left_alone: Set[str] = {"unit"}
 
@@ -169,7 +169,7 @@ def _findings(host: WritableHost, ask: Ask) -> Dict[str, Sequence[Finding]]:
         left_alone.update(request.name for request in requests if isinstance(request, Leave))
         return requests
 
-    planned = run(host, ask_and_note, check=True)
+    planned = plan_run(host, ask_and_note)
     errors = [f"{outcome.name}: {outcome.error}" for outcome in planned.outcomes if outcome.error]
     if errors:
         raise NearmetalError(f"tune could not do what is to be proven: {'; '.join(errors)}")
@@ -194,9 +194,9 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], st
 
     Raises NothingDiffers when that is nothing.
     """
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import plan_run
 
-    planned = [run(host, ask, check=True) for ask in asks]
+    planned = [plan_run(host, ask) for ask in asks]
     accepted = [accepted_outcomes(host, experiment, tuning.outcomes) for tuning in planned]
     actions = [[action for outcome in outcomes for action in outcome.plan.actions] for outcomes, _refused in accepted]
     waiting = {switching.place_of(finding) for finding in still_tuned if finding.status == "needs_reboot"}

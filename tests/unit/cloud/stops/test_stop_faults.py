@@ -121,7 +121,7 @@ class World:
             "timeout": 60,
         }
         try:
-            return answer(options, False)
+            return answer(options)
         except (Killed, NearmetalError):
             return None
         finally:

@@ -206,7 +206,7 @@ def test_the_unit_plans_although_its_sandbox_shows_a_read_only_etc(
     for number in (25, 26):
         (Path(xen.root) / f"proc/irq/{number}/smp_affinity_list").write_text("0-15\n")
     monkeypatch.setattr(os, "statvfs", lambda _path: SimpleNamespace(f_flag=os.ST_RDONLY))
-    run(xen, stored_requests, check=False, conditions=OF_UNIT)
+    run(xen, stored_requests, conditions=OF_UNIT)
     assert pins(xen, "ens3") == ["4", "5"]
 
 
@@ -219,7 +219,7 @@ def test_the_compute_cpus_are_rewritten_for_another_size_and_removed_with_the_po
     assert read(host, path).splitlines()[1:] == ["COMPUTE_CPUS=0-3,5-11,13-15"]
     host.reboot("22222222-2222-3333-4444-555555555555")
     Path(host.real("/sys/devices/system/cpu/online")).write_text("0-14\n")
-    outcome = run(host, stored_requests, check=False, conditions=OF_UNIT).outcomes[0]
+    outcome = run(host, stored_requests, conditions=OF_UNIT).outcomes[0]
     assert outcome.done, outcome.error
     assert read(host, path).splitlines()[1:] == ["COMPUTE_CPUS=0-3,5-11,13-14"]
     assert os.access(host.real(generator), os.X_OK)
@@ -289,7 +289,7 @@ def test_queues_that_came_later_are_taken_back_too(tmp_path: Path, call: Call) -
         host.set_driver("ens5", struct.pack("=9I", 0x3D, 0, 0, 0, 0, 0, 0, 0, 8))
         hosts.append(host)
     tuned, untouched = hosts
-    run(tuned, stored_requests, check=False, conditions=OF_UNIT)
+    run(tuned, stored_requests, conditions=OF_UNIT)
     queues = "sys/class/net/ens5/queues"
     assert {(Path(tuned.root) / f"{queues}/rx-{queue}/rps_cpus").read_text() for queue in range(8)} == {"0000ff00\n"}
     assert not call(restore.main, tuned)["errors"]
@@ -327,7 +327,7 @@ def test_the_unit_goes_on_with_what_another_size_of_the_host_has(case: str, tmp_
             host.nics.channels[name] = [most, most]
     if lost:
         (tmp_path / f"sys/class/net/{lost}").rename(tmp_path / lost)
-    (outcome,) = run(host, stored_requests, check=False, conditions=OF_UNIT).outcomes
+    (outcome,) = run(host, stored_requests, conditions=OF_UNIT).outcomes
     assert outcome.done, outcome.error
     placed = [int(cpu) for cpu in pins(host, "ens5")[:4] if cpu.isdigit()]
     assert (len(placed), set(placed) <= set(numbers(allowed))) == (4 if allowed else 0, True)
