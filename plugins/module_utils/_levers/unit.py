@@ -36,6 +36,13 @@ _MARK = re.compile(rf"# nearmetal\.ec2 agent ({IDENTITY.pattern})\n", re.ASCII) 
 _CACHE = re.compile(r"nearmetal\.[a-z0-9-]{1,32}\.zip", re.ASCII)
 
 
+class Installed(OnDisk):
+    """A part of nearmetal itself, which no command of a person can set."""
+
+    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+        return []
+
+
 class AgentValues(Values):
     """Identities of the agent."""
 
@@ -44,7 +51,7 @@ class AgentValues(Values):
         return None if value is None else "agent"
 
 
-class Agent(OnDisk):
+class Agent(Installed):
     """The zip application; its value is its version and the digest of its sources."""
 
     values = AgentValues()
@@ -85,9 +92,6 @@ class Agent(OnDisk):
     def obstacle(self, host: WritableHost, where: str) -> str:
         return _foreign(host) or read_only(host, AGENT)
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        return []
-
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
         return (store.beside(AGENT), store.beside(f"{os.path.dirname(AGENT)}/{installed.cache_name()}"))
 
@@ -112,7 +116,7 @@ class EnabledValues(OursAlone):
         return None if value is None else True  # an older version's link is ours, too
 
 
-class Enabled(OnDisk):
+class Enabled(Installed):
     """Whether systemd starts the timer at boot, by the link that `systemctl enable` makes; False: as it once was."""
 
     values = EnabledValues()
@@ -140,9 +144,6 @@ class Enabled(OnDisk):
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         return read_only(host, LINK)
-
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        return []
 
 
 def link(host: WritableHost, path: str) -> None:
