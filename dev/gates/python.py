@@ -194,7 +194,7 @@ def planning_is_check_mode(copy: Copy) -> "list[str]":
             if isinstance(node, ast.arg) and node.arg in CHECK_MODE:
                 problems.append(f"{name}:{node.lineno}: a function takes {node.arg}")
             test = getattr(node, "test", None)
-            if isinstance(test, ast.AST) and _asks_for_check_mode(test) and not _chooses(node):
+            if isinstance(test, ast.expr) and _asks_for_check_mode(test) and not _chooses(node):
                 problems.append(f"{name}:{test.lineno}: a branch on check mode")
     return problems
 
