@@ -132,7 +132,8 @@ def test_a_folder_whose_imports_nobody_limits_is_named(tmp_path: Path) -> None:
     ("room", "count", "crowded"), [("_levers", 16, False), ("_levers", 17, True), ("_facts", 17, False)]
 )
 def test_a_folder_with_too_many_files_is_named(tmp_path: Path, room: str, count: int, crowded: bool) -> None:
-    copy = copy_with(tmp_path, **{f"{UTILS}/{room}/file{number}.py": "" for number in range(count)})
+    files = {f"{UTILS}/{room}/file{number}.{('py', 'css')[number % 2]}": "" for number in range(count)}
+    copy = copy_with(tmp_path, **files)
     assert GATES["crowded-folders"](copy) == [f"{UTILS}/{room}: 17 files, at most 16"] * crowded
 
 
