@@ -15,11 +15,11 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import callback_loader
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms.write import write_all
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, document, history, summary, worth
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import FAILABLE
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.write import write_all
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._variables import warn
 
 BLIND = (

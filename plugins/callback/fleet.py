@@ -49,11 +49,11 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as pla
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _results as results
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import store, words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.sisters import rankings
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms.write import write_all
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import heat_map, several
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, history, proven
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.write import write_all
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.progress import Progress
 

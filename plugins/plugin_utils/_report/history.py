@@ -14,11 +14,11 @@ import re
 from typing import Any, List, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms.write import write
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Past, Report
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import ORDER
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.worth import counts
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.write import write
 
 VERSION = 1
 SHOWN = 60  # audits that a trend goes back

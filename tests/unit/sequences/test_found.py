@@ -243,7 +243,7 @@ def test_a_value_that_an_interrupted_run_of_another_concern_may_have_changed_sta
     life.do(failing(tune(hugepages={"thp": "never", "group": "1001"}), at, "EIO", length=1000, after=True))
     minimum = Path(world.host.root) / "proc/sys/vm/min_free_kbytes"
     assert minimum.read_text() == "131072\n"
-    done = run(world.host, lambda known: restore_requests(["hugepages"], known), check=False)
+    done = run(world.host, lambda known: restore_requests(["hugepages"], known))
     assert not [outcome.error for outcome in done.outcomes if outcome.error]
     assert minimum.read_text() == "131072\n"
     life.end()
