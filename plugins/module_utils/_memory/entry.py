@@ -144,6 +144,8 @@ def entry_of(raw: Any) -> Entry:
     if lever.values.original(original) != original:
         raise NearmetalError(f"an original of {texts['where']} that nearmetal never keeps")
     disturbed_by = raw.get("disturbed_by", "")
+    if not isinstance(disturbed_by, str):
+        raise NearmetalError("an entry whose names aren't short texts")
     if disturbed_by:
         lever_of(disturbed_by)
     device = raw.get("device", "")  # older versions wrote none
