@@ -115,7 +115,7 @@ def installed(manager: Manager, answer: str) -> Mapping[str, str]:
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
 
 
-def ours(brought: Brought, now: Mapping[str, str]) -> Tuple[str, ...]:
+def brought_packages(brought: Brought, now: Mapping[str, str]) -> Tuple[str, ...]:
     """Which of the packages that are installed now a run brought.
 
     Raises NearmetalError if an install by rpm was broken off: nobody knows any more what it brought.

@@ -83,7 +83,7 @@ def _address(facts: Facts, found: RoutesFacts, place: str, address: Address, wan
         return knob.says("unknown", reason, now)
     if address.interface == first:
         return knob.change(wanted, now, MAIN, "the main table's default route leaves by this interface")
-    rules = found.by_others(address)
+    rules = found.foreign_rules(address)
     if rules:
         return _of_others(found, knob, address, rules[0].table, wanted)
     if found.program is not None and wanted.get("owner_conflict") != "take_over":

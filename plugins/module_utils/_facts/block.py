@@ -36,7 +36,7 @@ class BlockFacts(NamedTuple):
     disks: Tuple[Disk, ...]
     mounts: Mapping[str, Tuple[str, ...]]  # mount point → names of the devices below it, at any depth
     aliases: Mapping[str, str]  # path below /dev → name of the disk
-    told: Tuple[str, ...]  # names of disks that are told of each block that is freed, by a mount with discard
+    discarding: Tuple[str, ...]  # names of disks with a file system that is mounted with discard
     trim_timer: bool  # systemd tells all disks once a week (fstrim.timer)
     loadable: Tuple[str, ...]  # schedulers that are modules of this kernel
     driver_timeout: Optional[int]  # seconds that the NVMe driver gives a request; None: no NVMe driver
@@ -76,7 +76,7 @@ def observe(host: Host) -> BlockFacts:
         disks=disks,
         mounts={point: disk.descended(members, tops) for point, tops in disk.mounted(host, aliases).items()},
         aliases=aliases,
-        told=disk.descended(members, disk.told(host, aliases)),
+        discarding=disk.descended(members, disk.discarding(host, aliases)),
         trim_timer=host.link(_TRIM_TIMER) is not None or host.exists(_TRIM_TIMER),
         loadable=_loadable(host),
         driver_timeout=_driver_timeout(host),

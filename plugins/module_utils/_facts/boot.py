@@ -77,16 +77,16 @@ class BootFacts(NamedTuple):
         places = [entry.arguments for entry in self.entries or ()]
         if self.provider in ("bls", "menu") and self.configured is not None:
             places.append(self.configured)
-        tokens = kernel_arguments.ours(text)
+        tokens = kernel_arguments.checked_tokens(text)
         return bool(self.entries) and all(kernel_arguments.in_force(place, tokens) for place in places)
 
     def booted(self, text: str) -> bool:
         """Whether the running kernel was booted with this argument."""
-        return kernel_arguments.in_force(self.running or (), kernel_arguments.ours(text))
+        return kernel_arguments.in_force(self.running or (), kernel_arguments.checked_tokens(text))
 
     def now(self, text: str) -> str:
         """The running kernel's arguments with the names in `text`; empty when there are none."""
-        return " ".join(kernel_arguments.same(self.running or (), kernel_arguments.ours(text)))
+        return " ".join(kernel_arguments.same(self.running or (), kernel_arguments.checked_tokens(text)))
 
     def named(self, name: str) -> bool:
         """Whether an argument of this name is in any entry."""
@@ -270,7 +270,7 @@ def _arguments(
         if record.before is not None and before.get(name, ()) != wanted:
             found[name] = {"argument": text, "unfinished": True}
             continue
-        tokens = kernel_arguments.ours(text)
+        tokens = kernel_arguments.checked_tokens(text)
         lacking = [entry.name for entry in entries if not kernel_arguments.in_force(entry.arguments, tokens)]
         for_later = configured is None or kernel_arguments.in_force(configured, tokens)
         lacking += [] if for_later else ["kernels installed later"]

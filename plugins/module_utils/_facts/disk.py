@@ -171,7 +171,7 @@ def mounted(host: Host, known: Dict[str, str]) -> Dict[str, Tuple[str, ...]]:
     return found
 
 
-def told(host: Host, known: Dict[str, str]) -> Tuple[str, ...]:
+def discarding(host: Host, known: Dict[str, str]) -> Tuple[str, ...]:
     """The devices of file systems that tell their disk of each block that they free."""
     found = set()
     for mount in mountinfo.parse(host.text("/proc/self/mountinfo") or ""):

@@ -81,7 +81,7 @@ def observe(host: Host) -> HugepageFacts:
             "khugepaged_defrag": "enabled",
         },
         size=f"{memory['Hugepagesize'] // 1024}kB" if "Hugepagesize" in memory else None,
-        mounts=hugetlbfs.ours(host),
+        mounts=hugetlbfs.nearmetal_mounts(host),
         mounted=hugetlbfs.mounts(host),
         groups=dict(_groups(host)),
     )

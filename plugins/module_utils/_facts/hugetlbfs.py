@@ -26,7 +26,7 @@ def unit_of(path: str) -> str:
     return path.strip("/").replace("-", "\\x2d").replace("/", "-") + ".mount"
 
 
-def ours(host: Host) -> Mapping[str, str]:
+def nearmetal_mounts(host: Host) -> Mapping[str, str]:
     """Path → options of each mount of ours, followed by ABSENT when it isn't mounted, or won't be at boot."""
     found: Dict[str, str] = {}
     mounted = mounts(host)

@@ -32,7 +32,7 @@ _CONCERNS = re.compile(
 )
 
 
-def ours(path: str) -> bool:
+def is_nearmetal_file(path: str) -> bool:
     """Whether a file of that path is one that nearmetal writes."""
     return path in (*UNIT, *PROGRAMS, COMPUTE_CPUS, NETWORKD) or _CONCERNS.fullmatch(path) is not None
 
@@ -46,5 +46,5 @@ def observe(host: Host) -> Mapping[str, str]:
     """Path → text of each file of ours that exists."""
     paths = [f"{folder}/{name}" for folder in FOLDERS for name in host.names(folder)]
     single = (*UNIT, *PROGRAMS, COMPUTE_CPUS, NETWORKD)
-    texts = {path: host.text(path) for path in dict.fromkeys((*paths, *single)) if ours(path)}
+    texts = {path: host.text(path) for path in dict.fromkeys((*paths, *single)) if is_nearmetal_file(path)}
     return {path: text for path, text in texts.items() if text is not None}

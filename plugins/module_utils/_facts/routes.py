@@ -58,7 +58,7 @@ class RoutesFacts(NamedTuple):
         """The addresses of a NIC."""
         return tuple(address for address in self.addresses or () if address.interface == self.indexes.get(place))
 
-    def by_others(self, address: Address) -> Tuple[Rule, ...]:
+    def foreign_rules(self, address: Address) -> Tuple[Rule, ...]:
         """The rules of others about answers from an address, or from a subnet that has it."""
         own = ipaddress.ip_address(address.text)
         return tuple(
@@ -100,7 +100,7 @@ class State(NamedTuple):
     routes: Tuple[Route, ...]
     rules: Tuple[Rule, ...]
 
-    def own(self, index: int, family: int) -> Tuple[Route, ...]:
+    def own_routes(self, index: int, family: int) -> Tuple[Route, ...]:
         """The routes in the interface's own table; what else somebody gave them doesn't make them others."""
         return tuple(
             route._replace(special=False)
@@ -108,7 +108,7 @@ class State(NamedTuple):
             if (route.interface, route.family, route.table) == (index, family, table(index))
         )
 
-    def ours(self, family: int, text: str) -> Tuple[Rule, ...]:
+    def nearmetal_rules(self, family: int, text: str) -> Tuple[Rule, ...]:
         """Our rules about answers from an address; one of another interface is left from before its device went."""
         return tuple(
             rule
@@ -118,11 +118,11 @@ class State(NamedTuple):
 
     def path(self, index: int, address: Address) -> str:
         """How answers from an address leave."""
-        ours = self.ours(address.family, address.text)
+        ours = self.nearmetal_rules(address.family, address.text)
         if not ours:
             return MAIN
         looked_up = any(rule.table == table(index) for rule in ours)
-        return written(self.own(index, address.family) if looked_up else ())
+        return written(self.own_routes(index, address.family) if looked_up else ())
 
 
 def table(index: int) -> int:

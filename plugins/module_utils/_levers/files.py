@@ -20,8 +20,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
     PROGRAMS,
     SERVICE,
     TIMER,
+    is_nearmetal_file,
     marked,
-    ours,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -90,7 +90,7 @@ class NativeFile(SetsOthers, Batch):
     values = FileValues()
 
     def check(self, where: str, value: Value) -> None:
-        if not ours(where):
+        if not is_nearmetal_file(where):
             raise no_place(self, where)
         if value is not None and not isinstance(value, str):
             raise impossible(self, value, where)
@@ -131,7 +131,7 @@ class NativeFile(SetsOthers, Batch):
         return (store.beside(where),)
 
     def sets(self, host: WritableHost, where: str) -> Iterable[Place]:
-        present = self._read_if_ours(host, where)
+        present = self._read_nearmetal_file(host, where)
         if present is None or not where.endswith(".rules"):
             return ()
         from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.block import set_by_rules
@@ -141,10 +141,10 @@ class NativeFile(SetsOthers, Batch):
     def set_at_boot(self, host: WritableHost, where: str) -> Iterable[Place]:
         if where.endswith(".rules"):
             return self.sets(host, where)
-        present = self._read_if_ours(host, where)
+        present = self._read_nearmetal_file(host, where)
         return _set_by_lines(host, present) if isinstance(present, str) and where.endswith(".conf") else ()
 
-    def _read_if_ours(self, host: WritableHost, where: str) -> Value:
+    def _read_nearmetal_file(self, host: WritableHost, where: str) -> Value:
         """The file's text; None when it can't be read: it sets nothing of ours then, and its own concern reports it."""
         try:
             return self.read(host, where)

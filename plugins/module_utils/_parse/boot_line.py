@@ -46,7 +46,7 @@ def foreign(line: str, ours: Mapping[str, Tuple[str, ...]], last: bool) -> str:
     present = cmdline.tokens(line)
     removed: Tuple[str, ...] = ()
     for name in sorted(ours):
-        texts = [kernel_arguments.ours(text) for text in ours[name]]
+        texts = [kernel_arguments.checked_tokens(text) for text in ours[name]]
         found = [
             tokens
             for tokens in texts

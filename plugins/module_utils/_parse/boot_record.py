@@ -42,7 +42,7 @@ class Record(NamedTuple):
 
 def flat(arguments: Mapping[str, str]) -> Tuple[str, ...]:
     """All tokens, sorted by argument, so that one set of arguments has one text."""
-    return tuple(token for name in sorted(arguments) for token in kernel_arguments.ours(arguments[name]))
+    return tuple(token for name in sorted(arguments) for token in kernel_arguments.checked_tokens(arguments[name]))
 
 
 def write(record: Record) -> str:
@@ -82,7 +82,7 @@ def parse(text: Optional[str]) -> Record:
 def _text(name: str, text: Any) -> str:
     if not kernel_arguments.NAME.fullmatch(name) or not isinstance(text, str) or len(text) > 1024:
         raise NearmetalError("a name or a text that isn't a kernel argument")
-    kernel_arguments.ours(text)
+    kernel_arguments.checked_tokens(text)
     return text
 
 

@@ -30,7 +30,7 @@ class Claim(NamedTuple):
     text: str
 
 
-def ours(text: str) -> Tuple[str, ...]:
+def checked_tokens(text: str) -> Tuple[str, ...]:
     """The tokens of a text of ours.
 
     Raises NearmetalError when one of them can't be written to a file that a shell reads.
@@ -86,7 +86,7 @@ def agree(claims: Iterable[Claim]) -> Tuple[str, ...]:
     """
     taken: List[Tuple[Claim, Tuple[str, ...]]] = []
     for claim in claims:
-        tokens = ours(claim.text)
+        tokens = checked_tokens(claim.text)
         for earlier, taken_tokens in taken:
             if names(tokens) & names(taken_tokens) and tokens != taken_tokens:
                 raise NearmetalError(

@@ -13,9 +13,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_e
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_arguments import (
     Claim,
     agree,
+    checked_tokens,
     in_force,
     merge,
-    ours,
     same,
     too_long,
     without,
@@ -69,7 +69,7 @@ def test_an_argument_of_somebody_else_survives_ours_of_the_same_text() -> None:
     ],
 )
 def test_the_last_argument_counts(line: str, wanted: str, answer: bool) -> None:
-    assert in_force(cmdline.tokens(line), ours(wanted)) is answer
+    assert in_force(cmdline.tokens(line), checked_tokens(wanted)) is answer
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_the_last_argument_counts(line: str, wanted: str, answer: bool) -> None:
 )
 def test_a_line_that_a_shell_could_read_differently_is_never_edited(text: str) -> None:
     with pytest.raises(NearmetalError):
-        ours(text)
+        checked_tokens(text)
 
 
 def test_two_concerns_that_disagree_are_both_named() -> None:

@@ -54,7 +54,7 @@ PARSERS: Tuple[Callable[[str], Any], ...] = (
     grub_config.entries,
     grub_config.is_stub,
     grub_menu.entries,
-    kernel_arguments.ours,
+    kernel_arguments.checked_tokens,
     lambda text: kernel_arguments.in_force(cmdline.tokens(text), ("tsc=reliable",)),
     blkfront.agreements,
     blkfront.refused_queues,

@@ -20,12 +20,12 @@ def look(block: BlockFacts) -> Plan:
     disks = [disk for disk in block.disks if disk.kind == INSTANCE_STORE and disk.discards and disk.name in used]
     if not disks:
         return Plan()
-    untold = [disk.name for disk in disks if disk.name not in block.told]
-    if block.trim_timer or not untold:
+    without = [disk.name for disk in disks if disk.name not in block.discarding]
+    if block.trim_timer or not without:
         how = "fstrim.timer tells it once a week" if block.trim_timer else "its file system tells it at once (discard)"
         return KNOB.says("ok", f"the kernel tells instance store which blocks are free: {how}")
     reason = (
-        f"nobody tells {', '.join(untold[:4])} which blocks are free, so the SSD moves data that nobody needs any more:"
-        " run `systemctl enable --now fstrim.timer`"
+        f"nobody tells {', '.join(without[:4])} which blocks are free, so the SSD moves data that nobody needs any"
+        " more: run `systemctl enable --now fstrim.timer`"
     )
     return KNOB.says("advice", reason)

@@ -113,7 +113,7 @@ def _take_away(host: WritableHost, lock: int) -> None:
     try:
         brought = packages.from_text(data.decode("utf-8", "replace"))
         (manager,) = (manager for manager in MANAGERS if manager.program == brought.manager)
-        left = packages.ours(brought, packages.installed(manager, _run(manager.present, lock)))
+        left = packages.brought_packages(brought, packages.installed(manager, _run(manager.present, lock)))
     except NearmetalError as error:
         raise NearmetalError(
             f"{RECORD} names packages that a benchmark installed, but {error}: take away what you don't need, and"
@@ -159,7 +159,7 @@ def _bring(host: WritableHost, tools: Sequence[Tool], lock: int) -> Tuple[str, .
         record = record._replace(packages=packages.came(before, now, names))
     record = record._replace(complete=True)
     store.replace_file(host, RECORD, packages.to_text(record).encode(), 0o600, 0o700)
-    return packages.ours(record, now)
+    return packages.brought_packages(record, now)
 
 
 def _not_installed(manager: Manager, names: Sequence[str], error: NearmetalError) -> NearmetalError:

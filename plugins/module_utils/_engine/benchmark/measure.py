@@ -98,7 +98,7 @@ def _measured(
         while commands:
             begun += commands
             for command in commands:
-                argv = _own(command) if command.own else _named(command.argv, tools)
+                argv = _own_program(command) if command.own else _named(command.argv, tools)
                 how = (command.as_root, command.result, command.messages, client_cpus)
                 outputs.append(session.complete(argv, until, goes_on, *how))
             commands = benchmark.then(outputs, options)
@@ -158,7 +158,7 @@ def _named(argv: Sequence[str], tools: Mapping[str, Tool]) -> List[str]:
     return [(refusals.program_of(tool) if tool else None) or argv[0], *argv[1:]]
 
 
-def _own(command: Command) -> List[str]:
+def _own_program(command: Command) -> List[str]:
     # A module of Ansible's payload is no file, so Python gets its text.
     return [sys.executable, "-I", "-c", inspect.getsource(_PROGRAMS[command.argv[0]]), *command.argv[1:]]
 

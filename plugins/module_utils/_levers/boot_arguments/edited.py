@@ -120,7 +120,7 @@ def _foreign(place: Place, record: Record) -> str:
 
 
 def _in_force(line: str, text: str) -> bool:
-    return kernel_arguments.in_force(cmdline.tokens(line), kernel_arguments.ours(text))
+    return kernel_arguments.in_force(cmdline.tokens(line), kernel_arguments.checked_tokens(text))
 
 
 def _write(host: WritableHost, old: Texts, new: Texts) -> None:

@@ -47,7 +47,7 @@ class BootArguments(Shared, OnDisk):
         if value is None:
             return
         if not isinstance(value, str) or not kernel_arguments.names((where,)) <= kernel_arguments.names(
-            kernel_arguments.ours(value)
+            kernel_arguments.checked_tokens(value)
         ):
             raise impossible(self, value, where)
 

@@ -78,7 +78,7 @@ def judge(
                 " silently: remove arguments of your own first"
             )
         for text in arguments.values():
-            tokens = kernel_arguments.ours(text)
+            tokens = kernel_arguments.checked_tokens(text)
             if not kernel_arguments.in_force(entry.arguments, tokens):
                 present = " ".join(kernel_arguments.same(entry.arguments, tokens)) or "nothing"
                 raise NearmetalError(

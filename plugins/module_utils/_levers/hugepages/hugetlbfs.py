@@ -66,7 +66,7 @@ class Mount(OnDisk):
 
     def read(self, host: WritableHost, where: str) -> Value:
         """Its mount options. Raises Damaged when somebody has removed or replaced its unit, but not the link to it."""
-        found = hugetlbfs.ours(host).get(where)
+        found = hugetlbfs.nearmetal_mounts(host).get(where)
         name = hugetlbfs.unit_of(where)
         unit, wants = f"{hugetlbfs.FOLDER}/{name}", f"{hugetlbfs.WANTS}/{name}"
         if found is not None or host.link(wants) is None:

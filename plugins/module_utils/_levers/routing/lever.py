@@ -70,16 +70,20 @@ class Paths(OnNic, Choosing):
         index, text = _looked_up(host, where)
         family, state = routes.family_of(text), _state(host)
         held = any((found.interface, found.text) == (index, text) for found in routes.addresses(host) or ())
-        if not held and not _mine(host, where):
+        if not held and not _nearmetal_rules(host, where):
             return None
         return state.path(index, Address(index, family, text, 0))
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         index, text = _looked_up(host, where)
         family, state = routes.family_of(text), _state(host)
-        own = state.own(index, family)
+        own = state.own_routes(index, family)
         rule = Rule(family, PRIORITY, text, routes.table(index))
-        stale = _mine(host, where) if value == MAIN else [old for old in state.ours(family, text) if old != rule]
+        stale = (
+            _nearmetal_rules(host, where)
+            if value == MAIN
+            else [old for old in state.nearmetal_rules(family, text) if old != rule]
+        )
         if value == MAIN:
             others = [found for found in state.rules if (found.family, found.table) == (family, rule.table)]
             goal = list(own) if any(found.source != text for found in others) else []
@@ -120,7 +124,7 @@ class Paths(OnNic, Choosing):
 
     def detached(self, host: WritableHost, where: str) -> bool:
         """Whether the device left, and no rule of ours is left of it."""
-        return super().detached(host, where) and not _mine(host, where)
+        return super().detached(host, where) and not _nearmetal_rules(host, where)
 
 
 def _looked_up(host: WritableHost, where: str) -> Tuple[int, str]:
@@ -130,7 +134,7 @@ def _looked_up(host: WritableHost, where: str) -> Tuple[int, str]:
     return (host.number(f"{NET}/{name}/ifindex") or 0 if name is not None else 0), text
 
 
-def _mine(host: WritableHost, where: str) -> List[Rule]:
+def _nearmetal_rules(host: WritableHost, where: str) -> List[Rule]:
     """Our rules for the address, without that of another interface to which it has moved."""
     index, text = _looked_up(host, where)
     elsewhere = {
@@ -138,7 +142,7 @@ def _mine(host: WritableHost, where: str) -> List[Rule]:
         for found in routes.addresses(host) or ()
         if found.text == text and found.interface != index
     }
-    return [rule for rule in _state(host).ours(routes.family_of(text), text) if rule.table not in elsewhere]
+    return [rule for rule in _state(host).nearmetal_rules(routes.family_of(text), text) if rule.table not in elsewhere]
 
 
 def _removed(host: WritableHost, request: bytes) -> None:
