@@ -14,10 +14,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import order
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Sample
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import failures_when_tuned, most_reboots
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import most_reboots
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step, next_step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
-from scipy import stats
 
 from tests.support.proofs import CPUS, SECONDS, measured, noisy, run, start
 
@@ -258,20 +257,6 @@ def test_a_load_that_fails_now_and_then_is_seldom_called_broken_by_the_tuning() 
     ]
     assert sum(outcome.verdict == "unsafe" for outcome in found) <= (0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5) * runs
     assert not any(outcome.keep for outcome in found if "may be chance" in outcome.reasons[0])
-
-
-def test_the_chance_of_failures_in_one_state_is_that_of_fisher() -> None:
-    def disturb(step: Step, measurement: Measurement) -> Measurement:
-        failed = step.phase == "pair" and step.state == "tuned" and step.pair in (2, 5) and step.attempt == 1
-        return BEYOND["load"](measurement) if failed else measurement
-
-    history = history_of(run(noisy(0.05, 0.03), disturb, seed=8))
-    attempts = [*history.warm_ups, *history.shams, *history.pairs]
-    states = [measurement.host_state for attempt in attempts for measurement in attempt.measurements]
-    failed, chance = failures_when_tuned(history)
-    assert len(failed) == 2
-    table = [[2, states.count("tuned") - 2], [0, states.count("untuned")]]
-    assert chance == pytest.approx(stats.fisher_exact(table, "greater").pvalue)
 
 
 @pytest.mark.parametrize(("effect", "looks"), [(0.025, "better"), (-0.025, "worse"), (0.0, "the same")])

@@ -19,10 +19,14 @@ from typing import List
 import numpy
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import evidence, forecast, interval, rules
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import order
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
 from scipy import optimize, stats
 
 from tests.support import noises
+from tests.support.proofs import noisy, run
 
 LAMBDAS = (5, 10, 20, 40, 80, 160)
 
@@ -182,6 +186,20 @@ def test_binomial_is_scipys() -> None:
         for fewer in range(count // 2 + 1):
             assert rules.binomial(fewer, count) == pytest.approx(stats.binomtest(fewer, count).pvalue)
     assert rules.binomial(0, 0) == 1.0
+
+
+def test_the_chance_of_failures_in_one_state_is_that_of_fisher() -> None:
+    def disturb(step: Step, measurement: Measurement) -> Measurement:
+        failed = step.phase == "pair" and step.state == "tuned" and step.pair in (2, 5) and step.attempt == 1
+        return measurement._replace(metrics=(), error="exit status 1") if failed else measurement
+
+    history = history_of(run(noisy(0.05, 0.03), disturb, seed=8))
+    attempts = [*history.warm_ups, *history.shams, *history.pairs]
+    states = [measurement.host_state for attempt in attempts for measurement in attempt.measurements]
+    failed, chance = rules.failures_when_tuned(history)
+    assert len(failed) == 2
+    table = [[2, states.count("tuned") - 2], [0, states.count("untuned")]]
+    assert chance == pytest.approx(stats.fisher_exact(table, "greater").pvalue)
 
 
 def test_forecast_says_how_many_pairs_four_runs_of_five_need() -> None:
