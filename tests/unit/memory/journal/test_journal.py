@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Tuple
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import kernel_choice
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import LEVERS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
@@ -132,8 +133,8 @@ def test_original_and_wanted_values_are_found_again(what: str, data: st.DataObje
         host = on_boot(Path(folder), BOOTS[0])
         Journal(host, None).begin([Action("some", "knob", what, before, after, "a test", "none", where)])
         [entry] = Journal(host, None).entries()
-        assert entry.original == LEVERS[what].original(before)
-        assert entry.ours == (LEVERS[what].remembered(after),)
+        assert entry.original == LEVERS[what].values.original(before)
+        assert entry.ours == (LEVERS[what].values.remembered(after),)
 
 
 @pytest.mark.parametrize("what", sorted(what for what, lever in LEVERS.items() if lever.scope == "runtime"))
@@ -146,10 +147,10 @@ def test_a_second_value_after_a_reboot(tmp_path: Path, kind: str, what: str) -> 
     second = on_boot(tmp_path, BOOTS[1], kind)
     Journal(second, None).begin([Action("some", "knob", what, values[0], values[1], "a test", "none", where)])
     [entry] = Journal(second, None).entries()
-    elements = LEVERS[what].elements
+    elements = LEVERS[what].values.elements
     assert set(elements(values[1])) == set(entry.holding(values[1]))
     assert set(elements(values[0])) == set(entry.holding(values[0])), "a run that was killed has left it"
-    choice = LEVERS[what].kernel_choice(second, where)
+    choice = kernel_choice(LEVERS[what], second, where)
     if isinstance(choice, dict):
         choice = {name: choice[name] for name in entry.original}
     assert entry.void(BOOTS[1]) if choice is None else entry.original == choice
