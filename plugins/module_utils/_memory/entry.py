@@ -151,6 +151,6 @@ def entry_of(raw: Any) -> Entry:
     device = raw.get("device", "")  # older versions wrote none
     if not isinstance(device, str) or not _DEVICE.fullmatch(device):
         raise NearmetalError("a device whose identity isn't a text")
-    whole = raw.get("whole", True) is True
-    state = {"whole": whole, "disturbed_by": disturbed_by, "device": device, "written": raw.get("written") is True}
+    whole, written = raw.get("whole", True) is True, raw.get("written") is True
+    state: Dict[str, Any] = {"whole": whole, "written": written, "disturbed_by": disturbed_by, "device": device}
     return Entry(original=original, ours=tuple(ours), **state, **texts)
