@@ -93,7 +93,7 @@ def test_a_run_that_is_killed_at_any_byte_goes_on_as_if_nothing_had_happened() -
         (lambda lines: [lines[0], b"{}\n"], "line 2 .* 'kind' is absent"),
         (lambda lines: [lines[0], b"[" * 100000 + b"\n"], "line 2 .* nested deeper"),
         (older, "line 1 .* format 1 is of another version; this nearmetal reads 3"),
-        (lambda lines: [changed(lines[0], settings={"seed": 5, "pairs": 3})], "line 1 .* pairs must be a whole number from 6 to 200, not 3"),
+        (lambda lines: [changed(lines[0], settings={"seed": 5, "pairs": 3})], "line 1 .* pairs must be .*, not 3"),
         (lambda lines: [changed(lines[0], settings=[])], "line 1 "),
         (lambda lines: [changed(lines[0], host=7)], "line 1 .* it has 7 in place of a text"),
         (lambda lines: [changed(lines[0], host="\x1b[31m")], "line 1 .* a line without control characters"),
