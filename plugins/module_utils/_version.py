@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Optional, Tuple
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 
 _FORM = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})(?:[-+][A-Za-z0-9.+-]{1,32})?", re.ASCII)
 
