@@ -139,7 +139,8 @@ def test_prometheus(report: Report) -> None:
     samples = [sample for family in families for sample in family.samples]
     assert len(samples) > 10
     labels = {label for sample in samples for label in sample.labels}
-    assert labels <= {"host", "state", "concern", "knob", "status", "interface", "allowance"}
+    of_hosts = {"architecture", "class", "host", "state", "type", "workload"}
+    assert labels <= {*of_hosts, "allowance", "concern", "interface", "knob", "status"}
 
 
 def test_markdown_shows_the_text_and_nothing_else(report: Report) -> None:
@@ -213,7 +214,7 @@ def test_page_has_the_tags_that_it_has_with_harmless_text(report: Report) -> Non
     page = Page(text)
     assert len(page.inside["script"]) == 2
     assert not any(
-        name.startswith("on") or (name in ("href", "src", "style") and value != "#fleet")
+        name.startswith("on") or (name in ("href", "src", "style") and value not in {"#fleet", *ADDRESSES})
         for _tag, attributes in page.tags
         for name, value in attributes.items()
     )
