@@ -326,6 +326,15 @@ def test_the_picture_shows_who_does_the_networks_work_before_and_after(open_page
     assert "per core L1d 48 KiB" in page.run("document.querySelector('figcaption').textContent")
 
 
+@pytest.mark.parametrize("width", [360, 768, 1024, 1400])
+def test_each_heading_is_above_its_concerns(open_page: Open, width: int) -> None:
+    page = open_page(pictured())
+    page.view(width, 800)
+    left = "[...document.querySelectorAll('%s')].map((e) => Math.round(e.getBoundingClientRect().left))"
+    clock, threads, _memory = page.run(left % ".concern")
+    assert page.run(left % ".groups th") == [clock, threads]
+
+
 def test_what_only_keeps_values_is_folded_and_what_is_open_comes_first(open_page: Open) -> None:
     page = open_page(pictured())
     headings = "[...document.querySelectorAll('.sheet .heading th')].map((e) => e.firstChild.textContent)"
