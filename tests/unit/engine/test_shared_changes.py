@@ -141,7 +141,7 @@ def test_what_could_not_be_taken_back_is_not_forgotten(
     assert "the journal keeps the originals" in errors(done)["one"]
     assert ours(host) == ["nosmt"]
     check.write_text(good)
-    restored = run(host, lambda known: restore_requests(None, known), check=False)
+    restored = run(host, lambda known: restore_requests(None, known))
     assert errors(restored) == {}
     assert ours(host) == []
     assert not (tmp_path / "var/lib/nearmetal").exists()
