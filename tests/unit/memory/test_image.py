@@ -185,9 +185,17 @@ def test_a_copy_of_every_kind_of_file(tmp_path: Path, call: Call) -> None:
     assert text(host, CURRENT) == "tsc"
 
 
+PROFILE = "/sys/firmware/acpi/platform_profile"
+# What processors and firmware of some metal hosts have.
+OF_METAL = {
+    **{f"/sys/devices/system/cpu/cpu{cpu}/power/energy_perf_bias": "6\n" for cpu in range(16)},
+    PROFILE: "balanced\n",
+    f"{PROFILE}_choices": "balanced performance\n",
+}
 # All values that our files set under another name than the option's, and some more.
 RENAMED: Dict[str, Dict[str, Any]] = {
     **METAL,
+    "cpu_power": {**METAL["cpu_power"], "energy_perf_bias": 0, "platform_profile": "performance"},
     "hugepages": {**METAL["hugepages"], "group": "99"},
     "network_stack": {
         "somaxconn": 8192,
@@ -215,13 +223,14 @@ def test_every_option_with_another_name_than_its_place_is_tried() -> None:
         if knob.lever == "sysctl" or (knob.lever and isinstance(lever_of(knob.lever), NamedByPath))
         if knob.name != (knob.place or knob.lever).rpartition(".")[2]
     }
-    # The first is derived from the host's size, and a firewall makes the others' places after systemd-sysctl.
-    planned_at_boot = {("network_irq", "rfs"), *(("network_stack", f"conntrack_{name}") for name in ("max", "buckets"))}
+    # The first two are derived from the host, and a firewall makes the others' places after systemd-sysctl.
+    derived = {("network_irq", "rfs"), ("cpu_power", "uncore_frequency")}
+    planned_at_boot = {*derived, *(("network_stack", f"conntrack_{name}") for name in ("max", "buckets"))}
     assert renamed - planned_at_boot <= {(concern, knob) for concern, knobs in RENAMED.items() for knob in knobs}
 
 
 def started_from_an_image(root: Path, call: Call) -> FakeKernel:
-    host = FakeKernel(root, files_of("metal"))
+    host = FakeKernel(root, files_of("metal", OF_METAL))
     call(tune.main, host, bake=True, concerns=RENAMED)
     copy_of(host)
     assert command(["reapply", "--if-changed"], host) == 0
@@ -230,9 +239,10 @@ def started_from_an_image(root: Path, call: Call) -> FakeKernel:
 
 def wanted_as_it_was(root: Path, call: Call) -> FakeKernel:
     """A host that had by itself what is wanted, after a reboot."""
-    tuned = FakeKernel(root / "tuned", files_of("metal"))
+    tuned = FakeKernel(root / "tuned", files_of("metal", OF_METAL))
     call(tune.main, tuned, concerns=RENAMED)
-    host = FakeKernel(root, files_of("metal", {path: text(tuned, path) + "\n" for path, _word in tuned.written}))
+    written = {path: text(tuned, path) + "\n" for path, _word in tuned.written}
+    host = FakeKernel(root, files_of("metal", {**OF_METAL, **written}))
     call(tune.main, host, concerns=RENAMED)
     host.reboot(SECOND_BOOT)
     return host

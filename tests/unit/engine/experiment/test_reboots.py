@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.modules import restore, smt, tune
 
 from tests.support.experiments import JOURNAL, Call, Steps, files
 from tests.support.reboots import TUNING, RebootingHost, rebooting
+from tests.support.sequence_faults import Killed
 
 STATE = "var/lib/nearmetal/prove.json"
 
@@ -141,12 +142,12 @@ def test_a_way_back_that_is_killed_after_its_restore_still_reboots_the_host(
 
         def killed(_host: RebootingHost, experiment: lasting.Lasting) -> None:
             if experiment.state == "untuned":
-                raise KeyboardInterrupt
+                raise Killed
             write(_host, experiment)
 
         write = lasting.write
         patch.setattr(lasting, "write", killed)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Killed):
             command(["abandoned"], host)
     assert (command(["abandoned"], host), len(host.boots)) == (0, 3)
     assert (command(["abandoned"], host), len(host.boots), host.tuned) == (0, 3, False)
