@@ -33,7 +33,6 @@ WRONG: Dict[str, Any] = {
     "nested": {"regions": {"eu-west-1": ["a"]}},
     "long": {"profile": "x" * 10**6},
     "long choice": {"assume_roles": ["y" * 10**6]},
-    "no text": {"profile": "\ud800"},
     "unknown": {"inst\x1b[2Jance\nids": 1},
 }
 
