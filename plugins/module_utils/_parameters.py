@@ -180,7 +180,7 @@ NETWORK_STACK = (
     Parameter(
         "keepalive_time",
         "net.ipv4.tcp_keepalive_time",
-        "the newest types forget a connection that is idle for 350 s",
+        "how long a connection is idle before it asks whether its peer is there",
         "EC2 API, DescribeInstanceTypes",
         _number(1, 32767),
         "most",
