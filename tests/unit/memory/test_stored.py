@@ -171,7 +171,6 @@ def at_version(host: FakeKernel, version: str, **concerns: Any) -> Dict[str, Any
     done = run(
         host,
         lambda known: tune_requests([], concerns, {}, known),
-        check=False,
         conditions=Conditions(Origin("tune", version)),
     )
     return contract(done.outcomes)

@@ -306,7 +306,6 @@ def tuned_by(host: FakeKernel, version: str, source: str = "auto") -> Dict[str, 
     done = run(
         host,
         lambda known: tune_requests([], wanted, {}, known),
-        check=False,
         conditions=Conditions(Origin("tune", version)),
     )
     return contract(done.outcomes)
@@ -329,7 +328,6 @@ def test_an_older_controller_never_replaces_a_newer_agent(host: FakeKernel) -> N
     run(
         host,
         lambda known: restore_requests(None, known),
-        check=False,
         conditions=Conditions(Origin("restore", "0.9.0")),
     )
     assert files(host) == before
