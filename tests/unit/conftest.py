@@ -30,6 +30,7 @@ class Modules:
     def __call__(self, main: Main, host: FakeKernel, check: bool = False, **options: Any) -> Dict[str, Any]:
         # Tests for managed hosts share this file: they run where ansible-core isn't installed.
         from ansible.module_utils import _internal
+        from ansible.module_utils.common import warnings
         from ansible.module_utils.testing import patch_module_args
 
         self._capsys.readouterr()  # earlier output of a command of the host
@@ -37,6 +38,9 @@ class Modules:
         with pytest.MonkeyPatch.context() as patch:
             # As on a host, where a module's warnings are in its result, also after a test has loaded the controller.
             patch.setattr(_internal, "is_controller", False)
+            patch.setattr(
+                warnings, "_global_warnings", {}
+            )  # each module on a host has a process, and so warnings, of its own
             with arguments, pytest.raises(SystemExit):
                 main(host)
         result: Dict[str, Any] = json.loads(self._capsys.readouterr().out)
