@@ -16,8 +16,11 @@ from pathlib import Path
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load
 
+# Under nohup a program would ignore SIGHUP, as would what it starts.
 RUNS = f"""
+import signal
 import sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 sys.path[:0] = {sys.path!r}
 from {load.__name__} import run
 print(run(sys.argv[1], 60, lambda: True).code)
