@@ -71,7 +71,7 @@ class Server:
         raise RuntimeError(f"prometheus was not ready within {STARTED} s, or ended")
 
     def __exit__(
-        self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end()
 
