@@ -191,4 +191,10 @@ def _value(rng: random.Random, name: str, rule: Mapping[str, Any]) -> Any:
     if kind == "list":
         element = {**rule, "type": rule["elements"]}
         return [_value(rng, name, element) for _number in range(rng.choice([1, 1, 2]))]
-    return rng.choice(rule.get("choices") or VALUES[name])
+    return rng.choice(rule.get("choices") or VALUES.get(name) or _small(rule))
+
+
+def _small(rule: Mapping[str, Any]) -> List[int]:
+    """Two numbers of an option that VALUES doesn't have."""
+    least, most = rule["range"]
+    return [least, min(most, 2 * least + 1)]
