@@ -11,6 +11,7 @@ same bytes: sorted names, one time, no compiled code.
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 import zipimport
@@ -57,11 +58,29 @@ def build(version: str) -> bytes:
     """The zip application, with its identity in its second line."""
     agent = _running_agent()
     if agent and agent.is_compiled:
-        raise NearmetalError("the agent was removed while it ran: run again")
+        return _installed_beside(agent)
     if agent:
         with open(agent.path, "rb") as stream:
             return stream.read()
     return _archive(b"#!/usr/bin/python3 -I\n" + mark(version), _sources(), packed=True)
+
+
+def _installed_beside(agent: _Agent) -> bytes:
+    """The zip application with the sources of the cache that runs, which is installed beside it.
+
+    Raises NearmetalError when it isn't there any more, or isn't what the cache was made of.
+    """
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._host import installed, walk
+
+    root = os.path.realpath(agent.path).partition(installed.FOLDER)[0] or "/"  # the path may be an open descriptor's
+    descriptor = walk.open_file(root, f"{installed.FOLDER}/nearmetal.pyz")
+    if descriptor is not None:
+        with open(descriptor, "rb") as stream:
+            data = stream.read() if walk.is_closed(descriptor) else b""
+        found = _MARK.match(data)
+        if found and found[2].decode("ascii") == agent.identity:
+            return data
+    raise NearmetalError("the agent was removed or replaced while it ran: run again")
 
 
 def mark(version: str) -> bytes:

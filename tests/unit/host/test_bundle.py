@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import io
 import stat
 import subprocess
@@ -75,6 +76,48 @@ def test_the_cache_is_used_and_may_be_missing_or_of_another_python(tmp_path: Pat
     assert cold.stdout == warm.stdout
     assert f"_agent.command' # <zipimporter object \"{agent}/" in cold.stderr
     assert f"_agent.command' # <zipimporter object \"{tmp_path / installed.cache_name()}/" in warm.stderr
+
+
+# What the module `tune` does on a tuned host: the cache runs from its open descriptor.
+BUILT_BY_CACHE = f"""
+import sys, zipimport
+from hashlib import sha256
+__loader__ = zipimport.zipimporter(sys.argv[1])
+sys.path.insert(0, sys.argv[1])
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+try:
+    print(sha256(bundle.build({VERSION!r})).hexdigest())
+except NearmetalError as error:
+    print(error)
+"""
+
+
+def _built_by_cache(folder: Path) -> str:
+    with open(folder / installed.cache_name(), "rb") as cache:
+        command = [sys.executable, "-I", "-c", BUILT_BY_CACHE, f"/proc/self/fd/{cache.fileno()}"]
+        passed = {"pass_fds": [cache.fileno()]}
+        return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, **passed).stdout.strip()
+
+
+def test_the_cache_gives_the_agent_to_a_timer_as_it_is_installed(tmp_path: Path) -> None:
+    """A network change of a tuned host arms the dead-man timer, which starts a copy of the agent."""
+    folder = tmp_path / installed.FOLDER.strip("/")
+    folder.mkdir(parents=True)
+    for path in (folder, *list(folder.parents)[:3]):
+        path.chmod(0o755)
+    (folder / installed.cache_name()).write_bytes(bundle.compiled(VERSION))
+    gone = "the agent was removed or replaced while it ran: run again"
+    assert _built_by_cache(folder) == gone
+    agent = folder / "nearmetal.pyz"
+    agent.write_bytes(bundle.build(VERSION))
+    agent.chmod(0o644)
+    assert _built_by_cache(folder) == hashlib.sha256(agent.read_bytes()).hexdigest()
+    agent.chmod(0o666)
+    assert _built_by_cache(folder) == gone
+    agent.chmod(0o644)
+    agent.write_bytes(bundle.build(VERSION).replace(b" agent ", b" agent 9", 1))
+    assert _built_by_cache(folder) == gone
 
 
 def _needs(path: Path, seen: Set[Path]) -> Set[Path]:
