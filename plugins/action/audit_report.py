@@ -32,6 +32,8 @@ OPTIONS = {
     "baseline": {"type": "path"},
     "history": {"type": "path"},
     "only_check": {"type": "bool", "default": False},
+    "fail": {"type": "bool", "default": True},
+    "failure": {"type": "str"},
 }
 _PATHS = {"baseline": "a run is compared with one report", "history": "a run is kept in one directory"}
 
@@ -46,6 +48,9 @@ class ActionModule(ActionBase):
         """`{fail_on, baseline, hosts, findings, written}`; failed when `fail_on` was hit."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
+        if "failure" in self._task.args:
+            sentence = str(self._task.args["failure"])
+            return {**result, "changed": False, "failed": bool(sentence), "msg": sentence}
         try:
             self._task.args.update(_of_all_hosts(self._task.args, variables))
             _checked, options = self.validate_argument_spec(OPTIONS)
@@ -76,12 +81,13 @@ class ActionModule(ActionBase):
             hosts=list(hosts),
             findings=report.gate.findings if report.gate else 0,
             written=written,
+            failure=_sentence(options["fail_on"], report.gate.findings, hosts) if report.gate and hosts else "",
         )
         if not seen_by_callback:
             result.update(_summary(report))
             self._display.display(f"{result['msg']} Reports: {plays.brief(written)}")
-        if hosts:
-            result.update(failed=True, msg=_sentence(options["fail_on"], result["findings"], hosts))
+        if hosts and options["fail"]:
+            result.update(failed=True, msg=result["failure"])
         if not seen_by_callback:
             self._display.warning(f"Not seen: {BLIND}.")
         return result

@@ -61,6 +61,15 @@ options:
       - Only look for mistakes in the other options, before a host is asked. Nothing is returned or written.
     type: bool
     default: false
+  fail:
+    description:
+      - With V(false) a hit of O(fail_on) doesn't fail this task, but is returned as RV(failure) for a later task.
+      - Ansible keeps RV(ansible_stats) only of a task that didn't fail.
+    type: bool
+    default: true
+  failure:
+    description: Only fail with this sentence, RV(failure) of an earlier task; do nothing if it is empty.
+    type: str
 attributes:
   action:
     description: Runs on the controller as a whole.
@@ -101,6 +110,29 @@ EXAMPLES = r"""
       nearmetal.ec2.audit_report:
         fail_on: [would_change, failed]
       run_once: true
+
+- name: Audit in AWX, with artifacts of an audit that fails too
+  hosts: all
+  gather_facts: false
+  tasks:
+    - name: Plan, and change nothing
+      nearmetal.ec2.tune:
+        workload: in_memory_database
+      become: true
+      check_mode: true
+      register: tune_result
+
+    - name: Write the reports
+      nearmetal.ec2.audit_report:
+        fail_on: [would_change, failed]
+        fail: false
+      run_once: true
+      register: report_result
+
+    - name: Fail when a host isn't tuned
+      nearmetal.ec2.audit_report:
+        failure: "{{ report_result.failure }}"
+      run_once: true
 """
 
 RETURN = r"""
@@ -133,6 +165,11 @@ hosts:
   type: list
   elements: str
   returned: success without O(only_check), or failure because of O(fail_on)
+failure:
+  description: What O(fail_on) found, as a sentence; empty when it found nothing.
+  type: str
+  returned: success without O(only_check), or failure because of O(fail_on)
+  sample: "audit_fail_on: 1 finding with a status of would_change on redis-1; see report.json"
 findings:
   description: How many such findings there are.
   type: int

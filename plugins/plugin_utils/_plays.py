@@ -245,6 +245,8 @@ class GateTask:
         """Whether the result belongs to such a task; if so, remember the arguments of the last one."""
         if str(result.task.resolved_action) != REPORT:
             return False
+        if "failure" in result.task.args:
+            return True
         if result.task.args.get("only_check"):
             self.refused = "msg" in result.result
             return True

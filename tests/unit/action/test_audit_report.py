@@ -24,6 +24,17 @@ def test_without_our_callback_the_verdict_is_a_line_and_an_artifact(fleet: Fleet
     assert f'"verdict": "{LEAD}"' in stats.replace("\n", " ")
 
 
+def test_an_audit_that_fails_on_its_findings_has_reports_and_artifacts_too(fleet: Fleet) -> None:
+    fleet.inventory(HOSTS)
+    run = fleet.run(
+        "-e", "audit_fail_on=would_change", callback="ansible.builtin.default", ANSIBLE_SHOW_CUSTOM_STATS="1"
+    )
+    assert run.returncode == 2, run.stdout
+    assert "audit_fail_on: 1 finding with a status of would_change on a; see report.json" in run.stdout
+    assert f'"verdict": "{LEAD}"' in run.stdout.split("CUSTOM STATS:", 1)[1].replace("\n", " ")
+    assert fleet.report()["fail_on"]["hosts"] == ["a"]
+
+
 def test_two_audits_show_a_trend(fleet: Fleet) -> None:
     fleet.inventory(HOSTS)
     for callback in ("nearmetal.ec2.fleet", "ansible.builtin.default"):
