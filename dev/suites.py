@@ -47,7 +47,9 @@ BETWEEN_TESTS = (
 )
 CORES = ((".venv", "2.19"), (".venv-newest", "2.21"))
 # Tests that depend on ansible-core: they start its programs, or test how a module takes arguments and answers.
-STARTS_ANSIBLE = re.compile(r"ansible-(?:galaxy|inventory|playbook)\b|tests\.support\.(?:fleet|guide|simulated)\b")
+STARTS_ANSIBLE = re.compile(
+    r"ansible-(?:galaxy|inventory|playbook)\b|tests\.support\.(?:fleet|report\.guide|simulated)\b"
+)
 MODULE_CONTRACT = ("tests/unit/properties/test_fact_modules.py", "tests/unit/concerns/test_clocksource.py")
 # Tests of tools that run in .venv only, such as molecule.
 TOOLS_ALONE = ("tests/unit/dev", "tests/unit/lab")

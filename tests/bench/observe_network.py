@@ -21,8 +21,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 
 from tests.bench.observe import Prefixed
-from tests.support.fake_nics import nic_files
 from tests.support.hosts import lay_out
+from tests.support.kernel.nics import nic_files
 from tests.unit.facts import large
 
 PAIRS = 20

@@ -17,7 +17,7 @@ from pathlib import Path
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms.write import FORMS, write_all
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
 
-from tests.support import browser, reports
+from tests.support.report import browser, reports
 
 RUNS = 5
 

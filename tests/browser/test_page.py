@@ -16,9 +16,9 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._sources import links
 
 from dev import axe
-from tests.support import reports
-from tests.support.browser import Browser
 from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, finding, result_with
+from tests.support.report import reports
+from tests.support.report.browser import Browser
 
 Open = Callable[..., Browser]
 VISIBLE = "[...document.querySelectorAll('tr.row:not([hidden]) .host span:first-child')].map((e) => e.textContent)"

@@ -16,8 +16,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import S
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import heat_map, page, several, words
 
-from tests.support.browser import Browser
-from tests.support.proofs import run, start
+from tests.support.prove.proofs import run, start
+from tests.support.report.browser import Browser
 
 NOW = 1_795_000_000.0
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(2)>"

@@ -177,7 +177,7 @@ def test_a_kill_after_any_write_to_a_table_loses_no_original(
     with instance.running(shape, f"killed-{shape}") as host:
         host.run("ip link set ens6 up; ip link set ens7 up; systemctl stop irqbalance; modprobe acpi-cpufreq; true")
         host.put(bundle.build(VERSION), "/root/nearmetal.pyz")
-        host.put((Path(system_calls.__file__).parent / "killed_runs.py").read_bytes(), "/root/killed_runs.py")
+        host.put((Path(system_calls.__file__).parent / "lab/killed_runs.py").read_bytes(), "/root/killed_runs.py")
         words = shlex.join(["/root/nearmetal.pyz", json.dumps(concerns), *files])
         report = json.loads(host.run(f"python3 -I /root/killed_runs.py {words}", seconds=3600))
     print(shape, {**report, "wrong": len(report["wrong"])})

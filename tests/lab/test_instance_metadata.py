@@ -51,7 +51,7 @@ until ip netns exec service ss -ltn | grep -q 169.254.169.254:80; do :; done
 @pytest.fixture(scope="module")
 def host() -> Iterator[Host]:
     with instance.running("default", "instance-metadata") as running:
-        running.put((ROOT / "tests/support/fake_imds.py").read_bytes(), "/root/fake_imds.py", mode="0600")
+        running.put((ROOT / "tests/support/lab/fake_imds.py").read_bytes(), "/root/fake_imds.py", mode="0600")
         running.run(NETWORK)
         yield running
 

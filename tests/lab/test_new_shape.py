@@ -15,7 +15,7 @@ import pytest
 
 from lab import instance
 from lab.host import Host
-from tests.support.new_shape import example
+from tests.support.lab.new_shape import example
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNTS = "lscpu -p=CPU,CORE,SOCKET,NODE | grep -v '^#'"

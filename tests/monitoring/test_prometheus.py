@@ -18,8 +18,8 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import promet
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
 
 from dev import ROOT, prometheus
-from tests.support import reports
 from tests.support.fleet import SLOW_CLOCK, result_with
+from tests.support.report import reports
 
 FOLDER = ROOT / "docs" / "monitoring"
 DASHBOARD = json.loads((FOLDER / "dashboard.json").read_text("utf-8"))

@@ -18,15 +18,14 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
-from tests.support import fake_boot as boot
-from tests.support import fake_routes
-from tests.support.fake_cpus import Cpus
-from tests.support.fake_disks import Disks
-from tests.support.fake_memory import Memory
-from tests.support.fake_nics import FakeNics
-from tests.support.fake_power import Power
-from tests.support.fake_udev import Udev
 from tests.support.hosts import lay_out
+from tests.support.kernel import boot, routes
+from tests.support.kernel.cpus import Cpus
+from tests.support.kernel.disks import Disks
+from tests.support.kernel.memory import Memory
+from tests.support.kernel.nics import FakeNics
+from tests.support.kernel.power import Power
+from tests.support.kernel.udev import Udev
 
 CLOCK = "/sys/devices/system/clocksource/clocksource0"
 
@@ -143,7 +142,7 @@ class FakeKernel(WritableHost):
         return self.nics.driver(device, record)
 
     def _route(self, request: bytes) -> bytes:
-        return fake_routes.answer(Path(self.root), request)
+        return routes.answer(Path(self.root), request)
 
     def command(self, argv: Sequence[str], timeout: float = 60) -> str:
         line = " ".join(argv)

@@ -6,7 +6,7 @@
 A host file holds `files` (path → text) and `shape` (sockets, cores per socket,
 threads per core, nodes), from which the topology files follow in the numbering
 that x86 Linux uses: all first threads, then all second ones. `idle` and `frequency`
-are there on hosts that choose their own power (host_power.py). Written by hand
+are there on hosts that choose their own power (files/power.py). Written by hand
 after the manuals; no recording is copied.
 """
 
@@ -18,11 +18,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, Iterator, Optional, Tuple
 
-from tests.support.fake_disks import disk_files
-from tests.support.fake_nics import nic_files
-from tests.support.host_counters import counter_files
-from tests.support.host_memory import memory_files
-from tests.support.host_power import frequency_files, idle_files
+from tests.support.files.counters import counter_files
+from tests.support.files.memory import memory_files
+from tests.support.files.power import frequency_files, idle_files
+from tests.support.kernel.disks import disk_files
+from tests.support.kernel.nics import nic_files
 
 FOLDER = Path(__file__).resolve().parent.parent / "hosts"
 CPU = "/sys/devices/system/cpu"

@@ -18,10 +18,10 @@ from typing import Any, Dict, List, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 
-from tests.support.fake_nics import SYSCTLS
-from tests.support.host_memory import PARAMETERS
+from tests.support.files.dictionary import MemoryHost
+from tests.support.files.memory import PARAMETERS
 from tests.support.hosts import FOLDER, built
-from tests.support.memory_host import MemoryHost
+from tests.support.kernel.nics import SYSCTLS
 
 PRODUCT = "/sys/devices/virtual/dmi/id/product_name"
 EBS, STORE = "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage"

@@ -17,7 +17,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import tomllib
 
-from tests.support.fake_disks import STORE
+from tests.support.kernel.disks import STORE
 
 FOLDER = Path(__file__).resolve().parent
 RULES: Dict[str, Any] = tomllib.loads((FOLDER / "workload_rules.toml").read_text("utf-8"))

@@ -19,7 +19,7 @@ from tests.support import hosts
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import booted, fresh
 from tests.support.hosts import CPU, NODE, built
-from tests.support.svg import CPU_STYLES, Picture
+from tests.support.report.svg import CPU_STYLES, Picture
 
 Draw = Callable[..., Picture]
 STORE = "Amazon EC2 NVMe Instance Storage"

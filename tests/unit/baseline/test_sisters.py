@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from tests.support import reports
+from tests.support.report import reports
 
 DAY = 86400
 FLEETS = 500

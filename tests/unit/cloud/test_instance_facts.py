@@ -15,7 +15,7 @@ from ansible.module_utils.testing import patch_module_args
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.modules import instance_facts
 
-from tests.support.fake_imds import TOKEN, FakeImds
+from tests.support.lab.fake_imds import TOKEN, FakeImds
 
 
 @pytest.mark.parametrize(("vendor", "status"), [("Amazon EC2", "ok"), ("QEMU", "not_ec2")])

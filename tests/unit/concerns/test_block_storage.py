@@ -13,9 +13,9 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.modules import block_storage, restore
 
 from tests.support.boot_trees import debian
-from tests.support.fake_disks import EBS, STORE, disk_files
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
+from tests.support.kernel.disks import EBS, STORE, disk_files
 
 Call = Callable[..., Dict[str, Any]]
 RULES = "/etc/udev/rules.d/90-nearmetal-block_storage.rules"

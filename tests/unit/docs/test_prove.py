@@ -23,7 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict impor
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, several, words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import proven
 
-from tests.support.proofs import noisy, run, shared, start
+from tests.support.prove.proofs import noisy, run, shared, start
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/prove.md").read_text("utf-8")

@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import comman
 from ansible_collections.nearmetal.ec2.plugins.modules import capture, tune
 
 from tests.support.fake_kernel import FakeKernel
-from tests.support.fake_processes import first, process, together
+from tests.support.files.processes import first, process, together
 from tests.support.fresh_host import probe, routed
 from tests.support.hosts import files_of, write
 from tests.support.simulated import simulate

@@ -14,9 +14,9 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
 from ansible_collections.nearmetal.ec2.plugins.modules import network_irq
 
-from tests.support.fake_imds import TOKEN, FakeImds
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import FOLDER, built, files_of
+from tests.support.lab.fake_imds import TOKEN, FakeImds
 
 Call = Callable[..., Dict[str, Any]]
 

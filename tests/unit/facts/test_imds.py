@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import imds
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
 
-from tests.support.fake_imds import TOKEN, FakeImds
+from tests.support.lab.fake_imds import TOKEN, FakeImds
 
 NITRO = PlatformFacts(
     host_class="nitro",

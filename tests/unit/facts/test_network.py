@@ -16,8 +16,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import networ
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import ethtool
 
-from tests.support.fake_nics import nic_files
 from tests.support.hosts import lay_out
+from tests.support.kernel.nics import nic_files
 
 ENA = {"name": "ens5", "driver": "ena", "place": "0000:00:05.0", "queues": 2, "node": 0}
 VF = {"name": "ens3", "driver": "ixgbevf", "place": "0000:00:03.0", "queues": 2}

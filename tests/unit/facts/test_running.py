@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.running import Program
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import listening, program
 
-from tests.support.fake_processes import first, process, together
+from tests.support.files.processes import first, process, together
 
 Build = Callable[[Mapping[str, str]], Host]
 

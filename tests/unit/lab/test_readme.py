@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from lab import shape
-from tests.support.new_shape import LINES, example
+from tests.support.lab.new_shape import LINES, example
 
 
 def test_the_example_is_ten_lines_that_say_what_differs(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Dict
 
 import pytest
 
-from tests.support.routed_world import ADDRESSES
+from tests.support.kernel.routed_world import ADDRESSES
 
 OWN = {address: [f"b{number % 3}"] * 2 for number, address in enumerate(ADDRESSES)}
 
@@ -21,7 +21,7 @@ OWN = {address: [f"b{number % 3}"] * 2 for number, address in enumerate(ADDRESSE
 @pytest.fixture(scope="module")
 def life() -> Dict[str, Any]:
     """What was seen of a host with three interfaces that is tuned, disturbed, unplugged and restored."""
-    command = ["unshare", "--map-root-user", "--net", sys.executable, "-m", "tests.support.routed_world"]
+    command = ["unshare", "--map-root-user", "--net", sys.executable, "-m", "tests.support.kernel.routed_world"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr

@@ -27,8 +27,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import knobs_of
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._sources import links
 
-from tests.support.fake_routes import RoutedHost
 from tests.support.hosts import files_of, lay_out
+from tests.support.kernel.routes import RoutedHost
 
 FOLDER = Path(__file__).resolve().parent
 CASES = sorted(FOLDER.glob("*/*.json"))

@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, words
 
-from tests.support.proofs import noisy, run, shared, start
+from tests.support.prove.proofs import noisy, run, shared, start
 
 SCHEMA: Dict[str, Any] = json.loads(Path(document.__file__).with_name("proof.schema.json").read_text("utf-8"))
 CONCERNS = ("clocksource.source", "hugepages.thp")

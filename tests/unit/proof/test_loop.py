@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict, verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, log, loop, words
 
-from tests.support.proofs import run
+from tests.support.prove.proofs import run
 
 FINE: Mapping[str, Any] = {"code": 0, "output": "", "message": "", "seconds": 1.0, "end": ""}
 

@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict impor
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import heat_map, several
 
 from tests.support.fleet import Fleet
-from tests.support.proofs import noisy, run
+from tests.support.prove.proofs import noisy, run
 
 FIRST: Dict[str, Any] = {"name": "ops", "unit": "1/s", "better": "larger", "change": 5.0, "low": 1.0, "high": 9.0}
 

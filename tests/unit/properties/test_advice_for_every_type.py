@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 
 from tests.support import type_hosts, workload_table
-from tests.support.fake_cpus import numbers
+from tests.support.kernel.cpus import numbers
 from tests.support.type_hosts import Shape
 
 SHAPES = type_hosts.shapes()

@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step, next_step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 
-from tests.support.proofs import CPUS, SECONDS, measured, noisy, run, start
+from tests.support.prove.proofs import CPUS, SECONDS, measured, noisy, run, start
 
 Change = Callable[[Measurement], Measurement]
 

@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import D
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
 
-from tests.support.proofs import run, shared, start
+from tests.support.prove.proofs import run, shared, start
 
 EFFECTS: Mapping[str, float] = MappingProxyType({"clocksource": 0.1, "hugepages": 0.0, "network_stack": -0.03})
 

@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import n
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.proofs import noisy, refusal, run, start
+from tests.support.prove.proofs import noisy, refusal, run, start
 
 
 def entries(record: Record) -> "List[Entry]":

@@ -14,7 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings impo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.proofs import refusal
+from tests.support.prove.proofs import refusal
 
 
 def test_metrics_with_and_without_unit_and_direction() -> None:

@@ -17,9 +17,9 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 from tests.support import hosts, workload_table
-from tests.support.fake_disks import EBS, disk_files
-from tests.support.fake_nics import nic_files
-from tests.support.host_memory import memory_files
+from tests.support.files.memory import memory_files
+from tests.support.kernel.disks import EBS, disk_files
+from tests.support.kernel.nics import nic_files
 from tests.unit.recorded import machines
 
 TABLE = workload_table.read()

@@ -12,8 +12,8 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import promet
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support import reports
 from tests.support.fleet import GOOD_CLOCK, result_with
+from tests.support.report import reports
 
 QUIET = """NIC statistics:
      tx_timeout: 0

@@ -23,11 +23,11 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support import reports
 from tests.support.fake_kernel import FakeKernel
-from tests.support.fake_processes import first, process, together
+from tests.support.files.processes import first, process, together
 from tests.support.fleet import GOOD_CLOCK, ROOT, SLOW_CLOCK, finding, result_with
 from tests.support.hosts import files_of
+from tests.support.report import reports
 
 Call = Callable[..., Dict[str, Any]]
 

@@ -15,8 +15,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, history
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 
-from tests.support import reports
 from tests.support.fleet import SLOW_CLOCK, finding, result_with
+from tests.support.report import reports
 
 
 def test_what_is_kept_is_read_again_without_what_is_settled(tmp_path: Path) -> None:

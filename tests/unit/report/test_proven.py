@@ -19,10 +19,10 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import docum
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
 
-from tests.support import reports
 from tests.support.fleet import SLOW_CLOCK, Fleet, finding, result_with
-from tests.support.judged import well
-from tests.support.proofs import noisy, run, start
+from tests.support.prove.proofs import noisy, run, start
+from tests.support.report import reports
+from tests.support.report.judged import well
 
 VALUES = {"clocksource.source": ["tsc"], "numa.balancing": ["0", "1"]}
 SAID = "proven on 21 Sep 2026: get +"

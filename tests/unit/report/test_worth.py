@@ -10,8 +10,8 @@ from typing import Any, Dict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary, worth
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 
-from tests.support import reports
 from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, finding, result_with
+from tests.support.report import reports
 
 PAGES = finding("hugepages", "would_change", "thp", now="always", wanted="madvise")
 RINGS = finding("network_stack", "would_change", "rx", now=512, wanted=1024)

@@ -13,9 +13,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
-from tests.support.sequence_life import Life, lived
-from tests.support.sequence_wanted import Step
-from tests.support.sequence_world import World
+from tests.support.sequences.life import Life, lived
+from tests.support.sequences.wanted import Step
+from tests.support.sequences.world import World
 
 
 def tune(**concerns: Any) -> Step:

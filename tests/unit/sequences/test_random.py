@@ -15,7 +15,7 @@ from typing import List
 
 import pytest
 
-from tests.support import sequence_life
+from tests.support.sequences import life
 
 TOTAL = int(os.environ.get("NEARMETAL_SEQUENCES", "300"))
 SINGLE = os.environ.get("NEARMETAL_SEED")
@@ -31,5 +31,5 @@ def seeds(batch: int) -> List[int]:
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_every_life_ends_as_if_it_had_not_been_tuned(batch: int, tmp_path: Path) -> None:
-    failures = [failure for seed in seeds(batch) for failure in [sequence_life.failure(seed, tmp_path)] if failure]
+    failures = [failure for seed in seeds(batch) for failure in [life.failure(seed, tmp_path)] if failure]
     assert not failures, "\n\n".join(failures)

@@ -16,10 +16,10 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect impo
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.progress import Progress
 
-from tests.support import reports
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, finding, result_with
 from tests.support.hosts import files_of
+from tests.support.report import reports
 
 Call = Callable[..., Dict[str, Any]]
 NAMES = ("clocksource", "cpu_power", "kernel_check", "numa", "hugepages", "network_irq", "network_stack")

@@ -10,7 +10,7 @@ from ansible_collections.nearmetal.ec2.plugins.action import prove as action
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
-from tests.support.plays_of_prove import Call, Play
+from tests.support.prove.plays import Call, Play
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command impor
 from ansible_collections.nearmetal.ec2.plugins.modules import prove, tune
 
 from tests.support.boot_trees import debian
-from tests.support.experiments import BOTH, THP, read_ahead, thp
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
-from tests.support.plays_of_prove import CURRENT, OPTIONS, Call, Play, current, load
+from tests.support.prove.experiments import BOTH, THP, read_ahead, thp
+from tests.support.prove.plays import CURRENT, OPTIONS, Call, Play, current, load
 
 
 @pytest.mark.parametrize("load_on", ["host", "controller"])

@@ -11,10 +11,10 @@ from typing import Any, Dict, Set
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.modules import tune
 
-from tests.support.experiments import BOTH, Call, Steps, files
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
-from tests.support.plays_of_prove import Play
+from tests.support.prove.experiments import BOTH, Call, Steps, files
+from tests.support.prove.plays import Play
 
 
 def test_it_says_what_would_be_compared_and_how_long_it_may_take(host: FakeKernel, play: Play, tmp_path: Path) -> None:

@@ -24,10 +24,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark im
 from ansible_collections.nearmetal.ec2.plugins.modules import prove
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._delegation import action_on
 
-from tests.support.experiments import files
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
-from tests.support.plays_of_prove import FINE_LOAD, Call, Play, current, load
+from tests.support.prove.experiments import files
+from tests.support.prove.plays import FINE_LOAD, Call, Play, current, load
 
 
 @pytest.fixture

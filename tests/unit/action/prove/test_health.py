@@ -16,8 +16,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import S
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 
 from tests.support.fake_kernel import FakeKernel
-from tests.support.plays_of_prove import CURRENT, Play, current, load
-from tests.support.proofs import noisy, run
+from tests.support.prove.plays import CURRENT, Play, current, load
+from tests.support.prove.proofs import noisy, run
 
 STAT = "proc/700/stat"
 

@@ -19,8 +19,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import reboots
 
-from tests.support.experiments import Call, files
-from tests.support.reboots import TUNING, RebootingHost, rebooting
+from tests.support.prove.experiments import Call, files
+from tests.support.prove.reboots import TUNING, RebootingHost, rebooting
 from tests.unit.action.prove import test_action, test_health
 
 OPTIONS: Dict[str, Any] = {"tune": TUNING, "reboot": True, "pairs": 6, "seed": 4711}

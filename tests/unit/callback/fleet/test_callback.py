@@ -16,7 +16,7 @@ from typing import List, Tuple
 import pytest
 
 from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, finding, result_with
-from tests.support.judged import checked, states, well
+from tests.support.report.judged import checked, states, well
 
 MIXED = {
     "db1": {

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, result_with
-from tests.support.judged import checked, states, well
+from tests.support.report.judged import checked, states, well
 
 
 def played(fleet: Fleet, text: str) -> "subprocess.CompletedProcess[str]":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, finding, result_with
-from tests.support.judged import checked, well
+from tests.support.report.judged import checked, well
 
 BAD = {"module_result": result_with(SLOW_CLOCK, finding("numa", "refused", "balancing", reason="pinned by kubelet"))}
 GOOD = {"module_result": result_with(GOOD_CLOCK, finding("numa", "ok", "balancing"))}

@@ -151,7 +151,7 @@ def test_a_reboot_brings_the_kernels_choice_and_restore_agrees(host: FakeKernel,
 def test_192_cpus_stay_small(tmp_path: Path, call: Call) -> None:
     import json
 
-    from tests.support.host_power import frequency_files, idle_files
+    from tests.support.files.power import frequency_files, idle_files
 
     files = files_of("metal")
     cpus = {f"{CPU}/{name}": "0-191\n" for name in ("online", "present", "possible")}

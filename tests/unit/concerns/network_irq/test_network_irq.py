@@ -21,10 +21,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import r
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import native_files, network_sample
 from ansible_collections.nearmetal.ec2.plugins.modules import network_facts, network_irq, restore
 
-from tests.support.fake_cpus import numbers
 from tests.support.fake_kernel import FakeKernel
-from tests.support.fake_nics import nic_files
 from tests.support.hosts import files_of, lay_out
+from tests.support.kernel.cpus import numbers
+from tests.support.kernel.nics import nic_files
 from tests.unit.facts import large
 
 Call = Callable[..., Dict[str, Any]]

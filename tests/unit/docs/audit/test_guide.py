@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support import guide
+from tests.support.report import guide
 
 
 def test_every_example_prints_what_the_guide_says(tmp_path: Path) -> None:

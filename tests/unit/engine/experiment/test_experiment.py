@@ -13,7 +13,10 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
-from tests.support.experiments import (
+from tests.support.fake_kernel import FakeKernel
+from tests.support.fresh_host import fresh
+from tests.support.hosts import files_of
+from tests.support.prove.experiments import (
     BOTH,
     CURRENT,
     DISKS,
@@ -28,9 +31,6 @@ from tests.support.experiments import (
     read_ahead,
     thp,
 )
-from tests.support.fake_kernel import FakeKernel
-from tests.support.fresh_host import fresh
-from tests.support.hosts import files_of
 
 LASTING = "--timer-property=DefaultDependencies=no --timer-property=IgnoreOnIsolate=yes"
 STATE = "/run/nearmetal/prove.json"

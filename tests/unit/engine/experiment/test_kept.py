@@ -16,10 +16,10 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
-from tests.support.experiments import CURRENT, JOURNAL, PAGES, WANTED, Call, Steps, current, files, thp
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
+from tests.support.prove.experiments import CURRENT, JOURNAL, PAGES, WANTED, Call, Steps, current, files, thp
 
 MANY = 100000
 STATE = "run/nearmetal/prove.json"

@@ -16,9 +16,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT, identity
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
-from tests.support.experiments import PAGES, THP, Call, Steps, files, thp
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
+from tests.support.prove.experiments import PAGES, THP, Call, Steps, files, thp
 
 PLACED: Dict[str, Any] = {"concerns": {"network_irq": {"policy": "auto"}}}  # which needs the unit
 BOTH: Dict[str, Any] = {"concerns": {**PLACED["concerns"], **PAGES["concerns"]}}

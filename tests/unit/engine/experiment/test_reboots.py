@@ -17,9 +17,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, smt, tune
 
-from tests.support.experiments import JOURNAL, Call, Steps, files
-from tests.support.reboots import TUNING, RebootingHost, rebooting
-from tests.support.sequence_faults import Killed
+from tests.support.prove.experiments import JOURNAL, Call, Steps, files
+from tests.support.prove.reboots import TUNING, RebootingHost, rebooting
+from tests.support.sequences.faults import Killed
 
 STATE = "var/lib/nearmetal/prove.json"
 

@@ -14,9 +14,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
-from tests.support.experiments import Call, Steps, current, files
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
+from tests.support.prove.experiments import Call, Steps, current, files
 
 READ_AHEAD = {"concerns": {"block_storage": {"read_ahead_kb": 64, "method": "runtime"}}}
 

@@ -10,9 +10,9 @@ from typing import Any, Dict, Tuple
 
 import pytest
 
-from tests.support.experiments import BOTH, DISKS, PAGES, THP, Call, Steps, files, read_ahead, thp
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
+from tests.support.prove.experiments import BOTH, DISKS, PAGES, THP, Call, Steps, files, read_ahead, thp
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.fake_routes import FILE, answer
 from tests.support.hosts import files_of, lay_out
+from tests.support.kernel.routes import FILE, answer
 
 BOOTS = tuple(f"{number}0000000-0000-0000-0000-000000000000" for number in range(1, 4))
 NIC, DISK = "0000:00:05.0", "0000:00:1f.0/n1"

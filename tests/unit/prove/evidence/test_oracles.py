@@ -25,8 +25,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
 from scipy import optimize, stats
 
-from tests.support import noises
-from tests.support.proofs import noisy, run
+from tests.support.prove import noises
+from tests.support.prove.proofs import noisy, run
 
 LAMBDAS = (5, 10, 20, 40, 80, 160)
 

@@ -16,8 +16,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 
-from tests.support.noises import HARSH, NOISES, PAIRS, Boots, differences, of_blocks, of_pairs
-from tests.support.proofs import noisy, run
+from tests.support.prove.noises import HARSH, NOISES, PAIRS, Boots, differences, of_blocks, of_pairs
+from tests.support.prove.proofs import noisy, run
 
 RUNS = 2000
 THREE_DEVIATIONS = 3 * math.sqrt(0.05 * 0.95 / RUNS)

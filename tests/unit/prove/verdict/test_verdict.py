@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import DECIDE, Step, next_step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 
-from tests.support.proofs import PAUSE, SECONDS, Load, noisy, run, start
+from tests.support.prove.proofs import PAUSE, SECONDS, Load, noisy, run, start
 
 
 def several(**effects: float) -> Load:

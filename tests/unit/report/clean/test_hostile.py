@@ -28,8 +28,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support import reports
 from tests.support.fleet import GOOD_CLOCK, ROOT, finding, result_with
+from tests.support.report import reports
 
 SCHEMA = jsonschema.Draft202012Validator(
     json.loads((ROOT / "plugins/plugin_utils/_report/report.schema.json").read_text())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-README = Path(__file__).resolve().parents[2] / "lab" / "README.md"
+README = Path(__file__).resolve().parents[3] / "lab" / "README.md"
 (TEXT,) = re.findall(r"^```toml\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 LINES = TEXT.splitlines()
 

@@ -14,11 +14,11 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, 
 
 from tests.support import fresh_host, hosts
 from tests.support.boot_trees import AMAZON_2_TOOLS, DEBIAN_TOOLS, BootHost, amazon_2_files, debian_files, rhel_files
-from tests.support.fake_boot import clear
 from tests.support.fake_kernel import FakeKernel
-from tests.support.fake_memory import MIN_FREE, THP
-from tests.support.fake_processes import first, together
-from tests.support.sequence_wanted import PROGRAMS
+from tests.support.files.processes import first, together
+from tests.support.kernel.boot import clear
+from tests.support.kernel.memory import MIN_FREE, THP
+from tests.support.sequences.wanted import PROGRAMS
 
 # How often each host of tests/hosts is drawn: those with more of everything more often.
 HOSTS = {

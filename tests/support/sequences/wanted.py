@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 
-from tests.support.fake_processes import process
+from tests.support.files.processes import process
 
 # Words and numbers for options whose spec lists none; a host refuses those that it can't have.
 VALUES: Mapping[str, List[Any]] = {

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import AbstractSet
 
-from tests.support.fake_cpus import numbers
+from tests.support.kernel.cpus import numbers
 
 CPU = "/sys/devices/system/cpu"
 PERFORMANCE = "performance"

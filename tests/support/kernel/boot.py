@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Sequence, Tuple
 
-from tests.support.fake_nics import line_number
 from tests.support.hosts import write
+from tests.support.kernel.nics import line_number
 
 Take = Callable[[str, str], None]  # an order to the kernel: path and text
 VOLATILE = ("/proc/", "/sys/", "/run/", "/dev/")

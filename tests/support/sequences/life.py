@@ -24,12 +24,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 
-from tests.support.fake_boot import conditions_hold
-from tests.support.sequence_faults import Killed, Writes
-from tests.support.sequence_left import Left, said_by
-from tests.support.sequence_status import untrue
-from tests.support.sequence_wanted import Step, steps
-from tests.support.sequence_world import HOSTS, World, changed
+from tests.support.kernel.boot import conditions_hold
+from tests.support.sequences.faults import Killed, Writes
+from tests.support.sequences.left import Left, said_by
+from tests.support.sequences.status import untrue
+from tests.support.sequences.wanted import Step, steps
+from tests.support.sequences.world import HOSTS, World, changed
 
 # Where a lever writes: a change elsewhere is one that check didn't promise.
 PLACES: Mapping[str, str] = {

@@ -19,7 +19,7 @@ import struct
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
 
-from tests.support.fake_cpus import numbers, ranges
+from tests.support.kernel.cpus import numbers, ranges
 
 NET = "/sys/class/net"
 DRIVERS = {

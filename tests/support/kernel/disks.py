@@ -15,7 +15,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from tests.support.fake_udev import Udev
+from tests.support.kernel.udev import Udev
 
 EBS, STORE = "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage"
 DEFAULTS: Dict[str, Dict[str, Optional[str]]] = {

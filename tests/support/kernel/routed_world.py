@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Three network interfaces of a real kernel in one subnet, and a peer that sees by which of them an answer comes.
 
-Run it in a network namespace of its own (`python -m tests.support.routed_world`): it tunes and restores there, and
-prints as JSON what ip(8) and the peer saw. The peer is another namespace, with the other end of each cable. Files of
-the host are those of a fake kernel, because a cable of the kernel has no hardware.
+Run it in a network namespace of its own (`python -m tests.support.kernel.routed_world`): it tunes and restores there,
+and prints as JSON what ip(8) and the peer saw. The peer is another namespace, with the other end of each cable. Files
+of the host are those of a fake kernel, because a cable of the kernel has no hardware.
 """
 
 from __future__ import annotations
