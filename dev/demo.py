@@ -125,13 +125,13 @@ def _steps(host: Host, demo: Demo, progress: Progress) -> None:
         print(compare(before, after))
     with demo.step("Reboot through its own GRUB"):
         host.reboot()
-    with demo.step("Look whether it stayed: audit again, after the reboot"):
+    with demo.step("Audit again after the reboot: everything is still set"):
         planned.wait(host)
         _expect(host.run(f"cat {CURRENT}").strip() == "tsc", "the clock source did not survive the reboot")
         demo.play("audit", host)
     with demo.step("Restore: take everything back"):
         demo.play("restore", host)
-    with demo.step("Look whether anything is left, with the host's own cat, find and sha256sum"):
+    with demo.step("Check with the host's own cat, find and sha256sum that nothing is left"):
         left = _difference(content, host.run(CONTENT))
         _expect(not left, f"the host differs from what it was:\n{left}")
         print(f"      clock source {before.source} again; /etc, /usr/local and /boot/grub as they were")

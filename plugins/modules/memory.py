@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the kernel uses memory: swap, changed file cache, promises, merging of pages."""
+"""How the kernel uses memory: swap, dirty file cache, overcommit, merging of pages."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ module: memory
 short_description: Choose how a Linux host on EC2 uses its memory
 version_added: 0.1.0
 description:
-  - Sets how readily the kernel swaps, how much changed file cache it keeps, whether it promises more memory than there
-    is, how much it keeps free, and whether it merges equal pages. It reads each value back, and takes it back on
-    request.
+  - Sets how readily the kernel swaps, how much dirty file cache it keeps, whether it promises more memory than there
+    is, how much it keeps free, and whether it merges equal pages. It reads each value back, and restores the original
+    on request.
   - If an option is left out, it is unmanaged, and what an earlier run had set is taken back.
   - A parameter that the kernel lacks is a finding.
   - A workload never narrows a limit; only your own values are exact. A workload's O(aio_max_nr), O(max_map_count) and
@@ -42,20 +42,20 @@ options:
     type: int
   min_free_kbytes:
     description:
-      - Memory that the kernel keeps free, for example for arriving packets (C(vm.min_free_kbytes)).
+      - How much memory the kernel keeps free, for example for arriving packets (C(vm.min_free_kbytes)).
       - More than 5 % of the memory is refused.
     type: int
   dirty:
     description:
-      - How much changed file cache there may be before a program that writes has to wait for the disk. A share of the
-        memory, such as V(20%), or a number of bytes.
+      - How much dirty file cache (written, but not yet on disk) there may be before a program that writes has to wait
+        for the disk. A share of the memory, such as V(20%), or a number of bytes.
       - The kernel has two files for it, C(vm.dirty_ratio) and C(vm.dirty_bytes), and uses the one that was written
         last.
     type: str
   dirty_background:
     description:
-      - How much changed file cache there may be before the kernel begins to write it to disk. A share of the memory,
-        such as V(10%), or a number of bytes (C(vm.dirty_background_ratio), C(vm.dirty_background_bytes)).
+      - How much dirty file cache there may be before the kernel begins to write it to disk. A share of the memory, such
+        as V(10%), or a number of bytes (C(vm.dirty_background_ratio), C(vm.dirty_background_bytes)).
       - If it isn't below O(dirty), the kernel begins at half of that.
     type: str
   ksm:

@@ -27,7 +27,7 @@ _SHORT_TIMEOUT = 7200
 
 
 def plan(instance: InstanceFacts, kind: TypeFacts) -> Plan:
-    """Findings only: a further interface needs subnet, address and routes that the operator chooses."""
+    """Findings only: another interface needs subnet, address and routes that the operator chooses."""
     cpus = (instance.cores or 0) * (instance.threads_per_core or 0) or kind.vcpus
     found = [_queues(instance, kind, cpus), _count(instance, kind)]
     found += _cards(instance, kind) + _srd(instance, kind) + _timeout(instance, kind)
@@ -87,7 +87,7 @@ def _more_queues(instance: InstanceFacts, kind: TypeFacts, queues: int, cpus: in
     if not _on_ena(instance, kind):
         if queues >= min(cpus, _IXGBEVF_MOST) or free < 1:
             return ""
-        return f"each further interface adds {_IXGBEVF_QUEUES}, up to {_IXGBEVF_MOST} per instance"
+        return f"each other interface adds {_IXGBEVF_QUEUES}, up to {_IXGBEVF_MOST} per instance"
     if cpus < _MANY_CPUS:
         return ""
     first: CardFacts = kind.cards[0]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""memory: swap, limits of changed file cache, promises of memory, KSM. Pure. PRIVATE to the collection."""
+"""memory: swap, limits of dirty file cache, overcommit, KSM. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def _limit(name: str, reason: str) -> Knob:
 
 _PARAMETERS = knobs_of(NAME, MEMORY, overcommit={"kubelet": True})
 _LIMITS = (
-    _limit("dirty", "how much changed file cache there may be before a program that writes has to wait for the disk"),
-    _limit("dirty_background", "how much changed file cache there may be before the kernel begins to write it to disk"),
+    _limit("dirty", "how much dirty file cache there may be before a program that writes has to wait for the disk"),
+    _limit("dirty_background", "how much dirty file cache there may be before the kernel begins to write it to disk"),
 )
 _KSM = Knob(
     NAME,
@@ -117,7 +117,7 @@ def _no_promises_left(facts: Facts) -> Obstacle:
 
 
 def _dirty(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
-    """The plan for the limits of changed file cache, and what a file sets at boot."""
+    """The plan for the limits of dirty file cache, and what a file sets at boot."""
     plans, at_boot = [], {}
     for knob in _LIMITS:
         if knob.value(wanted) is None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""network_routes: answers leave by the interface by which the question came in. Pure. PRIVATE to the collection."""
+"""network_routes: replies leave through the interface on which the request arrived. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
 
 def _back(found: RoutesFacts, key: str, wanted: Wanted) -> Plan:
     knob = _OWN.at(key, found.names[key.partition("/")[0]])
-    return knob.change(wanted, found.paths[key], MAIN, "its answers follow the main table")
+    return knob.change(wanted, found.paths[key], MAIN, "its replies follow the main table")
 
 
 def _interfaces(facts: Facts, found: RoutesFacts, wanted: Wanted) -> Iterator[Plan]:
     places = sorted((place for place in found.names if found.of_nic(place)), key=lambda place: found.indexes[place])
     if len(places) < 2:
-        reason = "no second interface has an address, so answers need no routes of their own"
+        reason = "no second interface has an address, so replies need no routes of their own"
         yield _OWN.says("not_applicable", reason)
     for place in places if len(places) > 1 else ():
         for address in found.of_nic(place):
@@ -82,7 +82,7 @@ def _address(facts: Facts, found: RoutesFacts, place: str, address: Address, wan
         reason = f"there is no default route of IPv{version}, so it isn't known which interface is the primary one"
         return knob.says("unknown", reason, now)
     if address.interface == first:
-        return knob.change(wanted, now, MAIN, "the main table's default route leaves by this interface")
+        return knob.change(wanted, now, MAIN, "the main table's default route leads through this interface")
     rules = found.foreign_rules(address)
     if rules:
         return _of_others(found, knob, address, rules[0].table, wanted)
@@ -96,7 +96,7 @@ def _address(facts: Facts, found: RoutesFacts, place: str, address: Address, wan
     if behind and wanted.get("owner_conflict") != "take_over":
         named = ", ".join(behind[:_MOST_NAMED])
         reason = (
-            f"answers to {named}, behind interfaces without hardware such as a VPN, would leave by it:"
+            f"replies to {named}, behind interfaces without hardware such as a VPN, would leave through it:"
             " if none of these peers uses its address, set owner_conflict: take_over"
         )
         return knob.says("refused", reason, now)
@@ -105,8 +105,8 @@ def _address(facts: Facts, found: RoutesFacts, place: str, address: Address, wan
         return knob.says("unknown", obstacle, now)
     names = {index: found.names[place] for place, index in found.indexes.items()}
     reason = (
-        f"answers from {address.text} leave by it; by the main table they leave by {names.get(first, 'another')},"
-        " where EC2 drops packets with another interface's address"
+        f"replies from {address.text} leave through it; by the main table they leave through"
+        f" {names.get(first, 'another')}, where EC2 drops packets with another interface's address"
     )
     return knob.change(wanted, now, goal, reason, _GAIN)
 
@@ -180,7 +180,7 @@ def _is_of_the_host(destination: str) -> bool:
 
 
 def _is_narrow(destination: str) -> bool:
-    """Whether a route leads to a single host, or only to the link itself: neither says where answers go."""
+    """Whether a route leads to a single host, or only to the link itself: neither says where replies go."""
     if destination == "default":
         return False
     network = ipaddress.ip_network(destination)

@@ -36,7 +36,7 @@ def observe(host: Host) -> MemoryFacts:
 
 
 def dirty(host: Host, name: str) -> Optional[str]:
-    """A limit of changed file cache: 20%, or bytes; of its two files the one that isn't in use reads 0."""
+    """A limit of dirty file cache: 20%, or bytes; of its two files the one that isn't in use reads 0."""
     share, size = (host.number(path(f"vm.{name}_{unit}")) for unit in ("ratio", "bytes"))
     if size:
         return str(size)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts about the addresses of NICs, and by which routes the answers from each of them leave. PRIVATE.
+"""Facts about the addresses of NICs, and by which routes the replies from each of them leave. PRIVATE.
 
 A path is a text: `main`, or the routes of the interface's own table ("10.0.0.0/24, default via 10.0.0.1").
 """
@@ -59,7 +59,7 @@ class RoutesFacts(NamedTuple):
         return tuple(address for address in self.addresses or () if address.interface == self.indexes.get(place))
 
     def foreign_rules(self, address: Address) -> Tuple[Rule, ...]:
-        """The rules of others about answers from an address, or from a subnet that has it."""
+        """Other programs' rules about replies from an address, or from a subnet that has it."""
         own = ipaddress.ip_address(address.text)
         return tuple(
             rule
@@ -109,7 +109,7 @@ class State(NamedTuple):
         )
 
     def nearmetal_rules(self, family: int, text: str) -> Tuple[Rule, ...]:
-        """Our rules about answers from an address; one of another interface is left from before its device went."""
+        """nearmetal's rules about replies from an address; a rule of an interface outlives its device."""
         return tuple(
             rule
             for rule in self.rules
@@ -117,7 +117,7 @@ class State(NamedTuple):
         )
 
     def path(self, index: int, address: Address) -> str:
-        """How answers from an address leave."""
+        """How replies from an address leave."""
         ours = self.nearmetal_rules(address.family, address.text)
         if not ours:
             return MAIN

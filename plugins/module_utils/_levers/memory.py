@@ -26,7 +26,7 @@ _LIMIT = re.compile(r"(?:0|[1-9][0-9]?|100)%|[1-9][0-9]{0,18}", re.ASCII)
 
 
 class DirtyLimit(Lever):
-    """A limit of changed file cache: a share such as 20%, or bytes. `where` is dirty or dirty_background.
+    """A limit of dirty file cache: a share such as 20%, or bytes. `where` is dirty or dirty_background.
 
     Each has a file of its own, and the kernel makes the other 0, which nobody can write there.
     """

@@ -87,7 +87,7 @@ DeviceAllow=/dev/kmsg r
 # An ENA reset renews queues and interrupts without any event: the timer compares their fingerprint. At boot the NICs'
 # events start the service; the timer's first look finds those that were brought up since.
 _TIMER = """[Unit]
-Description=Look whether queues, interrupts, CPUs or disks are others than nearmetal.ec2 planned for
+Description=Check whether queues, interrupts, CPUs or disks have changed since nearmetal.ec2 planned
 
 [Timer]
 OnActiveSec=30

@@ -18,7 +18,7 @@ OWN: Workload = {
     "memory": {
         "aio_max_nr": Choice(
             1048576,
-            "databases prepare thousands of requests per CPU, and 65,536 are soon gone",
+            "databases prepare thousands of requests per CPU, and soon use up 65,536",
             "rpk, tuner aio_events",
         )
     },

@@ -10,7 +10,7 @@ which pages of all sizes share; a node that isn't in it always has enough.
 With khugepaged the kernel raises vm.min_free_kbytes to what huge pages need, and since Linux 5.16 it lowers it again
 with the end of khugepaged, to its own choice or what a user has set (mm/khugepaged.c, mm/page_alloc.c).
 
-Of the two files of a limit of changed file cache the kernel uses the one that was written last, and the other reads 0.
+Of the two files of a limit of dirty file cache the kernel uses the one that was written last, and the other reads 0.
 Bytes below two pages are refused, 0 too, and to dirty_ratio a 0 above a 0 is no change, so the bytes stay
 (mm/page-writeback.c; admin-guide/sysctl/vm).
 """

@@ -281,7 +281,7 @@ class World:
 
 
 def _counterpart(path: str) -> str:
-    """The other file of a limit of changed file cache; empty for every other path."""
+    """The other file of a limit of dirty file cache; empty for every other path."""
     found = re.fullmatch(r"(/proc/sys/vm/dirty_(?:background_)?)(ratio|bytes)", path)
     return f"{found[1]}{'bytes' if found[2] == 'ratio' else 'ratio'}" if found is not None else ""
 

@@ -50,7 +50,7 @@ class PathValues(Values):
 
 
 class Paths(OnNic, Choosing):
-    """By which routes the answers from one address leave."""
+    """By which routes the replies from one address leave."""
 
     values = PathValues()
 
