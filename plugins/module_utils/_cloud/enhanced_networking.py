@@ -276,7 +276,7 @@ def _planned(options: Mapping[str, Any]) -> Planned:
         }
         for instance_id, facts in seen.instances.items()
     }
-    left = [instance_id for instance_id, meaning in meanings.items() if meaning in left_stopped.LEFT_STATES]
+    left = [instance_id for instance_id, meaning in meanings.items() if meaning in stop_mark.LEFT_STATES]
     refused = any(finding.status == "refused" for plan in plans.values() for finding in plan.findings)
     works = {
         instance_id: _work(plan.actions, seen.instances[instance_id].power.tag)

@@ -23,7 +23,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 KNOB = "power"
 STATE = "state"  # what an action changes that starts an instance
 START_TAG = "start_tag"  # … that removes a tag with nothing more to remember
-LEFT_STATES = (LEFT, UNCLEAR)
 
 
 def plan(concern: str, instance: InstanceFacts, meaning: str, wanted: Mapping[str, Any]) -> Plan:
@@ -31,7 +30,13 @@ def plan(concern: str, instance: InstanceFacts, meaning: str, wanted: Mapping[st
     if instance.state in ("terminated", "shutting-down"):
         return Plan()
     if meaning == LEFT:
-        reason = "an earlier run stopped the instance for a change and could not start it again"
+        if instance.power.failed_start:
+            reason = f"an earlier run stopped it for a change, and AWS could not start it: {instance.power.reason}"
+        else:
+            reason = (
+                f"it was stopped at {instance.power.stopped}, when an earlier run was to stop it for a change, by that "
+                "run or by somebody, and not started again"
+            )
         return _wanted(concern, instance, wanted, reason, STATE)
     if meaning == OVER:
         since = (
@@ -70,7 +75,9 @@ def _wanted(concern: str, instance: InstanceFacts, wanted: Mapping[str, Any], re
     if unconfirmed:
         return Plan(findings=(_say(concern, instance, "refused", f"{reason}; {unconfirmed}"),))
     if not wanted.get("allow_stop"):
-        status, consequence = ("refused", "to start it") if what == STATE else ("advice", "to remove the tag")
+        status, consequence = (
+            ("refused", f"to start it, or delete its tag {TAG}") if what == STATE else ("advice", "to remove the tag")
+        )
         return Plan(findings=(_say(concern, instance, status, f"{reason}: set allow_stop: true {consequence}"),))
     before, after = ("stopped", "running") if what == STATE else (instance.power.tag, None)
     action = Action(concern, KNOB, what, before, after, reason, "", where=instance.instance_id, wanted_by="auto")

@@ -23,6 +23,7 @@ AT_WORK = "at_work"  # a run may be about to stop it
 LEFT = "left"  # a run stopped it and did not get it started
 OVER = "over"  # it was started since, or somebody else stopped it
 UNCLEAR = "unclear"  # AWS does not say who stopped it, or when
+LEFT_STATES = (LEFT, UNCLEAR)
 
 # A run asks for the stop so long after it began to write the tag, or not at all; boto3 repeats the call for 2 minutes.
 LATEST_STOP_SECONDS = 120

@@ -9,16 +9,15 @@ No error code says what AWS did: after each stop the states decide. What ran bef
 from __future__ import annotations
 
 import itertools
-import secrets
 import signal
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Located
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import error_code
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.outcome import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.power import (
     STATE_CODES,
     Power,
@@ -28,19 +27,19 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.power i
     state_of,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import (
-    LATEST_STOP_SECONDS,
+    LEFT_STATES,
     OUR_STOP,
     TAG,
-    StopMark,
+    judge,
     power_facts,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.tags import Tags
 
 # Before the stop, waiting is cheap to give up: nothing has happened yet.
 _BRIEF_SECONDS = 60
 # For so long an instance is watched that may stop although AWS answered with an error.
 _WATCH_SECONDS = 60
 _ENDED = ("shutting-down", "terminated")
-_UNWRITTEN = f"the tag {TAG} could not be written"
 
 
 @dataclass(frozen=True)
@@ -50,20 +49,6 @@ class Work:
     requests: Sequence[Mapping[str, Any]] = ()  # of ModifyInstanceAttribute, without the id
     start: bool = False  # an earlier run stopped it
     tag: Optional[str] = None  # of an earlier run, to be removed
-
-
-@dataclass
-class Outcome:
-    """What became of the instances. One that was changed and has a failure too is in both."""
-
-    done: List[str] = field(default_factory=list)
-    failed: Dict[str, str] = field(default_factory=dict)
-    left_stopped: List[str] = field(default_factory=list)  # ran before, and are not known to run now
-
-    def fail(self, ids: Sequence[str], reason: str) -> None:
-        """One more thing that went wrong."""
-        for instance_id in ids:
-            self.failed[instance_id] = f"{self.failed[instance_id]}; {reason}" if instance_id in self.failed else reason
 
 
 def change_stopped(found: Mapping[str, Located], works: Mapping[str, Work], at_once: int, patience: int) -> Outcome:
@@ -119,8 +104,10 @@ class _Batch:
         self.works, self.patience, self.outcome = works, patience, outcome
         self.power = Power(found[next(iter(works))].target)
         self.brief = min(patience, _BRIEF_SECONDS)
-        self.tags = {instance_id: work.tag for instance_id, work in works.items() if work.tag}
+        earlier = {instance_id: work.tag for instance_id, work in works.items() if work.tag}
+        self.tags = Tags(self.power, self.brief, outcome, earlier)
         self.unsure: Set[str] = set()  # asked to stop, and not seen stopped
+        self.halted = {instance_id for instance_id, work in works.items() if work.start}  # and those seen stopped
         self.modified: Set[str] = set()
 
     def run(self) -> None:
@@ -132,8 +119,9 @@ class _Batch:
         ]
         if stops and not self._permitted(stops):
             return
+        running = {instance_id: self._launched(instance_id) for instance_id in stops}
         # This look comes last: between it and the tag another run has the least time to stop the instance.
-        if not self._as_planned() or (stops and not self._remembered(stops)):
+        if not self._as_planned() or (stops and not self.tags.remember(running)):
             return
         try:
             if self._stop(stops):
@@ -148,6 +136,12 @@ class _Batch:
     def _planned_state(self, instance_id: str) -> str:
         return state_of(self.planned[instance_id])
 
+    def _state(self, instance_id: str, answer: Optional[Raw]) -> str:
+        """The state now. An answer that shows it running as before its stop is older than that stop."""
+        if answer and instance_id in self.halted and power_facts(answer).launched == self._launched(instance_id):
+            return "stopped" if state_of(answer) == "running" else state_of(answer)
+        return state_of(answer)
+
     def _launched(self, instance_id: str) -> Optional[str]:
         return power_facts(self.planned[instance_id]).launched
 
@@ -157,6 +151,10 @@ class _Batch:
         good = True
         for instance_id, work in self.works.items():
             before, after = power_facts(self.planned[instance_id]), power_facts(now.get(instance_id, {}))
+            if not work.start and judge(after, self.power.target.now()) in LEFT_STATES:
+                self.outcome.found_stopped(instance_id, str(after.state))
+                good = False
+                continue
             if after.state is None:
                 reason = "could not be read again"
             elif after.state != before.state and not (work.start and after.state == "stopped"):
@@ -184,44 +182,6 @@ class _Batch:
                 return False
         return True
 
-    def _remembered(self, stops: List[str]) -> bool:
-        """Write the tags and see them; without its tag no instance is stopped."""
-        written: Dict[str, str] = {}
-        begun = self.power.target.now()
-        reason = ""
-        for instance_id in stops:
-            launched = self._launched(instance_id)
-            if launched is None:
-                reason = f"{_UNWRITTEN}: AWS does not say when the instance was started"
-                break
-            written[instance_id] = StopMark(begun, launched, secrets.token_hex(8)).value()
-            tag = {"Key": TAG, "Value": written[instance_id]}
-            error = self.power.insist(self.brief, "create_tags", Resources=[instance_id], Tags=[tag])
-            if error is not None:
-                reason = f"{_UNWRITTEN}: {self.power.explain('create_tags', error)}"
-                break
-        reason = reason or self._unseen(written)
-        if not reason and self.power.target.now() - begun > timedelta(seconds=LATEST_STOP_SECONDS):
-            reason = f"{_UNWRITTEN} within {LATEST_STOP_SECONDS} s: lower stop_at_once, or run again later"
-        self.tags.update(written)
-        if reason:
-            self.outcome.fail(stops, f"nothing was stopped, because {reason}")
-            self._remove(list(written))
-        return not reason
-
-    def _unseen(self, written: Mapping[str, str]) -> str:
-        """Why the tags are not enough to go on; empty when each was seen on an instance that still runs."""
-        for _attempt in attempts(self.brief):
-            facts = {instance_id: power_facts(answer) for instance_id, answer in self.power.look(list(written)).items()}
-            if all(instance_id in facts and facts[instance_id].tag == tag for instance_id, tag in written.items()):
-                for instance_id in written:
-                    if facts[instance_id].state != "running":
-                        return f"{instance_id} is {facts[instance_id].state} now: run again"
-                    if facts[instance_id].launched != self._launched(instance_id):
-                        return f"{instance_id} was stopped and started meanwhile: run again"
-                return ""
-        return f"{_UNWRITTEN}: AWS did not show it within {self.brief} s"
-
     def _stop(self, stops: List[str]) -> bool:
         """Whether the changes may be made: to those that are not in `failed`."""
         if stops:
@@ -233,20 +193,18 @@ class _Batch:
         late = [instance_id for instance_id, work in self.works.items() if work.requests]
         for _attempt in attempts(self.patience):
             seen = self.power.look(late)
-            self._restore(seen)
+            self.tags.restore(seen)
             late = [instance_id for instance_id in late if state_of(seen.get(instance_id)) != "stopped"]
-            self.unsure.intersection_update(late)
+            self._halt(self.unsure.difference(late))
             if not late:
                 break
         self.outcome.fail(late, f"it did not stop within stop_timeout: {self.patience} s")
         return True
 
-    def _restore(self, seen: Mapping[str, Raw]) -> None:
-        """Write a tag again that another run overwrote and removed: the next run goes by it."""
-        for instance_id, answer in seen.items():
-            if instance_id in self.tags and power_facts(answer).tag is None:
-                tag = {"Key": TAG, "Value": self.tags[instance_id]}
-                self.power.call("create_tags", Resources=[instance_id], Tags=[tag])
+    def _halt(self, ids: Iterable[str]) -> None:
+        """These were seen stopped."""
+        self.halted.update(ids)
+        self.unsure.difference_update(self.halted)
 
     def _modify(self, instance_id: str, requests: Sequence[Mapping[str, Any]]) -> None:
         for request in requests:
@@ -279,31 +237,22 @@ class _Batch:
         watched = time.monotonic() + min(self.patience, _WATCH_SECONDS)
         for _attempt in attempts(self.patience):
             seen = self.power.look(ids)
-            states = {instance_id: state_of(answer) for instance_id, answer in seen.items()}
-            self.unsure.difference_update(instance_id for instance_id in ids if states.get(instance_id) == "stopped")
-            # A look can be older than the stop: only who may never have stopped needs no start to run.
-            idle = [
-                instance_id
-                for instance_id in ids
-                if states.get(instance_id) == "running" and instance_id not in taken | self.unsure
-            ]
-            for instance_id in [
-                *idle,
-                *(instance_id for instance_id in ids if states.get(instance_id, "stopped") == "stopped"),
-            ]:
+            self._halt(instance_id for instance_id, answer in seen.items() if state_of(answer) == "stopped")
+            states = {instance_id: self._state(instance_id, answer) for instance_id, answer in seen.items()}
+            for instance_id in [instance_id for instance_id in ids if states.get(instance_id, "stopped") == "stopped"]:
                 error = self.power.call("start_instances", InstanceIds=[instance_id])
                 if error is None:
                     taken.add(instance_id)
                 else:
                     errors[instance_id] = self.power.explain("start_instances", error)
-            settled = all(states.get(instance_id) in ("running", *_ENDED) for instance_id in ids) and not idle
+            settled = all(states.get(instance_id) in ("running", *_ENDED) for instance_id in ids)
             if settled and (not self.unsure or time.monotonic() >= watched):
                 break
         for _attempt in attempts(self.brief):
             if all(states.get(instance_id) in ("running", *_ENDED) for instance_id in taken):
                 break
             seen = self.power.look(ids)
-            states = {instance_id: state_of(answer) for instance_id, answer in seen.items()}
+            states = {instance_id: self._state(instance_id, answer) for instance_id, answer in seen.items()}
         for instance_id in ids:
             state = states.get(instance_id) or "in an unknown state"
             if state in _ENDED:
@@ -335,7 +284,7 @@ class _Batch:
         if instance_id in self.outcome.left_stopped:
             return True
         starts = self.works[instance_id].start or self._planned_state(instance_id) == "running"
-        if starts and state_of(answer) != "running":
+        if starts and self._state(instance_id, answer) != "running":
             return state_of(answer) in _ENDED
         return instance_id in self.outcome.failed or not self._missing(instance_id, answer)
 
@@ -346,30 +295,22 @@ class _Batch:
 
     def _forget(self, seen: Mapping[str, Raw]) -> None:
         """Remove the tags of those that run again, and those of earlier runs that mean nothing any more."""
-        self._restore(
+        self.tags.restore(
             {instance_id: seen[instance_id] for instance_id in self.outcome.left_stopped if instance_id in seen}
         )
         over = [
             instance_id
             for instance_id, work in self.works.items()
-            if self.tags.get(instance_id) == work.tag and not work.start
+            if self.tags.values.get(instance_id) == work.tag and not work.start
         ]
         runs = [
             instance_id
-            for instance_id in self.tags
-            if state_of(seen.get(instance_id)) == "running" and instance_id not in self.unsure
+            for instance_id in self.tags.values
+            if self._state(instance_id, seen.get(instance_id)) == "running" and instance_id not in self.unsure
         ]
-        self._remove([instance_id for instance_id in self.tags if instance_id in over or instance_id in runs])
-
-    def _remove(self, ids: List[str]) -> None:
-        for instance_id in ids:
-            tag = {"Key": TAG, "Value": self.tags[instance_id]}
-            error = self.power.insist(self.brief, "delete_tags", Resources=[instance_id], Tags=[tag])
-            if error is None:
-                del self.tags[instance_id]
-            else:
-                reason = self.power.explain("delete_tags", error)
-                self.outcome.fail([instance_id], f"its tag {TAG} remains, and the next run removes it: {reason}")
+        self.tags.remove(
+            [instance_id for instance_id in self.tags.values if instance_id in over or instance_id in runs]
+        )
 
     def _settle(self, seen: Mapping[str, Raw]) -> None:
         """What is done is what AWS shows now."""
@@ -385,7 +326,7 @@ class _Batch:
             waits = (
                 instance_id in self.outcome.left_stopped
                 if work.start
-                else work.tag is not None and instance_id in self.tags
+                else work.tag is not None and instance_id in self.tags.values
             )
             if not missing and not waits:
                 self.outcome.done.append(instance_id)

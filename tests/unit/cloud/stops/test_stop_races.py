@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cloud.fake_aws import FakeAws
+from tests.unit.cloud.fake_aws import FakeAws, Killed
 from tests.unit.cloud.stops.ena_run import state, tags, turn_on
 
 ROLE = "arn:aws:iam::111111111111:role/operator"
@@ -98,6 +98,72 @@ def test_an_instance_that_another_run_just_restarted_is_not_stopped_again(
     assert f"{instance} was stopped and started meanwhile: run again" in turn_on(run, instance)["msg"]
     assert aws.calls["StopInstances"] == 0
     assert tags(aws, instance) == []
+
+
+def test_the_tag_stays_on_an_instance_whose_stop_was_not_shown_yet(
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run is killed after its stop. To the next one AWS still shows the instance running and without the tag."""
+    before = copy.deepcopy(aws.instances[instance])
+    aws.fault("ModifyInstanceAttribute", "killed")
+    with pytest.raises(Killed):
+        turn_on(run, instance)
+    aws.faults.clear()
+    aws.killed = False
+    with monkeypatch.context() as patch:
+        describe, written = aws.DescribeInstances, []
+        after(aws, patch, "CreateTags", lambda: written.append(True))
+        old = {"Reservations": [{"Instances": [before]}]}
+        patch.setattr(aws, "DescribeInstances", lambda *asked: describe(*asked) if written else old)
+        second = turn_on(run, instance)
+    assert second["left_stopped"] == [instance]
+    assert "an earlier run or somebody stopped it; to keep it stopped, delete its tag" in second["msg"]
+    assert len(tags(aws, instance)) == 1
+    third = turn_on(run, instance)
+    assert (state(aws, instance), tags(aws, instance), third["left_stopped"]) == ("running", [], [])
+    started = next(finding["reason"] for finding in third["findings"] if finding["knob"] == "power")
+    assert "when an earlier run was to stop it for a change, by that run or by somebody" in started
+
+
+def test_an_instance_that_the_last_look_shows_left_stopped_is_named(
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan was made by an old answer; the look before the tag shows the stop and the tag of the killed run."""
+    before = copy.deepcopy(aws.instances[instance])
+    aws.fault("ModifyInstanceAttribute", "killed")
+    with pytest.raises(Killed):
+        turn_on(run, instance)
+    aws.faults.clear()
+    aws.killed = False
+    asked = aws.calls["StopInstances DryRun"]
+    describe, old = aws.DescribeInstances, {"Reservations": [{"Instances": [before]}]}
+    monkeypatch.setattr(
+        aws,
+        "DescribeInstances",
+        lambda *request: describe(*request) if aws.calls["StopInstances DryRun"] > asked else old,
+    )
+    assert turn_on(run, instance)["left_stopped"] == [instance]
+    assert len(tags(aws, instance)) == 1
+
+
+def test_an_answer_from_before_the_stop_does_not_show_that_it_runs_again(
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """AWS gives the start up while its answers still show the instance running as before the stop."""
+    before = copy.deepcopy(aws.instances[instance])
+    aws.fault("StartInstances", "back")
+    with monkeypatch.context() as patch:
+        describe, started = aws.DescribeInstances, []
+        after(aws, patch, "StartInstances", lambda: started.append(True))
+
+        def describe_old(request: Any, caller: Any) -> Any:
+            old = copy.deepcopy(before)
+            old["Tags"] = aws.instances[instance].get("Tags", [])
+            return {"Reservations": [{"Instances": [old]}]} if started else describe(request, caller)
+
+        patch.setattr(aws, "DescribeInstances", describe_old)
+        assert turn_on(run, instance, stop_timeout=60)["left_stopped"] == [instance]
+    assert len(tags(aws, instance)) == 1
 
 
 def test_the_last_look_before_the_tag_comes_after_the_questions(run: Any, aws: FakeAws, instance: str) -> None:

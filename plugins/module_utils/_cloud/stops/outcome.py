@@ -1,0 +1,34 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What became of the instances that a run was to change. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Dict, List, Sequence
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import TAG
+
+
+@dataclass
+class Outcome:
+    """What became of the instances. One that was changed and has a failure too is in both."""
+
+    done: List[str] = field(default_factory=list)
+    failed: Dict[str, str] = field(default_factory=dict)
+    left_stopped: List[str] = field(default_factory=list)  # ran before, and are not known to run now
+
+    def fail(self, ids: Sequence[str], reason: str) -> None:
+        """One more thing that went wrong."""
+        for instance_id in ids:
+            self.failed[instance_id] = f"{self.failed[instance_id]}; {reason}" if instance_id in self.failed else reason
+
+    def found_stopped(self, instance_id: str, state: str) -> None:
+        """It was to be stopped, and is: by a run whose stop AWS did not show yet, or by a person. Nobody knows."""
+        self.left_stopped.append(instance_id)
+        reason = (
+            f"it ran when it was looked up and is {state} now: an earlier run or somebody stopped it; to keep it "
+            f"stopped, delete its tag {TAG}"
+        )
+        self.fail([instance_id], reason)

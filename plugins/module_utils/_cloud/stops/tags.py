@@ -1,0 +1,106 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Write the tags that remember what ran, see them, remove them. Writes. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+from typing import Dict, Iterable, List, Mapping, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.outcome import Outcome
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.power import Power, Raw, attempts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import (
+    LATEST_STOP_SECONDS,
+    TAG,
+    PowerFacts,
+    StopMark,
+    power_facts,
+)
+
+_UNWRITTEN = f"the tag {TAG} could not be written"
+
+
+class Tags:
+    """Our tags on the instances of a batch, by id: those of an earlier run, then those of this one."""
+
+    def __init__(self, power: Power, brief: int, outcome: Outcome, earlier: Mapping[str, str]) -> None:
+        self.power, self.brief, self.outcome = power, brief, outcome
+        self.values = dict(earlier)
+
+    def remember(self, launched: Mapping[str, Optional[str]]) -> bool:
+        """Write the tags and see them; without its tag no instance is stopped. `launched`: since when each runs."""
+        written: Dict[str, str] = {}
+        begun = self.power.target.now()
+        reason = ""
+        for instance_id, since in launched.items():
+            if since is None:
+                reason = f"{_UNWRITTEN}: AWS does not say when the instance was started"
+                break
+            value = StopMark(begun, since, secrets.token_hex(8)).value()
+            tag = {"Key": TAG, "Value": value}
+            error = self.power.insist(self.brief, "create_tags", Resources=[instance_id], Tags=[tag])
+            if error is None or self.power.target.boto.passes(error):
+                written[instance_id] = value  # perhaps, after an error
+            if error is not None:
+                reason = f"{_UNWRITTEN}: {self.power.explain('create_tags', error)}"
+                break
+        facts = self._seen(written)
+        if not reason and len(facts) < len(written):
+            reason = f"{_UNWRITTEN}: AWS did not show it within {self.brief} s"
+        for instance_id, seen in facts.items():
+            if not reason and seen.state != "running":
+                reason = f"{instance_id} is {seen.state} now: run again"
+            if not reason and seen.launched != launched[instance_id]:
+                reason = f"{instance_id} was stopped and started meanwhile: run again"
+        if not reason and self.power.target.now() - begun > timedelta(seconds=LATEST_STOP_SECONDS):
+            reason = f"{_UNWRITTEN} within {LATEST_STOP_SECONDS} s: lower stop_at_once, or run again later"
+        self.values.update(written)
+        if reason:
+            self._give_up(list(launched), facts, reason)
+        return not reason
+
+    def _seen(self, written: Mapping[str, str]) -> Dict[str, PowerFacts]:
+        """Those instances on which AWS shows the tag. What it shows with a tag is no older than that tag."""
+        seen: Dict[str, PowerFacts] = {}
+        for _attempt in attempts(self.brief):
+            if len(seen) == len(written):
+                break
+            for instance_id, answer in self.power.look(list(written)).items():
+                facts = power_facts(answer)
+                if facts.tag == written[instance_id]:
+                    seen[instance_id] = facts
+        return seen
+
+    def _give_up(self, ids: List[str], facts: Mapping[str, PowerFacts], reason: str) -> None:
+        """Stop nothing. A tag goes only where it was seen on a running instance.
+
+        Elsewhere it may have overwritten the tag of a run that was killed after its stop, and the next run goes by it.
+        """
+        stopped = [instance_id for instance_id in facts if facts[instance_id].state in ("stopping", "stopped")]
+        for instance_id in stopped:
+            self.outcome.found_stopped(instance_id, str(facts[instance_id].state))
+        self.outcome.fail(
+            [instance_id for instance_id in ids if instance_id not in stopped],
+            f"nothing was stopped, because {reason}",
+        )
+        self.remove([instance_id for instance_id in facts if facts[instance_id].state == "running"])
+
+    def restore(self, seen: Mapping[str, Raw]) -> None:
+        """Write a tag again that another run overwrote and removed: the next run goes by it."""
+        for instance_id, answer in seen.items():
+            if instance_id in self.values and power_facts(answer).tag is None:
+                tag = {"Key": TAG, "Value": self.values[instance_id]}
+                self.power.call("create_tags", Resources=[instance_id], Tags=[tag])
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Remove these tags, and no other run's."""
+        for instance_id in ids:
+            tag = {"Key": TAG, "Value": self.values[instance_id]}
+            error = self.power.insist(self.brief, "delete_tags", Resources=[instance_id], Tags=[tag])
+            if error is None:
+                del self.values[instance_id]
+            else:
+                reason = self.power.explain("delete_tags", error)
+                self.outcome.fail([instance_id], f"its tag {TAG} remains, and the next run removes it: {reason}")
