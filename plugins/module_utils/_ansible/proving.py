@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment i
     lasting,
     load,
     running,
+    samples,
     second_clock,
     states,
 )
@@ -95,12 +96,12 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     if unhealthy:
         return {**answer, "unhealthy": unhealthy}
     if options["load_on"] != HOST:
-        return {**answer, "before": load_sample.observe(host, options["programs"]).as_dict(None)}
+        return {**answer, "before": samples.before(host, options["programs"]).as_dict(None)}
     by_real_time = options["timed"] and _compares_clocks(found)
     first = second_clock.next_second(host) if by_real_time else None
-    before = load_sample.observe(host, options["programs"])
+    before = samples.before(host, options["programs"])
     ran = _run(host, options)
-    after = load_sample.observe(host, options["programs"])
+    after = samples.after(host, options["programs"])
     if first is not None:
         # The clock that times the load is held against the controller's.
         last = second_clock.next_second(host)
@@ -151,11 +152,11 @@ def _around(before: load_sample.Sample, after: load_sample.Sample, options: Mapp
 
 def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Run the load on a client host, of which nothing else is changed."""
-    before = load_sample.observe(host, ())
+    before = samples.before(host, ())
     ticks = load_sample.ticks(host)  # around the load alone: observing keeps a CPU busy too
     ran = _ran(host, options["command"] or "", longest_load(options["seconds"]), load.is_awaited)
     busy = load_sample.busy(ticks, load_sample.ticks(host))
-    after = load_sample.observe(host, ())
+    after = samples.after(host, ())
     return {"load": ran._asdict(), "busy": busy, **_around(before, after, options)}
 
 
@@ -163,7 +164,7 @@ def _look(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """After a load that ran elsewhere."""
     demand = lasting.demand_lasting if options["reboot"] else running.demand_running
     found: Compared = demand(host, options["run"])
-    return {"after": load_sample.observe(host, options["programs"]).as_dict(None), **_in_force(host, found, options)}
+    return {"after": samples.after(host, options["programs"]).as_dict(None), **_in_force(host, found, options)}
 
 
 def _brought_into_state(host: WritableHost, options: Mapping[str, Any]) -> Tuple[Compared, load_sample.Served]:

@@ -19,6 +19,9 @@ _STAT = re.compile(r"[0-9]+ \((?P<name>.*)\) (?P<rest>.*)", re.DOTALL)
 _GAUGE = "conntrack_allowance_available"
 _KERNEL = "2"  # the parent of all kernel threads
 _MOST_PROCESSES = 20000
+_FIRST = "1"
+# Programs that start jobs by a timetable: of Debian and of Red Hat, and the one for single jobs.
+_SCHEDULERS = ("cron", "crond", "atd")
 
 Processes = Dict[str, Tuple[str, List[str]]]  # process → its name and status
 Ticks = Dict[str, List[int]]  # "cpu" for all, "cpu0", … → user, nice, system, idle, iowait, irq, softirq, steal
@@ -48,6 +51,7 @@ class Sample(NamedTuple):
     swapped: Optional[int]  # pages in and out since boot
     allowances: Dict[str, int]  # counter → packets or microseconds beyond what the instance may
     usage: Usage
+    jobs: Dict[str, str]  # what starts jobs by a timetable → a mark that changes when it did
 
     def as_dict(self, foreign: Optional[float]) -> Dict[str, Any]:
         """Plain JSON; `foreign` are the CPU seconds of processes that aren't part of the load, None if not known."""
@@ -69,6 +73,7 @@ def observe(host: Host, programs: Collection[str]) -> Sample:
         swapped=_swapped(host),
         allowances=_allowances(host),
         usage=_usage(host, processes),
+        jobs=_jobs(processes),
     )
 
 
@@ -197,10 +202,26 @@ def _usage(host: Host, processes: Processes) -> Usage:
         if len(fields) < 20 or fields[1] == _KERNEL or fields[3] == own or pid in ancestors:
             continue
         # The children that the first process waited for may be part of the load.
-        times = [*fields[11:13], "0", "0"] if pid == "1" else fields[11:15]
+        times = [*fields[11:13], "0", "0"] if pid == _FIRST else fields[11:15]
         if all(number.isdigit() for number in times):
             user, system, user_of_children, system_of_children = (int(number) / _rate() for number in times)
             found[pid, fields[19]] = Used(name, fields[1], user + system, user_of_children + system_of_children)
+    return found
+
+
+def _jobs(processes: Processes) -> Dict[str, str]:
+    """Marks of the jobs of cron and at.
+
+    Of a job that ended, by the page faults that its parent is charged with when it waits for it, which each process
+    has; of one that runs, by when it began: an empty mark if none does.
+    """
+    found: Dict[str, str] = {}
+    for pid, (name, fields) in processes.items():
+        if name not in _SCHEDULERS or len(fields) < 20 or fields[1] != _FIRST:
+            continue  # a job is called as its scheduler, until it has started its program
+        began = [of_job[19] for _name, of_job in processes.values() if len(of_job) > 19 and of_job[1] == pid]
+        found[name] = fields[8]
+        found[f"{name} (still running)"] = max(began, key=lambda ticks: (len(ticks), ticks), default="")
     return found
 
 

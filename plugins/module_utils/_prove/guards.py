@@ -8,6 +8,7 @@ Pure. PRIVATE to the collection. A pair in which a guard fires is repeated with 
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric, same_kinds
@@ -20,6 +21,7 @@ SWAPPED_PAGES = 10.0  # a second: 40 KiB, which a host that is at rest reads bac
 CLOCK_SHARE = 0.005
 CLOCK_SLACK = 0.25  # seconds: how much longer one answer may take than another
 LONGEST_PAUSE = 900.0  # seconds, where abandon_after sets none
+OFTEN = 20  # loads; a job that comes back sooner would void more than a tenth of the pairs, and belongs to the host
 GENERATOR_SHARE = 0.5  # of its busiest CPU; beyond it the load generator may be what is measured
 
 # What each guard says of a host, after "because of".
@@ -31,6 +33,7 @@ _OF_A_HOST: Mapping[str, str] = {
     "swap": "swapping (more than 10 pages a second)",
     "clock": "a clock that differed from the controller's by more than 0.5 %",
     "allowance": "exceeded network or disk allowances of the instance",
+    "timers": "jobs that cron or a timer of systemd started meanwhile",
 }
 _CLIENT = "client_"
 GUARDS: Mapping[str, str] = {
@@ -57,6 +60,16 @@ class Firing(NamedTuple):
     detail: str  # what was seen
 
 
+class Job(NamedTuple):
+    """What is known of a job, or of what starts jobs."""
+
+    mark: str  # the last one that wasn't empty
+    at: Optional[float]  # when the mark was seen to change, by the controller's clock; None: never yet
+
+
+Jobs = Mapping[str, Job]
+
+
 class Reference(NamedTuple):
     """What a measurement is compared with."""
 
@@ -64,6 +77,8 @@ class Reference(NamedTuple):
     previous: Optional[Measurement] = None
     clock: Optional[Measurement] = None  # since which the host's clock and boot are taken to be the same
     client_clock: Optional[Measurement] = None  # the same of the client host
+    jobs: Jobs = MappingProxyType({})
+    client_jobs: Jobs = MappingProxyType({})
 
     def with_measurement(self, measurement: Measurement, firings: Sequence[Firing]) -> "Reference":
         """After one more measurement. A clock that was set is compared with its new time."""
@@ -73,6 +88,12 @@ class Reference(NamedTuple):
             measurement,
             _clock_reference(self.clock, measurement, "clock" in guards, _of_host),
             _clock_reference(self.client_clock, measurement, _CLIENT + "clock" in guards, _of_client),
+            _seen(_seen(self.jobs, measurement.before, measurement.began), measurement.after, measurement.ended),
+            _seen(
+                _seen(self.client_jobs, measurement.client_before, measurement.began),
+                measurement.client_after,
+                measurement.ended,
+            ),
         )
 
 
@@ -111,11 +132,15 @@ def firings_of(measurement: Measurement, reference: Reference, settings: Setting
         previous = None
     # Where another host times the load, the clock of the host under test has nothing to do with it.
     clock = None if settings.timed and measurement.generator_busy is not None else reference.clock
-    for prefix, samples, since in (("", _of_host, clock), (_CLIENT, _of_client, reference.client_clock)):
+    for prefix, samples, since, jobs in (
+        ("", _of_host, clock, reference.jobs),
+        (_CLIENT, _of_client, reference.client_clock, reference.client_jobs),
+    ):
         of_host = _load_firings(*samples(measurement))
         if previous and (prefix or not settings.reboot):
             of_host += _reboot_firings(samples(previous)[1], samples(measurement)[0])
         of_host += _clock_firings(since, measurement, settings, samples) if since else []
+        of_host += _job_firings(jobs, measurement, samples)
         found += [(prefix + guard, detail) for guard, detail in of_host]
     found += _pause_firings(previous, measurement, settings) if previous else []
     found += _same_boot_firings(reference.clock, measurement) if settings.reboot and reference.clock else []
@@ -147,6 +172,33 @@ def _load_firings(before: Optional[Sample], after: Optional[Sample]) -> List[Tup
     if exceeded:
         found.append(("allowance", ", ".join(sorted(exceeded))))
     return found
+
+
+def _seen(jobs: Jobs, sample: Optional[Sample], at: float) -> Jobs:
+    """What is known of the jobs after one more sample."""
+    found = dict(jobs)
+    for name, mark in sample.jobs.items() if sample else ():
+        known = found.get(name)
+        if known is None or (mark and mark != known.mark):
+            found[name] = Job(mark, at if known else None)
+    return found
+
+
+def _job_firings(jobs: Jobs, measurement: Measurement, samples: Samples) -> List[Tuple[str, str]]:
+    """The jobs that were started during the load, except those that come back again and again."""
+    before, after = samples(measurement)
+    if before is None or after is None:
+        return []
+    seconds = after.host_seconds - before.host_seconds
+    known = _seen(jobs, before, measurement.began)
+    started = []
+    for name, mark in after.jobs.items():
+        if not mark or name not in before.jobs or mark == before.jobs[name]:
+            continue
+        last = known[name].at
+        if last is None or measurement.ended - last >= OFTEN * seconds:
+            started.append(name)
+    return [("timers", ", ".join(sorted(started)))] if started else []
 
 
 def _share(
@@ -220,5 +272,6 @@ def _unwatched(samples: Sequence[Sample]) -> Tuple[str, ...]:
         "foreign_cpu": [sample.cpu_foreign for sample in samples],
         "swap": [sample.swapped for sample in samples],
         "allowance": [sample.allowances or None for sample in samples],
+        "timers": [sample.jobs or None for sample in samples],
     }
     return tuple(guard for guard, values in needs.items() if all(value is None for value in values))

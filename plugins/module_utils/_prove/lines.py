@@ -29,6 +29,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import (
     FORMAT,
     PHASES,
+    READABLE,
     End,
     Entry,
     Measurement,
@@ -117,8 +118,9 @@ def entry_of(line: bytes) -> Entry:
     kind = content.pop("kind")
     if kind == "start":
         number = content.pop("format")
-        if number != FORMAT or isinstance(number, bool):
-            raise NearmetalError(f"format {_brief(number)} is of another version; this nearmetal reads {FORMAT}")
+        if number not in READABLE or isinstance(number, bool):
+            known = " and ".join(map(str, READABLE))
+            raise NearmetalError(f"format {_brief(number)} is of another version; this nearmetal reads {known}")
         return _checked_form(Start, content, _START)
     if kind == "measurement":
         measurement = _checked_form(Measurement, content, _MEASUREMENT)
@@ -228,8 +230,14 @@ def _allowances(value: Any) -> Dict[str, int]:
     return {_matching(_COUNTER)(name): _COUNT(count) for name, count in value.items()}
 
 
+def _jobs(value: Any) -> Dict[str, str]:
+    if not isinstance(value, dict) or len(value) > MOST_TEXTS:
+        raise NearmetalError(f"it has {_brief(value)} in place of jobs")
+    return {_sentence(name): _sentence(mark) for name, mark in value.items()}
+
+
 def _sample(value: Any) -> Sample:
-    return _checked_form(Sample, value, _SAMPLE)
+    return _checked_form(Sample, {"jobs": {}, **value} if isinstance(value, dict) else value, _SAMPLE)
 
 
 _seconds = _number(0, 1e12)
@@ -249,6 +257,7 @@ _SAMPLE: "Mapping[str, Callable[[Any], Any]]" = {
     "throttled": _or_null(_COUNT),
     "swapped": _or_null(_COUNT),
     "allowances": _allowances,
+    "jobs": _jobs,
 }
 _START: "Mapping[str, Callable[[Any], Any]]" = {
     "settings": settings_of,

@@ -15,7 +15,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import UNTUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 
-FORMAT = 3  # of the lines, and of the rules by which one step follows from those before it
+FORMAT = 4  # of the lines, and of the rules by which one step follows from those before it
+READABLE = (3, FORMAT)  # 3 lacks `jobs`, so a guard less watches
 
 # The phases of a run, in their order. Until the pairs begin, the host stays untuned.
 WARM_UP, SHAM, PAIR, EACH = "warm_up", "sham", "pair", "each"
@@ -51,6 +52,7 @@ class Sample(NamedTuple):
     throttled: Optional[int] = None  # nr_throttled of the cgroups of the load and its programs
     swapped: Optional[int] = None  # pages swapped in and out since boot
     allowances: Mapping[str, int] = {}  # ENA's and EBS's "exceeded" counters by name
+    jobs: Mapping[str, str] = {}  # what starts jobs by a timetable → a mark that changes when it did; empty: none runs
 
 
 class Measurement(NamedTuple):

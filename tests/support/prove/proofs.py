@@ -21,6 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import DECIDE, Step, next_step
 
 Load = Callable[[Step], Tuple[Metric, ...]]
+Change = Callable[[Measurement], Measurement]
 Disturb = Callable[[Step, Measurement], Measurement]
 
 SECONDS = 10.0  # of a load
@@ -86,6 +87,7 @@ def quiet(seconds: float) -> Sample:
         throttled=7,
         swapped=120,
         allowances={"bw_in_allowance_exceeded": 3, "pps_allowance_exceeded": 0},
+        jobs={"apt-daily.timer": "1h 2min", "cron": "4711", "cron (still running)": ""},
     )
 
 
@@ -102,6 +104,21 @@ def measured(step: Step, index: int, metrics: Tuple[Metric, ...]) -> Measurement
         before=quiet(began)._replace(host_seconds=1_790_000_000.0 + began + 0.25),
         after=quiet(began + SECONDS),
     )
+
+
+def starting(name: str, first: str = "1h", last: str = "2h") -> Change:
+    """A job whose mark changes during the load."""
+
+    def change(measurement: Measurement) -> Measurement:
+        assert measurement.before is not None
+        assert measurement.after is not None
+        before, after = (
+            sample._replace(jobs={**sample.jobs, name: mark})
+            for sample, mark in ((measurement.before, first), (measurement.after, last))
+        )
+        return measurement._replace(before=before, after=after)
+
+    return change
 
 
 def run(

@@ -18,9 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step, next_step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 
-from tests.support.prove.proofs import CPUS, SECONDS, measured, noisy, run, start
-
-Change = Callable[[Measurement], Measurement]
+from tests.support.prove.proofs import CPUS, SECONDS, Change, measured, noisy, run, start, starting
 
 
 def later(**more: Any) -> Change:
@@ -63,12 +61,14 @@ BEYOND: "Dict[str, Change]" = {
     "clock": later(host_seconds=0.32),
     "reboot": later(boot_id="5c1b9d0e-0000-4000-8000-000000000002"),
     "allowance": later(allowances={"bw_in_allowance_exceeded": 3, "pps_allowance_exceeded": 1}),
+    # Each a job of its own: what comes back at once doesn't count.
+    "timers": lambda measurement: starting(f"{measurement.began}.timer")(measurement),
     "state": lambda measurement: measurement._replace(state_lost="vm.swappiness is 60 where 1 was set"),
     "generator": lambda measurement: measurement._replace(generator_busy=0.51),
     "load": lambda measurement: measurement._replace(metrics=(), error="exit status 1: connection refused"),
     "health": lambda measurement: measurement._replace(metrics=(), error="no answer", unhealthy=True),
 }
-OF_A_HOST = ("steal", "foreign_cpu", "throttled", "swap", "clock", "reboot", "allowance")
+OF_A_HOST = ("steal", "foreign_cpu", "throttled", "swap", "clock", "reboot", "allowance", "timers")
 BEYOND.update({f"client_{guard}": on_client(BEYOND[guard]) for guard in OF_A_HOST})
 WITHIN: "Dict[str, Change]" = {
     "steal": later(cpu_steal=0.0099 * ALL - 0.001 * SECONDS),
@@ -79,6 +79,10 @@ WITHIN: "Dict[str, Change]" = {
     "generator": lambda measurement: measurement._replace(generator_busy=0.5),
     "nothing known": lambda measurement: measurement._replace(before=None, after=None),
     "counters that fell": later(cpu_steal=-5.0, throttled=-3, swapped=-9),
+    "no job of cron any more": starting("cron (still running)", "4711", ""),
+    "a timer that is new": lambda measurement: measurement._replace(
+        after=measurement.after and measurement.after._replace(jobs={"new.timer": "2h"})
+    ),
     "a counter that is new": later(allowances={"conntrack_allowance_exceeded": 9}),
 }
 
@@ -374,6 +378,12 @@ def test_guards_without_counters_are_named() -> None:
             else measurement._replace(before=sample, after=sample._replace(host_seconds=measurement.ended))
         )
 
-    assert verdict(run(noisy(0.05, 0.02), blind, seed=8)).unwatched == ("steal", "foreign_cpu", "swap", "allowance")
+    assert verdict(run(noisy(0.05, 0.02), blind, seed=8)).unwatched == (
+        "steal",
+        "foreign_cpu",
+        "swap",
+        "allowance",
+        "timers",
+    )
     assert verdict(run(noisy(0.05, 0.02), seed=8)).unwatched == ()
     assert next_step(start()).phase == "warm_up"

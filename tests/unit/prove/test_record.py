@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.lines import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import order
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import End, Entry, Record, with_entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import next_step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +48,15 @@ def older(lines: List[bytes]) -> List[bytes]:
     return [json.dumps({**content, "format": 1}).encode() + b"\n", *lines[1:]]
 
 
+def with_jobs(line: bytes, jobs: object) -> bytes:
+    """A line whose counters after the load have these jobs; None: as before there were any."""
+    content = json.loads(line)
+    for name in ("before", "after"):
+        sample = {**content[name], "jobs": jobs}
+        content[name] = sample if jobs is not None else {key: sample[key] for key in sample if key != "jobs"}
+    return json.dumps(content).encode() + b"\n"
+
+
 RECORD = run(noisy(0.05, 0.02), seed=5)
 LINES = written(RECORD).splitlines(keepends=True)
 
@@ -66,6 +76,17 @@ def test_a_record_is_read_back_as_it_was_written() -> None:
         start(),
     ):
         assert read(written(record)) == record
+
+
+def test_a_record_from_before_jobs_were_watched_is_read_and_goes_on() -> None:
+    lines = [changed(LINES[0], format=3), *(with_jobs(line, None) for line in LINES[1:9])]
+    record = read(b"".join(lines))
+    assert (verdict(record).unwatched, record.start) == (("timers",), RECORD.start)
+    assert next_step(record) == next_step(RECORD._replace(measurements=RECORD.measurements[:8]))
+    mixed = read(b"".join([*lines, *LINES[9:]]))
+    assert [measurement.metrics for measurement in mixed.measurements] == [
+        measurement.metrics for measurement in RECORD.measurements
+    ]
 
 
 def test_a_run_that_is_killed_at_any_byte_goes_on_as_if_nothing_had_happened() -> None:
@@ -92,7 +113,7 @@ def test_a_run_that_is_killed_at_any_byte_goes_on_as_if_nothing_had_happened() -
         (lambda lines: [lines[0], b'{"kind":"pair"}\n'], "line 2 .* its kind is 'pair'"),
         (lambda lines: [lines[0], b"{}\n"], "line 2 .* 'kind' is absent"),
         (lambda lines: [lines[0], b"[" * 100000 + b"\n"], "line 2 .* nested deeper"),
-        (older, "line 1 .* format 1 is of another version; this nearmetal reads 3"),
+        (older, "line 1 .* format 1 is of another version; this nearmetal reads 3 and 4"),
         (lambda lines: [changed(lines[0], settings={"seed": 5, "pairs": 3})], "line 1 .* pairs must be .*, not 3"),
         (lambda lines: [changed(lines[0], settings=[])], "line 1 "),
         (lambda lines: [changed(lines[0], host=7)], "line 1 .* it has 7 in place of a text"),
@@ -114,6 +135,9 @@ def test_a_run_that_is_killed_at_any_byte_goes_on_as_if_nothing_had_happened() -
             "line 2 .* 1.5 in place of a number from 0 to 1",
         ),
         (lambda lines: [lines[0], changed(lines[1], after={"boot_id": "x"})], "line 2 "),
+        (lambda lines: [lines[0], with_jobs(lines[1], ["cron"])], "line 2 .* in place of jobs"),
+        (lambda lines: [lines[0], with_jobs(lines[1], {"cron": 7})], "line 2 .* 7 in place of a text"),
+        (lambda lines: [lines[0], with_jobs(lines[1], {"cron\n": "7"})], "line 2 .* a line without control characters"),
         (lambda lines: [lines[0], changed(lines[1], pair=2)], "line 2 .* doesn't follow from the seed"),
         (lambda lines: [*lines[:5], lines[6]], "line 6 .* doesn't follow from the seed"),
         (lambda lines: [*lines, lines[-1]], "doesn't follow from the seed"),

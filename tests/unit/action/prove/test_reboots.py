@@ -75,7 +75,7 @@ def test_a_better_tuning_is_kept_and_in_force(play: Play) -> None:
     seen = [line["before"]["boot_id"] for line in lines if line["kind"] == "measurement"]
     assert len(set(seen)) == len(seen), "each measurement has a boot of its own"
     assert any(line.startswith("  18 reboots of ") for line in play.said)
-    assert "not watched: throttled, allowance, clock" in "\n".join(play.said)
+    assert "not watched: throttled, allowance, timers, clock" in "\n".join(play.said)
     assert play.steps.count("measure") == 1 + 2 * 18, "the first load of a boot isn't counted"
 
 
