@@ -153,7 +153,7 @@ NETWORK_STACK = (
     Parameter(
         "conntrack_buckets",
         "net.netfilter.nf_conntrack_buckets",
-        "among how many lists these connections are spread: fewer of them per list are found faster",
+        "over how many lists these connections are spread: in a short list a connection is found faster",
         "Linux kernel, nf_conntrack-sysctl",
         _BUCKETS,
         "least",

@@ -98,7 +98,7 @@ def _promises(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
     if goal == "2":
         return _no_promises_left(facts) if now != goal else None
     if knob.wanted_by(wanted) == "workload" and facts.host_value("sysctl", knob.place, now) == "2":
-        return "refused", "this host was set to never by somebody else: set memory.overcommit yourself to change that"
+        return "refused", "somebody else set never on this host: set memory.overcommit yourself to change that"
     return None
 
 

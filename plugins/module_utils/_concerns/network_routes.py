@@ -50,7 +50,7 @@ _MOST_NAMED = 3
 def _decide(facts: Facts, wanted: Wanted) -> Decision:
     found, enabled = facts.routes, _OWN.value(wanted) == "enabled"
     if found is None or found.addresses is None:
-        return _OWN.says("unknown", "the kernel's addresses and routes weren't listed"), {}
+        return _OWN.says("unknown", "the kernel didn't list its addresses, routes and rules"), {}
     if not enabled:
         return joined(*(_back(found, key, wanted) for key in found.paths)), {}
     left_to_program = found.program is not None and wanted.get("owner_conflict") != "take_over"
@@ -153,7 +153,7 @@ def _goal(facts: Facts, found: RoutesFacts, address: Address) -> Tuple[str, str]
         gateway = _router(facts, found, address, subnets)
         if not gateway:
             several = ", and several subnets" if len(subnets) > 1 else ""
-            return "", f"no router is known behind it: it has no default route{several}"
+            return "", f"its router isn't known: it has no default route{several}"
         chosen["default"] = Route(address.interface, address.family, 0, "default", gateway, 0)
     if len(chosen) > _MOST_ROUTES:
         return "", f"it has {len(chosen)} routes, as a router has, which another program manages"

@@ -116,11 +116,11 @@ def _files(unit: str, load: ServiceLoad) -> Plan:
     used, most = load.files
     now, limit = f"{used * 100 / most:.1f} %", f"{_FULL_PERCENT} %"
     if used * 100 <= most * _FULL_PERCENT:
-        reason = f"each of its processes has at most {_FULL_PERCENT} % of the open files it may"
+        reason = f"each of its processes has at most {_FULL_PERCENT} % of the open files that it may have"
         return knob.says("ok", reason, now, limit)
     reason = (
-        f"one of its processes has more than {_FULL_PERCENT} % of the {most} open files it may ({_UNMEASURED}): at the"
-        " limit it can take no connection; raise LimitNOFILE in its unit"
+        f"one of its processes has more than {_FULL_PERCENT} % of the {most} open files that it may have"
+        f" ({_UNMEASURED}): at the limit it can take no connection; raise LimitNOFILE in its unit"
     )
     return knob.says("advice", reason, now, limit)
 

@@ -27,7 +27,7 @@ _READERS: Mapping[str, _Reader] = {
     "/etc/sysctl.d": _Reader("sysctl.d(5)", "systemd-sysctl writes it"),
     "/etc/systemd/networkd.conf.d": _Reader(
         "networkd.conf(5); systemd, pull request 19287",
-        "systemd-networkd would remove rules and routes of others whenever it starts, and leaves them with this file",
+        "without this file systemd-networkd removes other programs' rules and routes whenever it starts",
     ),
     "/etc/udev/rules.d": _Reader("udev(7)", "udev writes it for each disk that appears, and for all disks"),
 }

@@ -87,6 +87,6 @@ def value_of(knob: Knob, requested: Any) -> str:
     fits = all(least <= number <= most for number in numbers)
     if len(numbers) != len(words) or len(numbers) != count or not fits or numbers != sorted(numbers):
         wanted = "a number" if count == 1 else f"{count} ascending numbers"
-        raise NearmetalError(f"{option}: {shown(requested)} is not {wanted} from {least} to {most}")
+        raise NearmetalError(f"{option} must be {wanted} from {least} to {most}, not {shown(requested)}")
     step = spec.get("step", 1)
     return " ".join(str(-(-number // step) * step) for number in numbers)

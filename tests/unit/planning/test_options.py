@@ -62,14 +62,26 @@ OPTIONS: List[Tuple[str, Any, str]] = [
     ),
     ("network_stack", {"tx_queue": 7}, "network_stack.tx_queue must be a mapping of options, not 7"),
     ("network_stack", {"offloads": ["gro"]}, "network_stack.offloads must be a mapping of options, not ['gro']"),
-    ("network_stack", {"tcp_rmem": "9 8 7"}, "network_stack.tcp_rmem: '9 8 7' is not 3 ascending numbers from 1 to"),
-    ("network_stack", {"tcp_rmem": "1 2 99999999999"}, "network_stack.tcp_rmem: '1 2 99999999999' is not 3 ascending"),
+    (
+        "network_stack",
+        {"tcp_rmem": "9 8 7"},
+        "network_stack.tcp_rmem must be 3 ascending numbers from 1 to 2147483647, not '9 8 7'",
+    ),
+    (
+        "network_stack",
+        {"tcp_rmem": "1 2 99999999999"},
+        "network_stack.tcp_rmem must be 3 ascending numbers from 1 to 2147483647, not '1 2 99999999999'",
+    ),
     (
         "network_stack",
         {"port_range": "65535 1024"},
-        "network_stack.port_range: '65535 1024' is not 2 ascending numbers from 1024 to 65535",
+        "network_stack.port_range must be 2 ascending numbers from 1024 to 65535, not '65535 1024'",
     ),
-    ("network_stack", {"port_range": "0 99999"}, "network_stack.port_range: '0 99999' is not 2 ascending numbers"),
+    (
+        "network_stack",
+        {"port_range": "0 99999"},
+        "network_stack.port_range must be 2 ascending numbers from 1024 to 65535, not '0 99999'",
+    ),
     (
         "network_stack",
         {"congestion_control": "cubic\nkernel.core_pattern = |/tmp/x"},

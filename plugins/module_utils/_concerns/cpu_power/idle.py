@@ -73,7 +73,7 @@ def _runtime(
 
 
 def _at_boot(facts: Facts, requested: str, wanted: Wanted) -> Plan:
-    reason = "no CPU sleeps deeper, from the start of the boot on"
+    reason = "this also holds while the host boots, from the kernel's first moment on"
     texts = ARGUMENTS.get(requested, {})
     names = _names(facts, requested)
     return joined(*(plan_argument(facts, wanted, _AT_BOOT[name], texts.get(name), reason) for name in names))
@@ -135,7 +135,8 @@ def _reason(states: Tuple[IdleState, ...], limit: Optional[int], requested: "str
     if limit is None:
         return "the kernel uses all the idle states that it would choose by itself"
     allowed = [state.name for state in states if _is_allowed(state, limit)]
-    sentence = f"CPUs use only {' and '.join(allowed)}" if requested != "poll" else "CPUs never idle"
+    named = " and ".join(part for part in (", ".join(allowed[:-1]), *allowed[-1:]) if part)
+    sentence = f"CPUs use only {named}" if requested != "poll" else "CPUs never idle"
     return sentence if all(_is_allowed(state, limit) for state in states) else f"{sentence}; {PRICE}"
 
 

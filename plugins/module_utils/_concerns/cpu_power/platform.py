@@ -65,7 +65,7 @@ def _bias(facts: Facts, wanted: Wanted, requested: str) -> Plan:
     if present is None:
         reason = "this host has no energy_perf_bias: Intel's processors have it, and hypervisors show it to no guest"
         return _BIAS.says("not_applicable", reason, None, requested)
-    reason = "0 is all for speed, 15 all for saving power"
+    reason = "0 prefers speed, 15 prefers saving power"
     return _same(_BIAS, wanted, present, dict.fromkeys(present, requested), reason)
 
 
@@ -80,9 +80,9 @@ def _uncore(facts: Facts, wanted: Wanted) -> Plan:
         )
         return _UNCORE.says("not_applicable", reason, None, requested)
     reason = (
-        "last cache and memory controllers never slow down, which takes power from the cores' turbo"
+        "the last cache and the memory controllers never slow down, which takes power from the cores' turbo"
         if requested == "max"
-        else "last cache and memory controllers slow down while little is asked of them"
+        else "the last cache and the memory controllers slow down while they have little to do"
     )
     place = 1 if requested == "max" else 0
     goal = {name: power.uncore_limits[name][place] or word for name, word in power.uncore.items()}

@@ -78,8 +78,8 @@ def _mount(facts: Facts, pages: HugepageFacts, wanted: Wanted, gid: Optional[int
     path, requested = str(_MOUNT.value(wanted)["path"]), _MOUNT.value(wanted).get("size")
     if not _is_harmless(path):
         raise NearmetalError(
-            "hugepages.mount.path is a directory that nothing else uses, of letters, digits and _.-, such"
-            f" as /mnt/huge-1G, not {shown(path)}"
+            "hugepages.mount.path must be a directory that nothing else uses, with a name of letters, digits and _.-,"
+            f" such as /mnt/huge-1G, not {shown(path)}"
         )
     size = size_of(str(requested)) if requested is not None else pages.size
     if size is None or size not in pages.pages:

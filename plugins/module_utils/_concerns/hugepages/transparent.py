@@ -139,5 +139,5 @@ def _at_boot(facts: Facts, wanted: Wanted, requested: str) -> Plan:
         # With method: both the plan for the running kernel has the same refusal.
         return Plan(findings=(refusal,) if wanted.get("method") == "boot" else ())
     text = f"transparent_hugepage={requested}" if requested != "kernel" else None
-    reason = "services that start before /sys is written get it too"
+    reason = "services that start before /sys is written have this value too"
     return plan_argument(facts, wanted, _ARGUMENT, text, reason)

@@ -57,7 +57,7 @@ def _lost(counters: CounterFacts) -> Plan:
     dropped, received = counters.softnet.dropped, counters.received
     limit = f"1 in {_PACKETS_PER_LOSS:,}"
     if not dropped:
-        return _LOST.says("ok", "no packet was lost for want of room in a CPU's queue since boot", "0 %", limit)
+        return _LOST.says("ok", "since boot no packet was lost because a CPU's queue was full", "0 %", limit)
     if received is None:
         return _LOST.says("unknown", f"{dropped:,} packets were lost; how many arrived isn't known", dropped, limit)
     shown = _share(dropped, received)
@@ -98,8 +98,8 @@ def _connections(counters: CounterFacts) -> Plan:
         return _CONNECTIONS.says("ok", f"listening sockets had room for nearly all connections{also}", shown, limit)
     reason = (
         "connections found no room in the queue of a listening socket, and their clients tried again a second later:"
-        " let the service accept faster or in more threads, and raise its backlog and network_stack's somaxconn; of"
-        f" {limit} connections the 99.99th percentile shows it ({_UNMEASURED}){also}"
+        " let the service accept faster or in more threads, and raise its backlog and network_stack's somaxconn;"
+        f" {limit} connections is what the 99.99th percentile shows ({_UNMEASURED}){also}"
     )
     return _CONNECTIONS.says("advice", reason, shown, limit)
 

@@ -94,7 +94,7 @@ def _units(facts: Facts, free_cpus: str, wanted: Wanted) -> Plan:
     names = [name for name in names if name not in bound]
     if not names:
         return joined(*refused)
-    reason = f"from the next start on, {', '.join(names)} on the CPUs without interrupts of a NIC"
+    reason = f"from their next start on, {', '.join(names)} run on the CPUs without interrupts of a NIC"
     plan = _file(facts, _UNITS, _UNITS.wanted_by(wanted), SCRIPT.format(" ".join(names)), reason)
     return joined(plan, *refused, *_pending_restarts(facts.services or {}, names, free_cpus))
 
@@ -105,7 +105,7 @@ def _pending_restarts(processes: Mapping[str, Process], names: Sequence[str], fr
     for name in names:
         process = processes.get(name)
         if process is not None and process.cpus is not None and not set(cpus(process.cpus)) <= set(cpus(free_cpus)):
-            reason = f"process {process.pid} was started before that: run `systemctl restart {name}` when it suits"
+            reason = f"process {process.pid} still runs on other CPUs: run `systemctl restart {name}` when it suits"
             plans.append(_UNITS.at(name, name).says("needs_restart", reason, process.cpus, free_cpus))
     return plans
 

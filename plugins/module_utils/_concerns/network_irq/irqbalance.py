@@ -50,23 +50,25 @@ exit 0
 
 
 def plan_ban(
-    facts: Facts, ours: Sequence[Nic], others: Sequence[Nic], every: bool, wanted: Wanted
+    facts: Facts, placed: Sequence[Nic], others: Sequence[Nic], every: bool, wanted: Wanted
 ) -> Tuple[Plan, bool]:
-    """The plan that keeps irqbalance off the interrupts of `ours`, and whether they can be placed after it.
+    """The plan that keeps irqbalance off the interrupts of `placed`, and whether they can be placed after it.
 
     `others` are NICs whose interrupts aren't placed; with `every`, those of NICs that appear later are.
     """
     irqbalance = facts.irqbalance
-    if irqbalance is None or irqbalance.running is None or not ours:
+    if irqbalance is None or irqbalance.running is None or not placed:
         return Plan(), True
-    text, word, obstacle = _ban_method(irqbalance, ours, others, every)
+    text, word, obstacle = _ban_method(irqbalance, placed, others, every)
     if not wanted.get("persist"):
-        obstacle = "only its own file, which lasts beyond a reboot, could keep it off them, and persist is false"
+        obstacle = (
+            "only a lasting entry in its configuration file keeps it off them, which persist: false doesn't allow"
+        )
     if obstacle or irqbalance.file is None or word is None:
         reason = (
-            "irqbalance would move these interrupts again, and"
-            f" {obstacle or 'its unit reads no file that could be changed'}; leave them to it with policy:"
-            " irqbalance, or switch it off with systemctl disable --now irqbalance"
+            "irqbalance would move these interrupts again:"
+            f" {obstacle or 'its unit reads no file that nearmetal could edit'}; leave them to irqbalance with policy:"
+            " irqbalance, or switch irqbalance off with systemctl disable --now irqbalance"
         )
         return Plan(findings=(_finding("refused", reason, irqbalance, None),)), False
     return _configuration_plan(facts, irqbalance, irqbalance.file, text, word, wanted)
@@ -87,7 +89,9 @@ def _configuration_plan(
     named = word in (words(configured) or ())
     goal = configured if named else extended(configured, word)
     if goal is None:
-        reason = f"{file} sets {irqbalance.variable} to more than plain words, which only you should change: add {word}"
+        reason = (
+            f"{irqbalance.variable} in {file} has quotes or escapes, so nearmetal doesn't edit it: add {word} yourself"
+        )
         return Plan(findings=(_finding("refused", reason, irqbalance, None),)), False
     if loaded and not actions:
         left_alone = _finding("ok", f"irqbalance leaves these interrupts alone: {word}", irqbalance, goal)
@@ -110,10 +114,10 @@ def _configuration_plan(
 
 
 def _ban_method(
-    irqbalance: IrqbalanceFacts, ours: Sequence[Nic], others: Sequence[Nic], every: bool
+    irqbalance: IrqbalanceFacts, placed: Sequence[Nic], others: Sequence[Nic], every: bool
 ) -> Tuple[Optional[str], Optional[str], str]:
     """The script's text or None, irqbalance's command-line word or None, and the obstacle or an empty text."""
-    drivers = {nic.driver for nic in ours}
+    drivers = {nic.driver for nic in placed}
     shared = drivers & {nic.driver for nic in others}
     if len(drivers) == 1 and drivers <= set(PCI_DRIVERS) and not shared and "banmod" in irqbalance.options:
         return None, f"--banmod={drivers.pop()}", ""
@@ -121,12 +125,16 @@ def _ban_method(
         word for word in irqbalance.running or () if word.startswith(("--policyscript", "-l")) and word != SCRIPT_WORD
     ]
     if named:
-        return None, None, f"it already has a policy script, {named[0]}: let that print ban=true for their devices"
+        return (
+            None,
+            None,
+            f"it already has a policy script, {named[0]}: make that script print ban=true for their devices",
+        )
     if "policyscript" not in irqbalance.options:
         return None, None, "this version takes neither --banmod nor --policyscript"
     if irqbalance.confined:
         return None, None, "SELinux keeps it from starting a policy script, which interfaces of different drivers need"
-    return _script(ours, others, every), SCRIPT_WORD, ""
+    return _script(placed, others, every), SCRIPT_WORD, ""
 
 
 def _script(ours: Sequence[Nic], others: Sequence[Nic], every: bool) -> str:

@@ -58,19 +58,20 @@ def plan_isolation(facts: Facts, topology: TopologyFacts, busy: Optional[FrozenS
     if requested is None or network is None:
         return Plan()
     if requested == "kernel":
-        reason = "the kernel runs its work on every CPU"
+        reason = "the kernel's own work may run on every CPU"
         return joined(*(plan_argument(facts, wanted, knob, None, reason) for knob in KNOBS))
     others = foreign(facts, network)
     knob = _ISOLATED.at("")
     if others:
-        return knob.says("refused", f"isolcpus= or nohz_full= of somebody else already isolates CPUs {others}", others)
+        reason = f"somebody else's isolcpus= or nohz_full= already isolates CPUs {others}"
+        return knob.says("refused", reason, others)
     if busy is None:
-        return knob.says("refused", "it takes the CPUs that policy: dedicated leaves: set that policy")
+        return knob.says("refused", "it isolates the CPUs that policy: dedicated leaves: set policy: dedicated too")
     kept = busy | {0} | set(topology.siblings(0))
     chosen = listed(cpu for cpu in topology.cpus_online or () if cpu not in kept)
     if not chosen:
         return knob.says("not_applicable", "interrupts and CPU 0 leave no core to isolate")
-    reason = f"the scheduler moves nothing to CPUs {chosen}, and a thread that is alone on one has no tick there"
+    reason = f"the scheduler moves nothing to CPUs {chosen}, and a CPU with one busy thread has no tick"
     plans = [plan_argument(facts, wanted, knob, text, reason) for knob, text in _texts(facts, network, chosen)]
     return joined(*plans, *_advice(facts, network, chosen))
 
@@ -87,8 +88,8 @@ def _texts(facts: Facts, network: NetworkFacts, chosen: str) -> Iterable[Tuple[K
 def _advice(facts: Facts, network: NetworkFacts, chosen: str) -> List[Plan]:
     knob = _ISOLATED.at("")
     found = [
-        f"nothing uses CPUs {chosen} unless it is bound: bind the application (compute_units, or CPUAffinity=)",
-        "the arguments name CPUs of this size: before this disk starts as another type, set isolation: kernel",
+        f"only bound programs run on CPUs {chosen}: bind the application (compute_units, or CPUAffinity=)",
+        "the kernel arguments name CPUs of this size: before this disk starts as another type, set isolation: kernel",
     ]
     if not network.tickless:
         found.append("this kernel wasn't built with NO_HZ_FULL: a CPU with one busy thread keeps its tick")

@@ -127,7 +127,7 @@ def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Dict[int, Tupl
     if not any(found.values()):
         of = " of the nodes whose CPUs answer its interrupts" if several else ""
         return {}, f"every core{of} already takes interrupts of a NIC"
-    where = " on the node of the CPU that answers each queue" if several else ""
+    where = " on the node of the CPU that serves each queue" if several else ""
     return found, f"{queues} queue{'s' * (queues != 1)} for {online} CPUs: the CPUs without interrupts{where} help"
 
 

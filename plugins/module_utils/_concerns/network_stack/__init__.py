@@ -251,8 +251,8 @@ def _mtu(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
     if mtu != now and upper_interfaces:
         # vlan_device_event() of net/8021q/vlan.c lowers the MTU of the interfaces above, and never raises it again.
         reason = (
-            f"{', '.join(upper_interfaces)} above it would keep another MTU, or not get its own back: set the MTU of"
-            " all of them in the distribution's network configuration"
+            f"{', '.join(upper_interfaces)} above it would keep another MTU, or not get the old MTU back: set the MTU"
+            " of all of them in the distribution's network configuration"
         )
         change = knob.says("refused", reason, now, mtu)
     elif mtu != now and network.carries_default(nic) and not choice.wanted.get("allow_disruptive"):

@@ -48,7 +48,7 @@ def _obstacle(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
     """Status and reason for a parameter that isn't to be set."""
     memory = facts.topology.memory if facts.topology is not None else None
     if knob.name == "tcp_mem" and memory is not None and int(goal.split()[-1]) * _PAGE > memory:
-        return "refused", f"{goal.split()[-1]} pages are more than all memory of this host"
+        return "refused", f"{goal.split()[-1]} pages are more than the whole memory of this host"
     if knob.name == "busy_poll" and goal != "0" and knob.wanted_by(wanted) == "workload":
         return _no_cpu_to_burn(facts)
     return None

@@ -214,7 +214,7 @@ def _findings(facts: Facts, binding: _Binding, written: bool) -> List[Finding]:
     elif process.policy is None or process.cpus is None:
         findings.append(knob.finding("unknown", f"CPUs and memory of process {process.pid} can't be read", now, goal))
     elif not _is_bound(facts, process, binding):
-        reason = f"process {process.pid} was started before that: run `systemctl restart {unit}` when it suits"
+        reason = f"process {process.pid} isn't bound like that yet: run `systemctl restart {unit}` when it suits"
         findings.append(knob.finding("needs_restart", reason, now, goal))
     elif written:
         findings.append(
@@ -260,5 +260,5 @@ def _file(facts: Facts, text: Optional[str], wanted: Wanted) -> Plan:
     present = (facts.files or {}).get(GENERATOR)
     if present == text:
         return Plan()
-    reason = "no service is bound any longer" if text is None else "systemd runs it to make the services' drop-ins"
+    reason = "no service is bound any longer" if text is None else "systemd runs it to write the services' drop-ins"
     return Plan((_GENERATOR.action(_GENERATOR.wanted_by(wanted), present, text, reason),))
