@@ -65,6 +65,14 @@ options:
     type: list
     elements: str
     default: []
+  only:
+    description:
+      - Concerns, or options as C(concern.option), to which the run is limited, such as V(clocksource.source).
+      - Everything else stays as earlier runs left it. How a concern is set, such as C(persist), counts for all of it.
+      - For a single change, such as the fix of one finding in a report. It can't be combined with O(prune).
+    type: list
+    elements: str
+    default: []
   waivers:
     description:
       - Options to leave as the host has them, each with a reason and a last day; they are reported as C(waived).

@@ -23,9 +23,8 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import docum
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Past, Run
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary import PROGRAM, TUNE
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary import OURS, PROGRAM, TUNE
 
-OURS = "nearmetal.ec2."
 RESTORE = "nearmetal.ec2.restore"
 AUDIT = "nearmetal.ec2.audit"
 REPORT = "nearmetal.ec2.audit_report"

@@ -31,6 +31,7 @@ WANTED: Spec = {
 }
 OPTIONS: Spec = {
     **WANTED,
+    "only": {"type": "list", "elements": "str", "default": []},
     "on_failure": {"type": "str", "choices": ["keep", "rollback"], "default": "keep"},
     "bake": {"type": "bool", "default": False},
     "confirm_within": {"type": "int", "default": 0},
@@ -54,6 +55,7 @@ def asked(host: WritableHost, options: Mapping[str, Any]) -> Asked:
     chosen = choose(host, named, options["workload_auto"], spelled_out, of, **arguments)
     arguments.update(workloads=chosen.names, findings=chosen.findings, programs=chosen.programs)
     arguments.update(concerns=options["concerns"], spelled_out=spelled_out, common=common)
+    arguments.update(only=options.get("only", ()))  # prove has no such option
     return Asked(chosen, lambda known: tune_requests(on_host=known, **arguments))
 
 

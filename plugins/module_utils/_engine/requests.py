@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, AbstractSet, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.defaults import (
@@ -27,6 +27,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers im
     REFERENCE,
     excluded_options,
     managed,
+    only_options,
     waivers_by_concern,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
@@ -48,6 +49,7 @@ def tune_requests(
     spelled_out: Mapping[str, Any] = MappingProxyType({}),
     findings: Sequence[Finding] = (),
     programs: Optional[Sequence[str]] = None,
+    only: Sequence[Any] = (),
 ) -> List[Request]:
     """The requests of one `tune` run, in the registry's order.
 
@@ -58,7 +60,8 @@ def tune_requests(
     `base`. `on_host`: what is stored; a concern in it that this run leaves out stays, or with `prune` is taken back.
     `exclude`: knobs that are left out, whoever wants them. `waivers`: knobs that stay as the host has them.
     `findings`: those of the choice of workloads. `programs`: those that led to the choice; None for those of an
-    earlier run. Raises NearmetalError for an unknown concern, option or knob.
+    earlier run. `only`: concerns and knobs to which the run is limited; all others stay as the host has them stored.
+    Raises NearmetalError for an unknown concern, option or knob.
     """
     for name in (*spelled_out, *concerns):
         if name not in CONCERNS:
@@ -66,6 +69,9 @@ def tune_requests(
     known = with_choice() if exclude or waivers else CONCERNS
     left_out = excluded_options(exclude, known)
     waived = waivers_by_concern(waivers, known, left_out)
+    if only and prune:
+        raise NearmetalError("only leaves everything else as it is, but prune takes it back: give one of them")
+    limits = only_options(only, CONCERNS)
     # Imported late, because the unit, which plans from what is stored, never needs it.
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import combined, reason_of
 
@@ -73,7 +79,7 @@ def tune_requests(
     from_workload: Mapping[str, Any] = spelled_out or named
     requests: List[Request] = []
     for name in CONCERNS:
-        if name not in from_workload and name not in concerns:
+        if (name not in from_workload and name not in concerns) or (limits and name not in limits):
             continue
         concern = CONCERNS[name]
         of_user = _options("concerns", concern, concerns.get(concern.name))
@@ -90,15 +96,24 @@ def tune_requests(
         by: Dict[str, str] = {
             option: "workload" for option in of_workload if option in options and of_user.get(option) is None
         }
+        if limits:
+            options, by = _limited(concern, options, by, limits[name], on_host.get(name))
         checks = left_out.get(concern.name, set()).intersection(concern.checks)
         undecided = () if spelled_out else _undecided(contradictions, concern, by)
-        reasons = {option: reason_of(("base", *workloads), name, option, of_workload[option]) for option in by}
+        reasons = {
+            option: reason_of(("base", *workloads), name, option, of_workload[option])
+            for option in by
+            if not limits or option in limits[name]
+        }
         wanted = Wanted(options, by, reasons={option: reason for option, reason in reasons.items() if reason})
         requests.append(Tune(concern.name, concern, wanted, excluded=frozenset(checks), findings=undecided))
     if not requests:
-        raise NearmetalError("nothing to tune: name a workload or concerns")
+        nothing = (
+            f"neither the workload nor concerns want {', '.join(limits)}" if limits else "name a workload or concerns"
+        )
+        raise NearmetalError(f"nothing to tune: {nothing}")
     choice = on_host.get(CHOICE)
-    keep = choice if programs is None else stored_choice(programs)
+    keep = choice if programs is None or limits else stored_choice(programs)
     if findings or (keep is None) is not (choice is None):
         requests.insert(0, Remember(CHOICE, tuple(findings), keep))
     named_now = {CHOICE, *(request.name for request in requests)}
@@ -107,6 +122,22 @@ def tune_requests(
         # First, so that what builds on the host's own values is planned on them.
         return [*(Restore(name, CONCERNS.get(name)) for name in unnamed), *requests]
     return [*requests, *(leave(name, _stays(stored)) for name, stored in unnamed.items())]
+
+
+def _limited(
+    concern: Concern,
+    options: Mapping[str, Any],
+    by: Mapping[str, str],
+    limit: AbstractSet[str],
+    stored: Optional[Stored],
+) -> Tuple[Dict[str, Any], Dict[str, str]]:
+    """The options and who wants them, where those that `limit` leaves out are as an earlier run has stored them."""
+    earlier = stored.wanted(concern) if stored is not None else Wanted()
+    others = [option for option in managed(concern) if option not in limit]
+    kept = {option: earlier.options[option] for option in others if option in earlier.options}
+    present = {option: value for option, value in options.items() if option not in others}
+    origins = {option: origin for option, origin in by.items() if option not in others}
+    return {**present, **kept}, {**origins, **{option: earlier.by[option] for option in kept if option in earlier.by}}
 
 
 def _undecided(contradictions: Sequence[Contradiction], concern: Concern, by: Mapping[str, str]) -> Tuple[Finding, ...]:

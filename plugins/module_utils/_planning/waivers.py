@@ -47,6 +47,26 @@ def excluded_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[
     return found
 
 
+def only_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]]:
+    """Concern → the options to which a run is limited. Raises NearmetalError for a name that sets nothing."""
+    found: Dict[str, Set[str]] = {}
+    for position, name in enumerate(given):
+        where = f"only[{position}]"
+        concern, knob = (name, "") if name in concerns else _split(where, name, concerns)
+        options = managed(concerns[concern])
+        # Some knobs are set by a part of an option, or by an option that lists single devices.
+        setting = {
+            option
+            for declared in concerns[concern].knobs
+            for option in ((declared.option or declared.name).partition(".")[0], declared.within)
+            if declared.name == knob and option in options
+        }
+        if knob and not setting:
+            raise NearmetalError(f"{where}: {concern} has no option for {shown(knob)}; it has {', '.join(options)}")
+        found.setdefault(concern, set()).update(setting or options)
+    return found
+
+
 def waivers_by_concern(
     given: Sequence[Any], concerns: Concerns, left_out: Mapping[str, Set[str]]
 ) -> Dict[str, List[Any]]:

@@ -9,6 +9,7 @@ PRIVATE to the collection.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model, worth
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import (
@@ -31,7 +33,8 @@ LIMIT = 3  # hosts that a command names; more are in a file beside the reports
 HOSTS_FILE = re.compile(r"hosts-[0-9a-f]{12}\.txt")
 _PATH = re.compile(r"[^\s,:;\[\]]+")  # a path that --limit doesn't split
 PROGRAM = "ansible-playbook"
-TUNE = "nearmetal.ec2.tune"
+OURS = "nearmetal.ec2."
+TUNE = f"{OURS}tune"
 VALUE = 60  # characters of a value beside a sentence
 
 
@@ -87,7 +90,7 @@ def top_findings(report: Report) -> List[Top]:
                 risk = risks.get((finding.concern, finding.knob), worth.FREE)
                 entry = _Entry(host.name, finding._asdict(), worth.worth_of(host, finding), risk)
                 groups.setdefault(key, []).append(entry)
-    tops = [_top(report, *key, entries) for key, entries in groups.items()]
+    tops = [_top(report, key in upkeep, *key, entries) for key, entries in groups.items()]
     return sorted(tops, key=lambda top: ((top.concern, top.knob, top.status) in upkeep, *_helps(top)))
 
 
@@ -135,14 +138,19 @@ def span(hosts: Tuple[str, ...], shown: int = LIMIT) -> str:
     return ", ".join(hosts[:shown]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
-def fix_command(report: Report, hosts: Tuple[str, ...]) -> str:
-    """The command that applies what the run showed, on these hosts only; a sentence where no command does."""
+def fix_command(report: Report, hosts: Tuple[str, ...], only: str = "") -> str:
+    """The command that applies what the run showed, on these hosts only; a sentence where no command does.
+
+    With `only`, a concern or `concern.knob`, it applies nothing else, if its playbooks are ours.
+    """
     run = report.run
     if not run.command:
         return run.beside
     in_file = len(hosts) > LIMIT and _PATH.fullmatch(report.directory)
     limit = f"@{os.path.join(report.directory, _hosts_file(hosts))}" if in_file else ",".join(hosts)
-    words = shlex.join([*run.command, "--limit", limit])
+    playbooks = itertools.takewhile(lambda word: not word.startswith("-"), run.command[1:])
+    limited = only and run.mode != "restore" and all(playbook.startswith(OURS) for playbook in playbooks)
+    words = shlex.join([*run.command, "--limit", limit, *(["-e", f"tune_only={only}"] if limited else [])])
     # No shell accepts the brackets, so nobody runs the command without what they ask for.
     return f"{words} ({run.beside})" if run.beside else words
 
@@ -185,7 +193,7 @@ def is_command(fix: str) -> bool:
     return fix.startswith(f"{PROGRAM} ")
 
 
-def _top(report: Report, concern: str, knob: str, status: str, entries: List[_Entry]) -> Top:
+def _top(report: Report, is_upkeep: bool, concern: str, knob: str, status: str, entries: List[_Entry]) -> Top:
     hosts = tuple(dict.fromkeys(entry.host for entry in entries))
     reasons = Counter(str(entry.finding["reason"]) for entry in entries)
     changes = {change_of(entry.finding) for entry in entries}
@@ -203,17 +211,19 @@ def _top(report: Report, concern: str, knob: str, status: str, entries: List[_En
         other_reasons=len(reasons) - 1,
         gain=gains[0] if gains else "",
         reference=str(example.get("reference") or ""),
-        fix=_fix(report, concern, status, hosts),
+        fix=_fix(report, concern, "" if is_upkeep else knob, status, hosts),
         worth=best.worth if changeable else "",
         risk=max((entry.risk for entry in entries), key=list(worth.RISK).index) if changeable else "",
     )
 
 
-def _fix(report: Report, concern: str, status: str, hosts: Tuple[str, ...]) -> str:
+def _fix(report: Report, concern: str, knob: str, status: str, hosts: Tuple[str, ...]) -> str:
     if status == "would_change" and concern in BY_API and TUNE in report.run.command:
         return f"run the role nearmetal.ec2.{concern}: see docs/cloud.md"
     if status == "would_change":
-        return fix_command(report, hosts)
+        # What keeps a concern's values has no option of its own, and the unit keeps those of all concerns.
+        only = f"{concern}.{knob}" if knob else concern
+        return fix_command(report, hosts, "" if concern == unit.NAME else only)
     return {
         "needs_reboot": f"reboot when it suits: {span(hosts)}",
         "needs_restart": f"restart the service when it suits: {span(hosts)}",

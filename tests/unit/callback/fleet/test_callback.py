@@ -152,21 +152,23 @@ def test_one_host_shows_every_knob(fleet: Fleet) -> None:
 
 
 @pytest.mark.parametrize(
-    ("started", "fix"),
+    ("started", "fix", "only", "more"),
     [
-        ("restore --check", "nearmetal.ec2.restore -i hosts.json --limit db1"),
+        ("restore --check", "nearmetal.ec2.restore -i hosts.json --limit db1", "", ""),
         (
             "cache --check --tags tune -e tune_serial=5%",
-            "nearmetal.ec2.cache -i hosts.json --tags tune --limit db1 (with the same -e options)",
+            "nearmetal.ec2.cache -i hosts.json --tags tune --limit db1",
+            " -e tune_only=clocksource.source",
+            " (with the same -e options)",
         ),
     ],
 )
-def test_the_fix_applies_what_the_audit_previewed(fleet: Fleet, started: str, fix: str) -> None:
+def test_the_fix_applies_what_the_audit_previewed(fleet: Fleet, started: str, fix: str, only: str, more: str) -> None:
     fleet.inventory({"db1": MIXED["db1"]})
     playbook, *arguments = started.split()
     shown = well(fleet.run(*arguments, playbook=f"nearmetal.ec2.{playbook}"))
-    assert f"To apply the changes: ansible-playbook {fix}\n" in shown
-    assert checked(fleet)["top"][0]["fix"] == f"ansible-playbook {fix}"
+    assert f"To apply the changes: ansible-playbook {fix}{more}\n" in shown
+    assert checked(fleet)["top"][0]["fix"] == f"ansible-playbook {fix}{only}{more}"
 
 
 @pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])

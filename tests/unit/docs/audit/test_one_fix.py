@@ -1,0 +1,80 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The fix that a report shows for one finding, run as it is shown: it changes that knob and no other."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import List, Tuple
+
+import pytest
+
+from tests.support.simulated import simulate
+
+PROJECT = Path(__file__).resolve().parents[4]
+CLOCK = "sys/devices/system/clocksource/clocksource0/current_clocksource"
+PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
+WANTED = {"clocksource": {"source": "tsc"}, "hugepages": {"thp": "never"}}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with the inventory of one host, of which two knobs are to change."""
+    (tmp_path / "hosts.json").write_text(
+        json.dumps({"all": {"hosts": {"db-1": {**simulate(tmp_path / "db-1", "xen_hvm"), "tune_concerns": WANTED}}}})
+    )
+    return tmp_path
+
+
+def run(place: Path, command: str) -> "subprocess.CompletedProcess[str]":
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "NEARMETAL_"))}
+    program, *arguments = shlex.split(command)
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name(program)), *arguments],
+        cwd=place,
+        env={
+            **clean,
+            "ANSIBLE_COLLECTIONS_PATH": str(PROJECT / ".ansible/collections"),
+            "ANSIBLE_STDOUT_CALLBACK": "nearmetal.ec2.fleet",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def actions(place: Path) -> List[Tuple[str, str]]:
+    report = json.loads((place / "nearmetal-report/report.json").read_text())
+    return [(action["concern"], action["knob"]) for host in report["hosts"] for action in host["actions"]]
+
+
+def values(place: Path) -> Tuple[str, str]:
+    root = place / "db-1/root"
+    return (root / CLOCK).read_text().strip(), (root / PAGES).read_text().strip()
+
+
+def test_the_fix_of_a_finding_shows_and_changes_that_knob_alone(place: Path) -> None:
+    before = values(place)
+    run(place, "ansible-playbook nearmetal.ec2.audit -i hosts.json")
+    page = (place / "nearmetal-report/report.html").read_text()
+    commands = [html.unescape(code) for code in re.findall(r"<code>(ansible-playbook [^<]*)</code>", page)]
+    look, fix = (command for command in commands if "tune_only=clocksource.source" in command)
+    assert look == f"{fix} --check --diff"
+    run(place, look)
+    assert {concern for concern, _knob in actions(place)} <= {"clocksource", "unit"}
+    assert ("clocksource", "source") in actions(place)
+    assert values(place) == before
+    run(place, fix)
+    assert before[0] != "tsc"
+    assert values(place) == ("tsc", before[1])

@@ -1,0 +1,90 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run that is limited to some knobs does nothing else, and leaves the others as an earlier run stored them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Dict, List, Sequence, Tuple
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, plan_run, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import StoredWanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
+
+from tests.support import hosts
+from tests.support.fake_kernel import FakeKernel
+
+# What keeps the named knob over a reboot, or says how it is set, comes with it.
+KEPT_WITH_IT = ("persist", "method")
+
+
+def tune(host: FakeKernel, *workloads: str, check: bool = True, **asked: Any) -> Run:
+    concerns: Dict[str, Any] = asked.pop("concerns", {})
+    common = {"allow_not_ec2": True}
+    return (plan_run if check else run)(
+        host, lambda known: tune_requests(workloads, concerns, common, on_host=known, **asked)
+    )
+
+
+def changes(done: Run) -> List[Tuple[str, str]]:
+    return [(action.concern, action.knob) for outcome in done.outcomes for action in outcome.plan.actions]
+
+
+def wanted(host: FakeKernel) -> Dict[str, Any]:
+    return {name: dict(stored.options) for name, stored in StoredWanted(host).everything().items()}
+
+
+@pytest.mark.parametrize("workload", ["in_memory_database", "packet_appliance"])
+@pytest.mark.parametrize("name", hosts.names())
+def test_each_finding_has_a_run_that_changes_nothing_else(name: str, workload: str, tmp_path: Path) -> None:
+    host = FakeKernel(tmp_path, hosts.files_of(name))
+    everything = tune(host, workload)
+    found = [finding for outcome in everything.outcomes for finding in outcome.plan.findings]
+    to_change = {
+        (finding.concern, finding.knob)
+        for finding in found
+        if finding.status == "would_change" and finding.concern != unit.NAME and finding.knob not in KEPT_WITH_IT
+    }
+    assert to_change or name in ("container", "not_ec2"), "nothing was tested"
+    for concern, knob in to_change:
+        alone = tune(host, workload, only=[f"{concern}.{knob}"])
+        assert [change for change in changes(alone) if change[0] != unit.NAME and change[1] not in KEPT_WITH_IT] == [
+            change for change in changes(everything) if change == (concern, knob)
+        ]
+        assert {change[0] for change in changes(alone)} <= {concern, unit.NAME}
+
+
+def test_the_other_knobs_stay_as_an_earlier_run_left_them(tmp_path: Path) -> None:
+    host = FakeKernel(tmp_path, hosts.files_of("xen_hvm"))
+    tune(host, check=False, concerns={"network_stack": {"somaxconn": 9000}, "clocksource": {"source": "tsc"}})
+    before = wanted(host)
+    asked = {"network_stack": {"somaxconn": 12000, "max_syn_backlog": 12000}, "clocksource": {"source": "xen"}}
+    limited = tune(host, check=False, concerns=asked, only=["network_stack.max_syn_backlog"])
+    assert not any(outcome.error for outcome in limited.outcomes)
+    after = wanted(host)
+    assert after["clocksource"] == before["clocksource"]
+    assert after["network_stack"] == {**before["network_stack"], "max_syn_backlog": 12000}
+    assert changes(tune(host, concerns=asked, only=["network_stack.max_syn_backlog"])) == []
+    run(host, lambda known: restore_requests(None, known))
+    assert wanted(host) == {}
+
+
+@pytest.mark.parametrize(
+    ("only", "more", "words"),
+    [
+        (["somaxconn"], {}, "only[0] must be concern.knob, such as cpu_power.idle, not 'somaxconn'"),
+        (["clock.source"], {}, "only[0]: concern 'clock' is unknown"),
+        (["clocksource.persist"], {}, "only[0]: clocksource has no option for 'persist'; it has source"),
+        (["smt.threads"], {}, "nothing to tune: neither the workload nor concerns want smt"),
+        (["clocksource"], {"prune": True}, "only leaves everything else as it is, but prune takes it back"),
+    ],
+)
+def test_a_mistake_is_named(only: Sequence[str], more: Dict[str, Any], words: str, tmp_path: Path) -> None:
+    host = FakeKernel(tmp_path, hosts.files_of("xen_hvm"))
+    with pytest.raises(NearmetalError) as raised:
+        tune(host, concerns={"clocksource": {"source": "auto"}}, only=only, **more)
+    assert words in str(raised.value)
