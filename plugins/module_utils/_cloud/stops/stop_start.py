@@ -137,9 +137,10 @@ class _Batch:
         return state_of(self.planned[instance_id])
 
     def _state(self, instance_id: str, answer: Optional[Raw]) -> str:
-        """The state now. An answer that shows it running as before its stop is older than that stop."""
-        if answer and instance_id in self.halted and power_facts(answer).launched == self._launched(instance_id):
-            return "stopped" if state_of(answer) == "running" else state_of(answer)
+        """The state now. After a stop was seen, an instance runs only since a later start: other answers are older."""
+        if answer and instance_id in self.halted and state_of(answer) == "running":
+            launched, before = power_facts(answer).launched, self._launched(instance_id)
+            return "stopped" if launched and before and launched <= before else "running"
         return state_of(answer)
 
     def _launched(self, instance_id: str) -> Optional[str]:

@@ -55,6 +55,7 @@ class Life:
     """One to three instances that ran before, and what happens to them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+        self.seed = seed
         self.draw = random.Random(seed)
         self.aws = SlowAws(self.draw, self.draw.choice(STALE))
         self.seconds = 0.0
@@ -167,7 +168,7 @@ class Life:
 
     def tell(self, *what: Any) -> str:
         """The life in words."""
-        return "\n".join([*map(str, what), f"answers up to {self.aws.stale} s old", *self.story])
+        return "\n".join([f"life {self.seed}", *map(str, what), f"answers up to {self.aws.stale} s old", *self.story])
 
 
 def _short(result: Any) -> str:
@@ -198,17 +199,19 @@ def live(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
         _said(life, last, started_before)
         if isinstance(last, dict) and not last.get("failed"):
             break
-    assert isinstance(last, dict), life.tell(seed, "no result")
-    assert not last.get("failed"), life.tell(seed, "the runs never succeed")
+    assert isinstance(last, dict), life.tell("no result")
+    assert not last.get("failed"), life.tell("the runs never succeed")
     life.wait(QUIET)
-    assert life.stopped() <= set(life.by_a_person), life.tell(seed, "stopped at the end")
-    assert not any(life.tagged(instance_id) for instance_id in life.ids), life.tell(seed, "tagged at the end")
+    assert life.stopped() <= set(life.by_a_person), life.tell("stopped at the end")
+    assert not any(life.tagged(instance_id) for instance_id in life.ids), life.tell("tagged at the end")
     unchanged = [i for i in life.ids if not life.aws.instances[i]["EnaSupport"] and i not in life.by_a_person]
-    assert not unchanged, life.tell(seed, "unchanged at the end", unchanged)
+    assert not unchanged, life.tell("unchanged at the end", unchanged)
 
 
 def _said(life: Life, result: Any, by_a_person: Set[str]) -> None:
     """What a run that had its say must have said."""
+    if result is None:  # killed, and so silent about what it started
+        life.by_a_person = {i: when for i, when in life.by_a_person.items() if i in life.stopped()}
     if not isinstance(result, dict):
         return
     late = {instance_id for instance_id, why in result["failed_instances"].items() if "if it stops later" in why}

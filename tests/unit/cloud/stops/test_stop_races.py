@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -146,10 +147,11 @@ def test_an_instance_that_the_last_look_shows_left_stopped_is_named(
     assert len(tags(aws, instance)) == 1
 
 
+@pytest.mark.parametrize("days", [0, 1])
 def test_an_answer_from_before_the_stop_does_not_show_that_it_runs_again(
-    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch, days: int
 ) -> None:
-    """AWS gives the start up while its answers still show the instance running as before the stop."""
+    """AWS gives the start up while its answers still show the instance running as before this stop, or the last one."""
     before = copy.deepcopy(aws.instances[instance])
     aws.fault("StartInstances", "back")
     with monkeypatch.context() as patch:
@@ -158,6 +160,7 @@ def test_an_answer_from_before_the_stop_does_not_show_that_it_runs_again(
 
         def describe_old(request: Any, caller: Any) -> Any:
             old = copy.deepcopy(before)
+            old["LaunchTime"] -= timedelta(days=days)
             old["Tags"] = aws.instances[instance].get("Tags", [])
             return {"Reservations": [{"Instances": [old]}]} if started else describe(request, caller)
 
