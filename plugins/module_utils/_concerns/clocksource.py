@@ -48,10 +48,6 @@ KNOBS = (_SOURCE, _RELIABLE)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {**options_of(KNOBS), "persist": PERSIST, "allow_unverified": CONSENT}
 
 GAIN = "AWS, 2017: one program took 12.00 s on xen, 2.00 s on tsc"
-# docs/measured.md
-GAIN_OVER_KVM_CLOCK = (
-    "measured on a KVM guest with Linux 6.18, not on EC2: a read took 17.1 % longer on kvm-clock (+10.6 to +24.9)"
-)
 
 # Nitro serves both through the vDSO: kvm-clock as long as it is stable (docs/ec2.md#clock-source).
 NITRO_GOOD = ("tsc", "kvm-clock")
@@ -86,9 +82,7 @@ def _source(facts: Facts, wanted: Wanted) -> Tuple[Plan, Mapping[str, str]]:
     replan = Plan(replan=requested == "auto" and not facts.is_arm)
     if target.refusal is not None:
         return joined(Plan(findings=(target.refusal,)), replan), {}
-    gain = ""
-    if target.source == "tsc":
-        gain = GAIN_OVER_KVM_CLOCK if clock.current == "kvm-clock" else GAIN
+    gain = GAIN if target.source == "tsc" else ""
     change = _SOURCE.change(wanted, clock.current, target.source, target.reason, gain)
     at_boot = {CURRENT: target.source} if requested not in ("auto", "kernel") else {}
     return joined(change, _warnings(facts, clock, target), replan), at_boot

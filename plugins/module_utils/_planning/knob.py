@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._measured import gain_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
 
 Spec = Mapping[str, Any]
@@ -91,11 +92,15 @@ class Knob(NamedTuple):
         )
 
     def change(self, wanted: Wanted, now: Value, goal: Value, reason: str, gain: str = "") -> Plan:
-        """The plan that brings the knob from `now` to `goal`, or only a finding `ok` when they are equal."""
+        """The plan that brings the knob from `now` to `goal`, or only a finding `ok` when they are equal.
+
+        A gain that was measured replaces `gain`, which others published.
+        """
         if now == goal:
             return self.says("ok", reason, now, goal)
         action = self.action(self.wanted_by(wanted), now, goal, reason)
-        return Plan((action,), (self.finding("would_change", reason, now, goal, gain),))
+        measured = gain_of(f"{self.concern}.{self.name}", now, goal)
+        return Plan((action,), (self.finding("would_change", reason, now, goal, measured or gain),))
 
     def impossible(self, wanted: Wanted, sentence: str, now: Value = None, goal: Value = None) -> Finding:
         """The finding `not_applicable` for a value that this host can't take and that a workload wants.

@@ -1,0 +1,54 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each measured gain that a finding has stands in docs/measured.md, with the lines that prove printed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import List
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._measured import FIGURES, Figure, gain_of
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs/measured.md").read_text("utf-8")
+
+
+def row(figure: Figure) -> str:
+    """The line of the page's table."""
+    return f"| `{figure.knob}` | {figure.before} → {figure.after} | {figure.words} | {figure.day}, {figure.machine} |"
+
+
+def printed() -> List[str]:
+    """The lines of all runs that the page shows, with intervals."""
+    blocks = re.findall(r"^```text\n(PROVE  .*?)^```$", PAGE, re.M | re.S)
+    return [line for block in blocks for line in block.splitlines() if "evidence" in line]
+
+
+def test_the_page_and_the_code_have_the_same_gains() -> None:
+    assert re.findall(r"^\| `[a-z_]+\.[a-z_]+` \| .*$", PAGE, re.M) == [row(figure) for figure in FIGURES]
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: str(figure.knob))
+def test_a_gain_has_the_figure_and_the_interval_of_a_run_that_the_page_shows(figure: Figure) -> None:
+    (interval,) = re.findall(r"\([+−][0-9.]+ to [+−][0-9.]+\)", figure.words)
+    (change,) = re.findall(r"([0-9.]+) %", figure.words)
+    assert any(f"{change} % {interval}" in line for line in printed()), figure.words
+
+
+def test_gains_are_of_known_settings_and_of_that_change_alone() -> None:
+    for figure in FIGURES:
+        concern, _dot, knob = figure.knob.partition(".")
+        assert knob in {declared.name for declared in CONCERNS[concern].knobs if declared.lever}
+        assert gain_of(figure.knob, figure.before, figure.after) == figure.gain
+        assert gain_of(figure.knob, figure.after, figure.before) == "", "the way back is no gain"
+    assert len({figure[:3] for figure in FIGURES}) == len(FIGURES)
+    assert gain_of("clocksource.source", "xen", "tsc") == ""
+
+
+def test_no_concern_has_a_measured_gain_of_its_own() -> None:
+    concerns = ROOT / "plugins/module_utils/_concerns"
+    assert [path.name for path in concerns.rglob("*.py") if "measured on a" in path.read_text("utf-8")] == []
