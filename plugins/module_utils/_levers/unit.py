@@ -31,7 +31,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import read_only
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
-MAX_BYTES = 512 * 1024
+# An audit sends the agent to each host that has none: a larger one is a reason to look for what it needn't carry.
+MAX_BYTES = 640 * 1024
 _MARK = re.compile(rf"# nearmetal\.ec2 agent ({IDENTITY.pattern})\n", re.ASCII)  # as `bundle.mark` writes it
 _CACHE = re.compile(r"nearmetal\.[a-z0-9-]{1,32}\.zip", re.ASCII)
 
@@ -83,8 +84,10 @@ class Agent(Installed):
             return
         version = str(value).split(" ", maxsplit=1)[0]
         data = bundle.build(version)
-        if bundle.identity(version) != value or len(data) > MAX_BYTES:
+        if bundle.identity(version) != value:
             raise NearmetalError(f"this nearmetal can't build the agent {value}")
+        if len(data) > MAX_BYTES:
+            raise NearmetalError(f"the agent has {len(data)} bytes, more than the {MAX_BYTES} that it may have")
         store.replace_file(host, AGENT, data, mode=0o644, folder_mode=0o755)
         cache = f"{folder}/{installed.cache_name()}"
         store.replace_file(host, cache, bundle.compiled(version), mode=0o644, folder_mode=0o755)

@@ -16,7 +16,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import installed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, installed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.unit import MAX_BYTES
+from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, network_irq, numa, restore, tune
 
 from tests.support.fake_kernel import CLOCK, FakeKernel
@@ -392,3 +394,8 @@ def test_a_knob_of_tuned_is_left_to_it_unless_taken_over(host: FakeKernel, call:
     taken = call(tune.main, host, concerns={"clocksource": {"source": "tsc"}}, owner_conflict="take_over")
     assert taken["changed"]
     assert current(host) == "tsc"
+
+
+def test_the_agent_has_room_left_below_its_limit() -> None:
+    # At the limit no host gets the unit any more, whichever change has filled it.
+    assert len(bundle.build(VERSION)) < MAX_BYTES - 16 * 1024
