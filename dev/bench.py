@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator
 
-from dev import ROOT, sshd
+from dev import ROOT
+from dev.programs import sshd
 from lab import instance, inventory
 from lab.error import LabError
 from lab.host import Host

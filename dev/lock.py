@@ -9,7 +9,8 @@ import argparse
 import subprocess
 import sys
 
-from dev import ROOT, pythons
+from dev import ROOT
+from dev.programs import pythons
 
 # Lock -> the oldest Python that installs it.
 LOCKS = {

@@ -28,7 +28,8 @@ from typing import Any
 
 import tomllib
 
-from dev import ROOT, forked, junit, tree
+from dev import ROOT, tree
+from dev.running import forked, junit
 
 FAULTS = ROOT / "tests" / "mutations"
 KEYS = {"file", "find", "replace", "why", "tests"}

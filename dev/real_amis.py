@@ -16,7 +16,8 @@ from typing import Any, Mapping
 
 import yaml
 
-from dev import ROOT, amazon_aws, scenario, suites
+from dev import ROOT, scenario, suites
+from dev.programs import amazon_aws
 
 SCENARIO = ROOT / "molecule" / "ec2"
 ARCHITECTURES = ("x86_64", "arm64")

@@ -20,7 +20,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dev import ROOT, junit, pythons, tree
+from dev import ROOT, tree
+from dev.programs import pythons
+from dev.running import junit
 
 # The pip that each ansible-core asks for, as named in its ansible_test/_util/target/setup/requirements.py.
 PIP_SCRIPTS = {"2.19": "get_pip_24_2.py", "2.21": "get_pip_25_2.py"}

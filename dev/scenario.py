@@ -16,7 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from dev import ROOT, junit
+from dev import ROOT
+from dev.running import junit
 
 # With colors or without. The summary at the end repeats these lines without a level, so it doesn't match.
 EXECUTED = re.compile(r"(?:^[A-Z]+ +\S+ ➜ |\[\S+ > )(?P<step>[a-z_]+)(?:\]|:) Executed: (?P<how>.*)")

@@ -21,7 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Dict, Iterator, List, Sequence
 
-from dev import ROOT, amazon_aws, pythons
+from dev import ROOT
+from dev.programs import amazon_aws, pythons
 
 COLLECTIONS = ROOT / ".ansible" / "collections"
 LOCKS = ROOT / "requirements"

@@ -11,7 +11,8 @@ import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dev import ROOT, amazon_aws, chromium, prometheus, pythons, tree
+from dev import ROOT, tree
+from dev.programs import amazon_aws, chromium, prometheus, pythons
 
 JUNIT = ROOT / "build" / "junit"
 LOGS = ROOT / "build" / "logs"

@@ -24,7 +24,9 @@ from typing import Any
 
 import tomllib
 
-from dev import ROOT, junit, pythons, suites, tree
+from dev import ROOT, suites, tree
+from dev.programs import pythons
+from dev.running import junit
 
 SAY = threading.Lock()
 # Suites that start as many tests at a time as there are cores.

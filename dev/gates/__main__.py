@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dev import ROOT, junit
+from dev import ROOT
 from dev.gates import Copy, Gate, dates, files, naming, options, python, references, tasks
+from dev.running import junit
 
 GATES: "dict[str, Gate]" = {
     "no-suppressions": python.no_suppressions,

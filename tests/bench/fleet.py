@@ -19,7 +19,8 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from dev import ROOT, bench, sshd
+from dev import ROOT, bench
+from dev.programs import sshd
 from tests.support.simulated import simulate
 
 # Pairs of runs, by the size of the fleet: the cost of a run as such varies by more than the cost of 200 hosts.

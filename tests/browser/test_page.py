@@ -15,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect impo
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Past, Report
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._sources import links
 
-from dev import axe
+from dev.programs import axe
 from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, finding, result_with
 from tests.support.report import reports
 from tests.support.report.browser import Browser

@@ -18,7 +18,8 @@ from typing import Any, Dict, List, Mapping
 import pytest
 from moto.server import ThreadedMotoServer
 
-from dev import ROOT, build, pythons
+from dev import ROOT, build
+from dev.programs import pythons
 from tests.support.simulated import simulate
 
 VENV = ROOT / os.environ["NEARMETAL_CORE"]

@@ -15,7 +15,8 @@ import jinja2
 import pytest
 import yaml
 
-from dev import ROOT, junit, suites
+from dev import ROOT, suites
+from dev.running import junit
 from lab import instance
 from lab.host import Host
 from tests.support import moto_account

@@ -17,7 +17,8 @@ import yaml
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import prometheus as form
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
 
-from dev import ROOT, prometheus
+from dev import ROOT
+from dev.programs import prometheus
 from tests.support.fleet import SLOW_CLOCK, result_with
 from tests.support.report import reports
 

@@ -23,7 +23,8 @@ import yaml
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from dev import ROOT, amazon_aws
+from dev import ROOT
+from dev.programs import amazon_aws
 
 SCENARIO = ROOT / "molecule" / "ec2"
 REGION = "us-east-1"

@@ -129,12 +129,20 @@ def test_a_folder_whose_imports_nobody_limits_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "count", "crowded"), [("_levers", 16, False), ("_levers", 17, True), ("_facts", 17, False)]
+    ("folder", "count", "crowded"),
+    [
+        (f"{UTILS}/_levers", 16, False),
+        (f"{UTILS}/_levers", 17, True),
+        (f"{UTILS}/_facts", 17, False),
+        ("dev", 17, True),
+        ("tests/support/kernel", 17, True),
+        ("lab", 17, False),
+    ],
 )
-def test_a_folder_with_too_many_files_is_named(tmp_path: Path, room: str, count: int, crowded: bool) -> None:
-    files = {f"{UTILS}/{room}/file{number}.{('py', 'css')[number % 2]}": "" for number in range(count)}
+def test_a_folder_with_too_many_files_is_named(tmp_path: Path, folder: str, count: int, crowded: bool) -> None:
+    files = {f"{folder}/file{number}.{('py', 'css')[number % 2]}": "" for number in range(count)}
     copy = copy_with(tmp_path, **files)
-    assert GATES["crowded-folders"](copy) == [f"{UTILS}/{room}: 17 files, at most 16"] * crowded
+    assert GATES["crowded-folders"](copy) == [f"{folder}: 17 files, at most 16"] * crowded
 
 
 # test → the file that it is named after

@@ -13,7 +13,8 @@ from typing import Dict, Iterable, Set
 
 import pytest
 
-from dev import ROOT, mutate, pythons, sanity, suites, test
+from dev import ROOT, mutate, sanity, suites, test
+from dev.programs import pythons
 
 
 def run_by(*groups: str) -> Set[str]:

@@ -12,7 +12,7 @@ from typing import Any, Dict, Set
 
 import pytest
 
-from dev import make_iam
+from dev.tables import iam
 from tests.unit.cloud.fake_aws import FakeAws
 
 # Options under which a module makes every call that it can make.
@@ -49,7 +49,7 @@ def fleet(aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> FakeAws:
 
 def allowed(name: str) -> Set[str]:
     """The actions of a policy."""
-    content = json.loads((make_iam.FOLDER / name).read_text(encoding="utf-8"))
+    content = json.loads((iam.FOLDER / name).read_text(encoding="utf-8"))
     return {action for statement in content["Statement"] for action in statement["Action"]}
 
 
@@ -70,14 +70,14 @@ def options_of(module: str, aws: FakeAws, more: Dict[str, Dict[str, Any]]) -> Di
     return {**options, "filters": {}}
 
 
-@pytest.mark.parametrize("module", make_iam.READ)
+@pytest.mark.parametrize("module", iam.READ)
 def test_a_module_calls_only_what_its_policy_allows(run: Any, fleet: FakeAws, module: str) -> None:
     result = run(module, **options_of(module, fleet, EVERYTHING))
     assert not result.get("failed"), result["msg"]
     assert called(fleet) == allowed(f"{module}.json")
 
 
-@pytest.mark.parametrize("module", make_iam.CHANGE)
+@pytest.mark.parametrize("module", iam.CHANGE)
 def test_a_change_calls_only_what_its_policy_allows(run: Any, fleet: FakeAws, module: str) -> None:
     result = run(module, **options_of(module, fleet, CHANGES))
     assert result["changed"]
@@ -87,7 +87,7 @@ def test_a_change_calls_only_what_its_policy_allows(run: Any, fleet: FakeAws, mo
 
 
 def test_a_policy_for_tags_allows_one_key_and_no_request_without_keys() -> None:
-    content = json.loads((make_iam.FOLDER / "enhanced_networking-change.json").read_text(encoding="utf-8"))
+    content = json.loads((iam.FOLDER / "enhanced_networking-change.json").read_text(encoding="utf-8"))
     (remember,) = [statement for statement in content["Statement"] if "ec2:DeleteTags" in statement["Action"]]
     assert remember["Condition"] == {
         "ForAllValues:StringEquals": {"aws:TagKeys": ["nearmetal:start-again"]},
@@ -97,7 +97,7 @@ def test_a_policy_for_tags_allows_one_key_and_no_request_without_keys() -> None:
 
 def test_a_policy_for_alarms_allows_those_of_the_collection_and_no_others(run: Any, fleet: FakeAws) -> None:
     run("cpu_credits", filters={}, alarm_percent=20, allow_cost=True)
-    content = json.loads((make_iam.FOLDER / "cpu_credits-change.json").read_text(encoding="utf-8"))
+    content = json.loads((iam.FOLDER / "cpu_credits-change.json").read_text(encoding="utf-8"))
     (alarm,) = [statement for statement in content["Statement"] if "cloudwatch:DeleteAlarms" in statement["Action"]]
     region, account, kind, pattern = alarm["Resource"].split(":")[3:]
     assert (region, account, kind) == ("*", "*", "alarm")
@@ -107,5 +107,5 @@ def test_a_policy_for_alarms_allows_those_of_the_collection_and_no_others(run: A
 
 
 def test_the_files_are_what_the_generator_writes() -> None:
-    written = {path.name: path.read_text(encoding="utf-8") for path in make_iam.FOLDER.iterdir()}
-    assert written == make_iam.texts()
+    written = {path.name: path.read_text(encoding="utf-8") for path in iam.FOLDER.iterdir()}
+    assert written == iam.texts()

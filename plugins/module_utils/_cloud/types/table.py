@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The offline table of instance types: answers of DescribeInstanceTypes, for runs without IAM permissions.
 
-`python -m dev.make_type_table` writes data.py. PRIVATE to the collection.
+`python -m dev.tables.types` writes data.py. PRIVATE to the collection.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from dev import ROOT, amazon_aws
+from dev import ROOT
+from dev.programs import amazon_aws
 
 IMAGE = "ami-12c6146b"  # one of those that every account of moto's has
 

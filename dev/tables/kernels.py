@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ran on which kernel, from the results of scenarios in build/: `python -m dev.kernels` writes docs/kernels.md.
+"""What ran on which kernel, from the results of scenarios in build/. Run it to write docs/kernels.md.
 
 The scenarios kernels, older_kernel, newest_kernel and arm64 leave the result of `tune` in build/kernels/, a file
 per host. A host without a file keeps its present column.

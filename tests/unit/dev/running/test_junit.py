@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dev import junit, suites, test
+from dev import suites, test
+from dev.running import junit
 from dev.scenario import Steps
 
 CASES = [

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Write docs/iam: the least permissions of each cloud module, and the page about them.
 
-    PYTHONPATH=.ansible/collections python -m dev.make_iam            writes
-    PYTHONPATH=.ansible/collections python -m dev.make_iam --check    names what is stale
+    PYTHONPATH=.ansible/collections python -m dev.tables.iam            writes
+    PYTHONPATH=.ansible/collections python -m dev.tables.iam --check    names what is stale
 
 A test runs every module against the fake endpoint, and compares these tables with the calls of the modules.
 """
@@ -55,7 +55,7 @@ CHANGE_NOTES = {
 }
 PAGE = """\
 <!-- SPDX-License-Identifier: GPL-3.0-or-later -->
-<!-- Written by `python -m dev.make_iam`: do not edit. -->
+<!-- Written by `python -m dev.tables.iam`: do not edit. -->
 # Permissions of the cloud modules
 
 One policy per module, with nothing that the module does not call. A module that can change something has a second
@@ -128,7 +128,7 @@ def texts() -> Dict[str, str]:
 
 def main() -> int:
     """Write what is stale, or with --check print it and return 1."""
-    parser = argparse.ArgumentParser("python -m dev.make_iam", description="Write docs/iam again.")
+    parser = argparse.ArgumentParser("python -m dev.tables.iam", description="Write docs/iam again.")
     parser.add_argument("--check", action="store_true", help="only name what is stale")
     parsed = parser.parse_args()
     stale = [
@@ -138,7 +138,7 @@ def main() -> int:
     ]
     if parsed.check:
         for name in stale:
-            print(f"docs/iam/{name} is stale; run: python -m dev.make_iam")
+            print(f"docs/iam/{name} is stale; run: python -m dev.tables.iam")
         return 1 if stale else 0
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name in stale:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An ssh server of this machine's own, for measurements: private keys, 127.0.0.1, a free port.
 
-`with dev.sshd.running() as host:` gives its port, key and an inventory. Nothing of the system's own
+`with dev.programs.sshd.running() as host:` gives its port, key and an inventory. Nothing of the system's own
 ssh is read or changed; the server ends with the block.
 """
 
