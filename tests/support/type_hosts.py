@@ -19,9 +19,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 
 from tests.support.files.dictionary import MemoryHost
-from tests.support.files.memory import PARAMETERS
+from tests.support.files.sysctls import DEFAULTS
 from tests.support.hosts import FOLDER, built
-from tests.support.kernel.nics import SYSCTLS
 
 PRODUCT = "/sys/devices/virtual/dmi/id/product_name"
 EBS, STORE = "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage"
@@ -143,7 +142,7 @@ def _tune_by_hand(files: Dict[str, str], rings: Dict[str, List[int]], chance: ra
     """Raise some of these limits, and move interrupts."""
     for key, most in RAISED.items():
         if chance.random() < 0.7:
-            least = [int(word) for word in (SYSCTLS.get(key) or str(PARAMETERS[key])).split()]
+            least = [int(word) for word in DEFAULTS[key.replace("/", ".")].split()]
             files[f"/proc/sys/{key}"] = "\t".join(str(chance.randint(a, b)) for a, b in zip(least, most)) + "\n"
     if chance.random() < 0.5:
         files["/proc/sys/net/ipv4/tcp_keepalive_time"] = f"{chance.randint(30, 400)}\n"

@@ -7,21 +7,11 @@ from __future__ import annotations
 
 from typing import Iterator, Tuple
 
+from tests.support.files.sysctls import sysctl_files
+
 THP = "/sys/kernel/mm/transparent_hugepage"
 SIZES = (2048, 1048576)
 GIB = 1048576
-# As the kernel boots with them.
-PARAMETERS = {
-    "vm/swappiness": 60,
-    "vm/dirty_ratio": 20,
-    "vm/dirty_bytes": 0,
-    "vm/dirty_background_ratio": 10,
-    "vm/dirty_background_bytes": 0,
-    "vm/overcommit_memory": 0,
-    "vm/max_map_count": 65530,
-    "vm/min_free_kbytes": 67584,
-    "fs/aio-max-nr": 65536,
-}
 MOUNTS = "/dev/vda1 / ext4 rw,relatime 0 0\nhugetlbfs /dev/hugepages hugetlbfs rw,relatime,pagesize=2M 0 0\n"
 
 
@@ -41,13 +31,9 @@ def memory_files(nodes: int) -> Iterator[Tuple[str, str]]:
     yield f"{THP}/khugepaged/defrag", "1\n"
     yield f"{THP}/hpage_pmd_size", "2097152\n"
     yield "/proc/sys/vm/compact_memory", ""
-    yield "/proc/sys/vm/zone_reclaim_mode", "0\n"
-    yield "/proc/sys/vm/hugetlb_shm_group", "0\n"
-    for path, value in PARAMETERS.items():
-        yield f"/proc/sys/{path}", f"{value}\n"
+    yield from sysctl_files("fs", "kernel", "vm").items()
     yield "/sys/kernel/mm/ksm/run", "0\n"
     yield "/proc/1/mounts", MOUNTS
-    yield "/proc/sys/kernel/numa_balancing", "1\n"
     for size in SIZES:
         for name in ("nr_hugepages", "surplus_hugepages"):
             yield f"/sys/kernel/mm/hugepages/hugepages-{size}kB/{name}", "0\n"

@@ -19,6 +19,7 @@ import struct
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
 
+from tests.support.files.sysctls import sysctl_files
 from tests.support.kernel.cpus import numbers, ranges
 
 NET = "/sys/class/net"
@@ -28,38 +29,6 @@ DRIVERS = {
     "ixgbevf": (["{name}-TxRx-{queue}"], "xen-pirq-msi-x"),
     "virtio_net": (["{place}-input.{queue}", "{place}-output.{queue}"], "PCI-MSI {number}-edge"),
     "vif": (["vif0-q{queue}-tx", "vif0-q{queue}-rx"], "xen-dyn-event"),
-}
-SYSCTLS = {
-    "net/core/rps_sock_flow_entries": "0",
-    "net/core/somaxconn": "4096",
-    "net/core/netdev_max_backlog": "1000",
-    "net/core/netdev_budget": "300",
-    "net/core/rmem_max": "212992",
-    "net/core/wmem_max": "212992",
-    "net/core/busy_poll": "0",
-    "net/core/busy_read": "0",
-    "net/core/default_qdisc": "pfifo_fast",
-    "net/ipv4/tcp_max_syn_backlog": "512",
-    "net/ipv4/tcp_rmem": "4096\t131072\t6291456",
-    "net/ipv4/tcp_wmem": "4096\t16384\t4194304",
-    "net/ipv4/tcp_mem": "94119\t125494\t188238",
-    "net/ipv4/tcp_syn_retries": "6",
-    "net/netfilter/nf_conntrack_max": "262144",
-    "net/netfilter/nf_conntrack_buckets": "65536",
-    **{
-        f"net/{family}/neigh/default/gc_thresh{number}": entries
-        for family in ("ipv4", "ipv6")
-        for number, entries in ((1, "128"), (2, "512"), (3, "1024"))
-    },
-    "net/ipv4/tcp_slow_start_after_idle": "1",
-    "net/ipv4/tcp_mtu_probing": "0",
-    "net/ipv4/tcp_keepalive_time": "7200",
-    "net/ipv4/tcp_limit_output_bytes": "1048576",
-    "net/ipv4/tcp_autocorking": "1",
-    "net/ipv4/tcp_notsent_lowat": "4294967295",
-    "net/ipv4/tcp_congestion_control": "cubic",
-    "net/ipv4/tcp_available_congestion_control": "reno cubic",
-    "net/ipv4/ip_local_port_range": "32768\t60999",
 }
 
 
@@ -72,7 +41,7 @@ def mask(cpus: List[int], width: int) -> str:
 
 def nic_files(cpus: int, nics: List[Dict[str, Any]]) -> Dict[str, str]:
     """Path → text of these NICs: {name, driver, place, queues, node} each, on a host of so many CPUs."""
-    files = {f"/proc/sys/{key}": value + "\n" for key, value in SYSCTLS.items()}
+    files = sysctl_files("net")
     files["/proc/irq/default_smp_affinity"] = mask(list(range(cpus)), cpus) + "\n"
     table = "    " + "".join(f"       CPU{cpu}" for cpu in range(cpus)) + "\n"
     for position, nic in enumerate(nics):

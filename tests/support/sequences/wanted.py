@@ -191,10 +191,15 @@ def _value(rng: random.Random, name: str, rule: Mapping[str, Any]) -> Any:
     if kind == "list":
         element = {**rule, "type": rule["elements"]}
         return [_value(rng, name, element) for _number in range(rng.choice([1, 1, 2]))]
-    return rng.choice(rule.get("choices") or VALUES.get(name) or _small(rule))
+    return rng.choice(values_of(name, rule))
 
 
-def _small(rule: Mapping[str, Any]) -> List[int]:
-    """Two numbers of an option that VALUES doesn't have."""
-    least, most = rule["range"]
-    return [least, min(most, 2 * least + 1)]
+def values_of(name: str, rule: Mapping[str, Any]) -> List[Any]:
+    """Values of an option: its choices, those of VALUES, or else two numbers within its range, or two rows of them."""
+    found: List[Any] = list(rule.get("choices") or VALUES.get(name) or ())
+    if not found:
+        least, most = rule["range"]
+        found = [least, min(most, 2 * least + 1)]
+        if "numbers" in rule:
+            found = [" ".join(str(min(most, number + place)) for place in range(rule["numbers"])) for number in found]
+    return found
