@@ -8,7 +8,9 @@ They are below facts and levers, which read and write only declared keys.
 
 from __future__ import annotations
 
-from typing import Any, Mapping, NamedTuple
+from typing import Any, Mapping, NamedTuple, Tuple
+
+EVERY = ("",)
 
 
 class Parameter(NamedTuple):
@@ -20,6 +22,7 @@ class Parameter(NamedTuple):
     reference: str
     spec: Mapping[str, Any]  # of the option: ascending numbers within a `range`, a choice, or a name
     bound: str = ""  # least, most or widest: a workload's value is a bound, not exact
+    by_unit: Tuple[str, ...] = ()  # values that fit this host alone, which the unit sets at boot; or EVERY
 
 
 def _number(least: int, most: int = 2147483647) -> Mapping[str, Any]:
@@ -55,6 +58,7 @@ MEMORY = (
         "whether the kernel promises programs more memory than there is",
         "Linux kernel, overcommit-accounting",
         {"type": "str", "choices": ["heuristic", "always", "never"]},
+        by_unit=("never",),
     ),
     Parameter(
         "aio_max_nr",
@@ -79,6 +83,7 @@ MEMORY = (
         "ENA driver guide",
         _number(1024),
         "least",
+        by_unit=EVERY,  # the same disk may start as a type with less memory
     ),
 )
 
@@ -134,6 +139,7 @@ NETWORK_STACK = (
         "Linux kernel, ip-sysctl; perftune",
         _WINDOW,
         "least",
+        by_unit=EVERY,
     ),
     Parameter(
         "syn_retries",
@@ -149,6 +155,7 @@ NETWORK_STACK = (
         "Linux kernel, nf_conntrack-sysctl",
         _number(1),
         "least",
+        by_unit=EVERY,  # a firewall loads its module after systemd-sysctl
     ),
     Parameter(
         "conntrack_buckets",
@@ -157,6 +164,7 @@ NETWORK_STACK = (
         "Linux kernel, nf_conntrack-sysctl",
         _BUCKETS,
         "least",
+        by_unit=EVERY,
     ),
     *(
         Parameter(option, f"net.{family}.neigh.default.{name}", reason, _NEIGHBORS, _number(1), "least")

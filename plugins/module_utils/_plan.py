@@ -69,12 +69,14 @@ class Plan(NamedTuple):
     """What follows from facts and wanted: actions to do, in order, and findings.
 
     `replan` says that another boot, size or device may need another plan: then the
-    unit on the host makes it.
+    unit on the host makes it. `at_boot` has the lines by which files set the other values
+    at each boot, by the kernel's path or the parameter's name.
     """
 
     actions: Tuple[Action, ...] = ()
     findings: Tuple[Finding, ...] = ()
     replan: bool = False
+    at_boot: Mapping[str, str] = {}
 
 
 class Wanted(NamedTuple):

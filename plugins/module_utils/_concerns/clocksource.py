@@ -9,7 +9,7 @@ slow port read; tsc is read by the vDSO in user space (AWS, 2017).
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, List, Mapping, NamedTuple, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.clock import ClockFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -20,7 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 NAME = "clocksource"
@@ -34,6 +34,7 @@ _SOURCE = Knob(
     "clock.current",
     "AWS, 2017",
     {"type": "str"},
+    at_boot={CURRENT: {}},
     tuned=(f"sysfs.{CURRENT}", "cmdline.clocksource"),
     comparable=True,
 )
@@ -61,31 +62,29 @@ class _Target(NamedTuple):
     refusal: Optional[Finding] = None
 
 
-def _decide(facts: Facts, wanted: Wanted) -> Decision:
+def _decide(facts: Facts, wanted: Wanted) -> Plan:
     """Raises NearmetalError when a source is forced that the kernel doesn't offer."""
-    source, at_boot = _source(facts, wanted)
-    return joined(source, _reliable(facts, wanted)), {tmpfiles: at_boot}
+    return joined(_source(facts, wanted), _reliable(facts, wanted))
 
 
-def _source(facts: Facts, wanted: Wanted) -> Tuple[Plan, Mapping[str, str]]:
-    """The plan for the source, and what sets it at boot: kernel path → value.
+def _source(facts: Facts, wanted: Wanted) -> Plan:
+    """The plan for the source.
 
     `auto` is planned again at each boot, as the same disk may start as another type; arm64 has only one source.
     """
     requested, clock = _SOURCE.value(wanted), facts.clock
     if requested is None:
-        return Plan(), {}
+        return Plan()
     if clock is None or not clock.available or clock.current is None:
         reason = "the kernel doesn't say which clock sources it has"
-        return _SOURCE.says("unknown", reason, None, requested), {}
+        return _SOURCE.says("unknown", reason, None, requested)
     target = _target(facts, clock, wanted)
     replan = Plan(replan=requested == "auto" and not facts.is_arm)
     if target.refusal is not None:
-        return joined(Plan(findings=(target.refusal,)), replan), {}
+        return joined(Plan(findings=(target.refusal,)), replan)
     gain = GAIN if target.source == "tsc" else ""
     change = _SOURCE.change(wanted, clock.current, target.source, target.reason, gain)
-    at_boot = {CURRENT: target.source} if requested not in ("auto", "kernel") else {}
-    return joined(change, _warnings(facts, clock, target), replan), at_boot
+    return joined(change, _warnings(facts, clock, target), replan)
 
 
 def _reliable(facts: Facts, wanted: Wanted) -> Plan:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.parameters
     knobs_of,
     plan_parameters,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "memory"
@@ -55,6 +55,7 @@ _KSM = Knob(
     "memory.ksm",
     "Linux kernel, ksm",
     SWITCH,
+    at_boot={KSM: {}},
     tuned=(f"sysfs.{KSM}",),
     comparable=True,
 )
@@ -69,17 +70,10 @@ _LEAST_PROMISE = 512 * 1024 * 1024
 _LEAST_BYTES, _MOST_BYTES = 1024 * 1024, 1 << 44
 
 
-def _decide(facts: Facts, wanted: Wanted) -> Decision:
+def _decide(facts: Facts, wanted: Wanted) -> Plan:
     """Raises NearmetalError for values that no kernel takes."""
-    parameters, at_boot = plan_parameters(facts, wanted, _PARAMETERS, _obstacle, _of_this_host)
-    limits, limits_at_boot = _dirty(facts, wanted)
-    merging, lines = _merging(facts, wanted)
-    return joined(parameters, limits, merging), {sysctl_d: {**at_boot, **limits_at_boot}, tmpfiles: lines}
-
-
-def _of_this_host(knob: Knob, goal: str) -> bool:
-    """Whether the value fits this host, but perhaps not a type with less memory."""
-    return knob.name == "min_free_kbytes" or (knob.name == "overcommit" and goal == "2")
+    parameters = plan_parameters(facts, wanted, _PARAMETERS, _obstacle)
+    return joined(parameters, _dirty(facts, wanted), _merging(facts, wanted))
 
 
 def _obstacle(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
@@ -116,9 +110,9 @@ def _no_promises_left(facts: Facts) -> Obstacle:
     return None
 
 
-def _dirty(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
-    """The plan for the limits of dirty file cache, and what a file sets at boot."""
-    plans, at_boot = [], {}
+def _dirty(facts: Facts, wanted: Wanted) -> Plan:
+    """The plan for the limits of dirty file cache; of their two parameters a file sets the one that is used."""
+    plans = []
     for knob in _LIMITS:
         if knob.value(wanted) is None:
             continue
@@ -127,10 +121,9 @@ def _dirty(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
         if now is None:
             plans.append(knob.says("not_applicable", f"this kernel has no vm.{knob.place}_ratio", None, goal))
             continue
-        plans.append(knob.change(wanted, now, goal, knob.reason))
-        key, number = dirty_parameter(knob.place, goal)
-        at_boot[key] = number
-    return joined(*plans), at_boot
+        change = knob.change(wanted, now, goal, knob.reason)
+        plans.append(change._replace(at_boot=dict([dirty_parameter(knob.place, goal)])))
+    return joined(*plans)
 
 
 def _limit_of(knob: Knob, requested: str) -> str:
@@ -146,20 +139,20 @@ def _limit_of(knob: Knob, requested: str) -> str:
     return text.replace(number, str(int(number)))
 
 
-def _merging(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
-    """The plan for KSM, and what a file sets at boot."""
+def _merging(facts: Facts, wanted: Wanted) -> Plan:
+    """The plan for KSM."""
     requested = _KSM.value(wanted)
     if requested is None:
-        return Plan(), {}
+        return Plan()
     now = facts.memory.ksm if facts.memory is not None else None
     if now is None:
-        return _KSM.says("not_applicable", "this kernel doesn't merge pages (it has no KSM)", None, requested), {}
+        return _KSM.says("not_applicable", "this kernel doesn't merge pages (it has no KSM)", None, requested)
     if requested == "enabled":
         goal, reason = "1", "equal pages of programs that ask for it, such as virtual machines, take memory once"
     else:
         goal = "2" if now == "2" else "0"  # 2 has also separated everything, so it is off
         reason = "the kernel doesn't search for equal pages; pages that are merged already stay merged"
-    return _KSM.change(wanted, now, goal, reason), {KSM: goal}
+    return _KSM.change(wanted, now, goal, reason)
 
 
 CONCERN = tuning(

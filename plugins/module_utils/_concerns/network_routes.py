@@ -22,9 +22,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.routes import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import networkd_conf
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import FOREIGN_STAYS, networkd_conf
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, Writer, tuning
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning
 
 NAME = "network_routes"
 
@@ -47,16 +47,16 @@ _MOST_ROUTES = 64
 _MOST_NAMED = 3
 
 
-def _decide(facts: Facts, wanted: Wanted) -> Decision:
+def _decide(facts: Facts, wanted: Wanted) -> Plan:
     found, enabled = facts.routes, _OWN.value(wanted) == "enabled"
     if found is None or found.addresses is None:
-        return _OWN.says("unknown", "the kernel didn't list its addresses, routes and rules"), {}
+        return _OWN.says("unknown", "the kernel didn't list its addresses, routes and rules")
     if not enabled:
-        return joined(*(_back(found, key, wanted) for key in found.paths)), {}
+        return joined(*(_back(found, key, wanted) for key in found.paths))
     left_to_program = found.program is not None and wanted.get("owner_conflict") != "take_over"
-    lasting: Mapping[Writer, Any] = {networkd_conf: True} if found.networkd and not left_to_program else {}
+    lines = FOREIGN_STAYS if found.networkd and not left_to_program else {}
     # The unit plans for interfaces and addresses that come later, too.
-    return joined(Plan(replan=not left_to_program), *_interfaces(facts, found, wanted)), lasting
+    return joined(Plan(replan=not left_to_program, at_boot=lines), *_interfaces(facts, found, wanted))
 
 
 def _back(found: RoutesFacts, key: str, wanted: Wanted) -> Plan:

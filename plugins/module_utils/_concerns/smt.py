@@ -22,7 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, METHOD, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning
 
 NAME = "smt"
 REFERENCE = "AWS, 2017"
@@ -36,6 +36,7 @@ _THREADS = Knob(
     REFERENCE,
     {"type": "str", "choices": ["enabled", "disabled", "kernel"]},
     disruptive=True,
+    at_boot={CONTROL: {"disabled": "off"}},
     tuned=("sysfs./sys/devices/system/cpu/smt/control", "cmdline.nosmt"),
     tuned_words=_NOSMT_WORDS,
     kubelet=True,
@@ -66,7 +67,7 @@ _SHOWN = {"on": "enabled", "off": "disabled"}
 _SWITCHES = ("on", "off", "forceoff")  # words of smt/control on a kernel that can switch SMT
 
 
-def _decide(facts: Facts, wanted: Wanted) -> Decision:
+def _decide(facts: Facts, wanted: Wanted) -> Plan:
     """The plan, and what makes `disabled` last: a file for smt/control, or the unit where CPUs go offline by number.
 
     The unit also serves a host without SMT, as the same disk may start as another type; arm64 and PV stay such.
@@ -78,24 +79,25 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
     # nobody has listed the cores yet.
     listed = cpus is not None and (cpus.cores is not None or (threads is not None and threads.control in _SWITCHES))
     if threads is None or cpus is None or not listed or threads.offline is None:
-        return _THREADS.says("unknown", "the kernel doesn't say which CPUs share a core", None, requested), {}
+        return _THREADS.says("unknown", "the kernel doesn't say which CPUs share a core", None, requested)
     switch_off = requested == "disabled" or (requested == "kernel" and bool(threads.arguments))
     refusal = (_on_pv(facts, wanted) if switch_off else None) or _single_thread(facts, threads, cpus)
     refusal = refusal or (_harm(facts, wanted) if switch_off else None) or _lock(threads, switch_off)
     refusal = refusal or _switch_obstacle(threads, cpus, wanted, switch_off)
     method, advice = wanted.get("method"), Plan(findings=_advice(facts, threads))
     if refusal is not None and refusal.status != "not_applicable":
-        return joined(Plan(findings=(refusal,)), advice), {}
+        return joined(Plan(findings=(refusal,)), advice)
     switchable = threads.control in _SWITCHES
     lasting = requested == "disabled" and method == "runtime"
     type_without_smt = host_class(facts, wanted) == "xen_pv" or facts.is_arm
-    replan = Plan(replan=lasting and not switchable and not type_without_smt)
-    at_each_boot = {CONTROL: "off"} if lasting and switchable else {}
+    each_boot = Plan(replan=lasting and not switchable and not type_without_smt)
+    if lasting and switchable:
+        each_boot = Plan(at_boot=_THREADS.lines(requested))
     if refusal is not None:
-        return joined(Plan(findings=(refusal,)), advice, replan), {tmpfiles: at_each_boot}
+        return joined(Plan(findings=(refusal,)), advice, each_boot)
     runtime = _runtime(threads, cpus, requested, switch_off, wanted) if method != "boot" else Plan()
     at_boot = _at_boot(facts, threads, requested, wanted) if method != "runtime" else Plan()
-    return joined(runtime, at_boot, advice, replan), {tmpfiles: at_each_boot}
+    return joined(runtime, at_boot, advice, each_boot)
 
 
 def _single_thread(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[Finding]:

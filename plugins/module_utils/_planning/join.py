@@ -14,4 +14,5 @@ def joined(*plans: Plan) -> Plan:
         tuple(action for plan in plans for action in plan.actions),
         tuple(finding for plan in plans for finding in plan.findings),
         any(plan.replan for plan in plans),
+        {line: value for plan in plans for line, value in plan.at_boot.items()},
     )

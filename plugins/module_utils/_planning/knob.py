@@ -35,6 +35,10 @@ class Knob(NamedTuple):
     disruptive: bool = False
     scope: str = "runtime"  # runtime | boot
     reversible: str = "now"  # now | by_reboot | no
+    # The lines of tmpfiles.d that set it at each boot: path → our word → the kernel's, {} for the same words. A kernel
+    # parameter has its line of sysctl.d by its place.
+    at_boot: Mapping[str, Mapping[str, str]] = {}
+    by_unit: Tuple[str, ...] = ()  # values that the unit sets at boot, as they fit only this host; "" for every value
     # tuned's settings of the same thing (tuned-profiles(7)), and setting → tuned's word → our value.
     tuned: Tuple[str, ...] = ()
     tuned_words: Mapping[str, Mapping[str, str]] = {}
@@ -50,6 +54,21 @@ class Knob(NamedTuple):
         option, _dot, part = (self.option or self.name).partition(".")
         value = options.get(option)
         return value.get(part) if part and value is not None else value
+
+    def lines(self, goal: Value) -> Dict[str, str]:
+        """What files have so that each boot sets this value."""
+        if self.lever == "sysctl":
+            return {self.place: str(goal)}
+        return {path: words.get(str(goal), str(goal)) for path, words in self.at_boot.items()}
+
+    def lasting(self, plan: Plan, wanted: Wanted, goal: Value) -> Plan:
+        """The plan with what sets the goal at each boot: nothing for `kernel`, the unit for what was left to us."""
+        requested = self.value(wanted)
+        if requested in ("auto", "kernel"):
+            return plan
+        if "" in self.by_unit or requested in self.by_unit:
+            return plan._replace(replan=True)
+        return plan._replace(at_boot=self.lines(goal))
 
     def wanted_by(self, wanted: Wanted) -> str:
         """Who wants it: `user`, `workload` or `auto`."""
@@ -97,10 +116,21 @@ class Knob(NamedTuple):
         A gain that was measured replaces `gain`, which others published.
         """
         if now == goal:
-            return self.says("ok", reason, now, goal)
+            return self.lasting(self.says("ok", reason, now, goal), wanted, goal)
         action = self.action(self.wanted_by(wanted), now, goal, reason)
         measured = gain_of(f"{self.concern}.{self.name}", now, goal)
-        return Plan((action,), (self.finding("would_change", reason, now, goal, measured or gain),))
+        plan = Plan((action,), (self.finding("would_change", reason, now, goal, measured or gain),))
+        return self.lasting(plan, wanted, goal)
+
+    def change_each(self, wanted: Wanted, now: Mapping[str, str], goal: Mapping[str, str], reason: str) -> Plan:
+        """The plan for a table, whose finding shows its different words, not every CPU."""
+        words, goal_words = (_words(table.values()) for table in (now, goal))
+        plan = self.says("ok", reason, words, goal_words)
+        if dict(now) != dict(goal):
+            before = {name: word for name, word in now.items() if word}
+            action = self.action(self.wanted_by(wanted), before, dict(goal), reason)
+            plan = Plan((action,), (self.finding("would_change", reason, words, goal_words),))
+        return self.lasting(plan, wanted, goal_words)
 
     def impossible(self, wanted: Wanted, sentence: str, now: Value = None, goal: Value = None) -> Finding:
         """The finding `not_applicable` for a value that this host can't take and that a workload wants.
@@ -110,6 +140,11 @@ class Knob(NamedTuple):
         if self.wanted_by(wanted) != "workload":
             raise NearmetalError(sentence)
         return self.finding("not_applicable", sentence, now, goal)._replace(reason=sentence)
+
+
+def _words(values: Iterable[str]) -> str:
+    """The different words of a table, numbers in their order."""
+    return " ".join(sorted(set(values) - {""}, key=lambda word: (word.isdigit() and len(word), word)))
 
 
 def boot_argument(concern: str, name: str, argument: str, reference: str, **more: Any) -> Knob:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import posixpath
-from typing import Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Collection, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK, NETWORKD
@@ -33,39 +33,42 @@ _READERS: Mapping[str, _Reader] = {
 }
 
 
-def tmpfiles(concern: str, values: Mapping[str, str]) -> Tuple[str, str]:
-    """Path and text of a tmpfiles.d file that writes kernel path → value at each boot.
+# What networkd_conf has.
+FOREIGN_STAYS = {"ManageForeignRoutes": "no", "ManageForeignRoutingPolicyRules": "no"}
+
+# The path of a concern's file, and its text for these lines; None where the file has none of them.
+File = Tuple[str, Optional[str]]
+
+
+def tmpfiles(concern: str, at_boot: Mapping[str, str]) -> File:
+    """A tmpfiles.d file that writes kernel path → value at each boot.
 
     `w!` writes only at boot, so that a package's `systemd-tmpfiles --create` doesn't
     undo what somebody set at run time.
     """
-    lines = [f"{MARK} (concern {concern}): restore with state: restored, don't edit"]
-    lines += [f"w! {path} - - - - {value}" for path, value in values.items()]
-    return f"/etc/tmpfiles.d/nearmetal-{concern}.conf", "\n".join(lines) + "\n"
+    lines = [f"w! {path} - - - - {value}" for path, value in at_boot.items() if path.startswith("/")]
+    return f"/etc/tmpfiles.d/nearmetal-{concern}.conf", _text(concern, lines)
 
 
-def sysctl_d(concern: str, values: Mapping[str, str]) -> Tuple[str, str]:
-    """Path and text of a sysctl.d file that sets kernel parameter → value at each boot, after the distribution's."""
-    lines = [f"{MARK} (concern {concern}): restore with state: restored, don't edit"]
-    lines += [f"{key} = {value}" for key, value in values.items()]
-    return f"/etc/sysctl.d/99-nearmetal-{concern}.conf", "\n".join(lines) + "\n"
+def sysctl_d(concern: str, at_boot: Mapping[str, str]) -> File:
+    """A sysctl.d file that sets kernel parameter → value at each boot, after the distribution's."""
+    lines = [f"{key} = {value}" for key, value in at_boot.items() if not key.startswith("/")]
+    return f"/etc/sysctl.d/99-nearmetal-{concern}.conf", _text(concern, lines)
 
 
-def udev_rules(concern: str, rules: Sequence[str]) -> Tuple[str, str]:
-    """Path and text of udev rules, which sort before those of the unit: it plans on what they set."""
+def udev_rules(concern: str, at_boot: Mapping[str, str]) -> File:
+    """udev rules, which sort before those of the unit: it plans on what they set."""
+    return f"/etc/udev/rules.d/90-nearmetal-{concern}.rules", _text(concern, at_boot)
+
+
+def networkd_conf(concern: str, at_boot: Mapping[str, str]) -> File:
+    """A file for systemd-networkd, by which it leaves rules and routes of others alone."""
+    return NETWORKD, _text(concern, [f"{name}={value}" for name, value in at_boot.items()], "[Network]")
+
+
+def _text(concern: str, lines: Collection[str], *section: str) -> Optional[str]:
     head = f"{MARK} (concern {concern}): restore with state: restored, don't edit"
-    return f"/etc/udev/rules.d/90-nearmetal-{concern}.rules", "\n".join((head, *rules)) + "\n"
-
-
-def networkd_conf(concern: str, _values: object) -> Tuple[str, str]:
-    """Path and text of a file for systemd-networkd, by which it leaves rules and routes of others alone."""
-    lines = (
-        f"{MARK} (concern {concern}): restore with state: restored, don't edit",
-        "[Network]",
-        "ManageForeignRoutes=no",
-        "ManageForeignRoutingPolicyRules=no",
-    )
-    return NETWORKD, "\n".join(lines) + "\n"
+    return "\n".join((head, *section, *lines)) + "\n" if lines else None
 
 
 def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted_by: str) -> Plan:

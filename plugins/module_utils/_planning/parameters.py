@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple
+from typing import Any, Callable, Iterable, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -32,6 +32,7 @@ def knobs_of(concern: str, parameters: Iterable[Parameter], **more: Mapping[str,
             place=parameter.key,
             reason=parameter.reason,
             bound=parameter.bound,
+            by_unit=parameter.by_unit,
             **more.get(parameter.option, {}),
         )
         for parameter in parameters
@@ -43,16 +44,12 @@ def plan_parameters(
     wanted: Wanted,
     knobs: Iterable[Knob],
     obstacle: Callable[[Facts, Wanted, Knob, str], Obstacle],
-    of_this_host: Callable[[Knob, str], bool] = lambda _knob, _value: False,
-) -> Tuple[Plan, Dict[str, str]]:
-    """The plan for the kernel parameters, and those that a file sets at boot: parameter → value.
+) -> Plan:
+    """The plan for the kernel parameters. No file sets at boot what the untuned host has: the unit plans that again.
 
-    It asks for another plan at each boot (`replan`) when no file may set a parameter: its goal is the host's own value,
-    or it is `of_this_host`, because the same disk may start as a type with less memory.
     Raises NearmetalError for a value that no kernel takes.
     """
     plans = []
-    at_boot: Dict[str, str] = {}
     for knob in knobs:
         if knob.value(wanted) is None:
             continue
@@ -64,12 +61,9 @@ def plan_parameters(
             plans.append(knob.says(*found, now, value))
             continue
         goal, reason = widened(knob, wanted, value, str(facts.host_value("sysctl", knob.place, now)), knob.reason)
-        if goal != value or of_this_host(knob, value):
-            plans.append(Plan(replan=True))
-        else:
-            at_boot[knob.place] = goal
-        plans.append(knob.change(wanted, now, goal, reason))
-    return joined(*plans), at_boot
+        change = knob.change(wanted, now, goal, reason)
+        plans.append(change if goal == value else change._replace(replan=True, at_boot={}))
+    return joined(*plans)
 
 
 def value_of(knob: Knob, requested: Any) -> str:

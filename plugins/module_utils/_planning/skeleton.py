@@ -13,12 +13,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import gate_refusal, gate_remark
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import by_unit, plan_file
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import File, by_unit, plan_file
 
-# Path and text of the file of a concern that sets these values at boot: tmpfiles, sysctl_d, udev_rules.
-Writer = Callable[[str, Any], Tuple[str, str]]
-# The plan, with `replan` where the unit must plan it again at boot, and the values for each file.
-Decision = Tuple[Plan, Mapping[Writer, Any]]
+# A file of a concern that sets at boot what its plan has in `at_boot`: tmpfiles, sysctl_d, udev_rules.
+Writer = Callable[[str, Mapping[str, str]], File]
 
 Options = Mapping[str, Mapping[str, Any]]
 
@@ -30,7 +28,7 @@ def tuning(
     options: Options,
     knobs: Tuple[Knob, ...],
     domains: Tuple[str, ...],
-    decide: Callable[[Facts, Wanted], Decision],
+    decide: Callable[[Facts, Wanted], Plan],
     managed: Optional[Options] = None,
     demand: Callable[[Wanted], object] = lambda _wanted: None,
     also: Callable[[Facts, Wanted], Plan] = lambda _facts, _wanted: Plan(),
@@ -72,13 +70,13 @@ def checking(
     return Concern(name, options, domains, plan, knobs=knobs, heading=heading)
 
 
-def unobserved_decision(knobs: Iterable[Knob], options: Options, wanted: Wanted, reason: str) -> Decision:
-    """The decision on a host that doesn't show the facts that the concern needs."""
+def unobserved(knobs: Iterable[Knob], options: Options, wanted: Wanted, reason: str) -> Plan:
+    """The plan on a host that doesn't show the facts that the concern needs."""
     plans = []
     for option in _managed(options, wanted):
         knob = next(knob for knob in knobs if option in (knob.name, knob.option.partition(".")[0], knob.within))
         plans.append(knob._replace(name=option, place="").says("unknown", reason))
-    return joined(*plans), {}
+    return joined(*plans)
 
 
 def _planned(
@@ -86,26 +84,23 @@ def _planned(
     options: Options,
     facts: Facts,
     wanted: Wanted,
-    decide: Callable[[Facts, Wanted], Decision],
+    decide: Callable[[Facts, Wanted], Plan],
     *writers: Writer,
 ) -> Plan:
     """Unmanaged → the gate → decide (`unobserved` where this host doesn't show enough) → files → the unit."""
-    plan: Plan = Plan()
-    values: Mapping[Writer, Any] = {}
+    plan = Plan()
     managed = _managed(options, wanted)
     refusals = tuple(finding for option in managed for finding in gate_refusal(concern, option, facts, wanted))
     if refusals:
         plan = Plan(findings=refusals)
     elif managed:
-        plan, values = decide(facts, wanted)
+        plan = decide(facts, wanted)
     persist = bool(wanted.get("persist"))
     by_workload = bool(managed) and all(wanted.wanted_by(option) == "workload" for option in managed)
-    plans = [plan._replace(replan=False)]
+    plans = [plan._replace(replan=False, at_boot={})]
     for writer in writers:
-        lasting = values.get(writer) if persist else None
-        path, text = writer(concern, lasting or {})
-        by = "workload" if by_workload else "user"
-        plans.append(plan_file(concern, facts, path, text if lasting else None, by))
+        path, text = writer(concern, plan.at_boot if persist else {})
+        plans.append(plan_file(concern, facts, path, text, "workload" if by_workload else "user"))
     if plan.replan and persist:
         plans.append(by_unit(concern, facts))
     return joined(*plans)

@@ -10,13 +10,17 @@ from typing import Any, Callable, Dict
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import NamedByPath
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.parameters import value_of
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
 from tests.support.fake_kernel import CLOCK, FakeKernel
+from tests.support.files.sysctls import DEFAULTS
 from tests.support.hosts import files_of
 from tests.support.knobs import every_knob
+from tests.support.sequences.wanted import values_of
 
 Call = Callable[..., Dict[str, Any]]
 CURRENT = f"{CLOCK}/current_clocksource"
@@ -192,27 +196,25 @@ OF_METAL = {
     PROFILE: "balanced\n",
     f"{PROFILE}_choices": "balanced performance\n",
 }
+
+
+def _other_values(concern: str) -> Dict[str, Any]:
+    """A value that the simulated host does not have, for each kernel parameter that a file sets at boot."""
+    found: Dict[str, Any] = {}
+    for knob in CONCERNS[concern].knobs:
+        if knob.lever == "sysctl" and "" not in knob.by_unit:
+            values = [value for value in values_of(knob.name, knob.spec or {}) if value not in knob.by_unit]
+            found[knob.name] = next(value for value in values if value_of(knob, value) != DEFAULTS[knob.place])
+    return found
+
+
 # All values that our files set under another name than the option's, and some more.
 RENAMED: Dict[str, Dict[str, Any]] = {
     **METAL,
     "cpu_power": {**METAL["cpu_power"], "energy_perf_bias": 0, "platform_profile": "performance"},
     "hugepages": {**METAL["hugepages"], "group": "99"},
-    "network_stack": {
-        "somaxconn": 8192,
-        "max_syn_backlog": 8192,
-        "slow_start_after_idle": "disabled",
-        "mtu_probing": "on_black_hole",
-        "keepalive_time": 300,
-        "port_range": "10000 65000",
-        "busy_poll": 50,
-        "qdisc": "fq",
-        "congestion_control": "reno",
-        "syn_retries": 3,
-        "neighbor_gc_thresh1": 1024,
-        "neighbor_gc_thresh2": 4096,
-        "neighbor_gc_thresh3": 8192,
-    },
-    "memory": {"overcommit": "always", "aio_max_nr": 1048576, "dirty": "10%", "dirty_background": "67108864"},
+    "network_stack": _other_values("network_stack"),
+    "memory": {**_other_values("memory"), "dirty": "10%", "dirty_background": "67108864"},
 }
 
 
@@ -220,13 +222,12 @@ def test_every_option_with_another_name_than_its_place_is_tried() -> None:
     renamed = {
         (knob.concern, knob.name)
         for knob in every_knob()
+        if "" not in knob.by_unit
         if knob.lever == "sysctl" or (knob.lever and isinstance(lever_of(knob.lever), NamedByPath))
         if knob.name != (knob.place or knob.lever).rpartition(".")[2]
     }
-    # The first two are derived from the host, and a firewall makes the others' places after systemd-sysctl.
     derived = {("network_irq", "rfs"), ("cpu_power", "uncore_frequency")}
-    planned_at_boot = {*derived, *(("network_stack", f"conntrack_{name}") for name in ("max", "buckets"))}
-    assert renamed - planned_at_boot <= {(concern, knob) for concern, knobs in RENAMED.items() for knob in knobs}
+    assert renamed - derived <= {(concern, knob) for concern, knobs in RENAMED.items() for knob in knobs}
 
 
 def started_from_an_image(root: Path, call: Call) -> FakeKernel:

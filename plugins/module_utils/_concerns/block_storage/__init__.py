@@ -25,9 +25,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import udev_rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import METHOD, PERSIST
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import (
-    Decision,
     tuning,
-    unobserved_decision,
+    unobserved,
 )
 
 KNOBS = (*OF_QUEUE, *OF_NAMED, *driver.KNOBS, trim.KNOB)
@@ -51,27 +50,26 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _decide(facts: Facts, wanted: Wanted) -> Decision:
+def _decide(facts: Facts, wanted: Wanted) -> Plan:
     """The plan for every disk's queue and for the driver, and the rules that set up new disks.
 
     Raises NearmetalError for a disk that this host doesn't have, and for a value that a disk can't take.
     """
     block = facts.block
     if block is None or not block.disks:
-        return unobserved_decision(KNOBS, OPTIONS, wanted, "this host shows no disk")
+        return unobserved(KNOBS, OPTIONS, wanted, "this host shows no disk")
     chosen = disk_settings(block, wanted)
     at_boot = driver.plan_timeout(facts, block, chosen, wanted)
     chosen = _of_method(chosen, wanted)
     for_rules = _for_rules(facts, block, chosen)
-    plan = joined(
+    return joined(
         queue.plan(facts, block, chosen),
         at_boot,
         driver.plan_polling(facts, block, wanted),
         driver.plan_segments(facts, block, wanted),
-        Plan(replan=for_rules.derived),
+        Plan(replan=for_rules.derived, at_boot=dict.fromkeys(rules(for_rules), "")),
         trim.look(block),
     )
-    return plan, {udev_rules: rules(for_rules)}
 
 
 def _of_method(chosen: DiskSettings, wanted: Wanted) -> DiskSettings:

@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, METHOD, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning
 
 NAME = "cpu_power"
 KNOBS = (*idle.KNOBS, *frequency.KNOBS, *platform.KNOBS)
@@ -39,20 +39,18 @@ def _demand_one_depth(wanted: Wanted) -> None:
         )
 
 
-def _decide(facts: Facts, wanted: Wanted) -> Decision:
+def _decide(facts: Facts, wanted: Wanted) -> Plan:
     """Idle states are chosen again at each boot: the same disk may start as a type that has others."""
     decision = _decided_by_type(facts, wanted)
     if decision is not None:
         status, reason = decision
         managed = [knob for knob in KNOBS if knob.spec is not None and knob.value(wanted) is not None]
-        return joined(*(knob.says(status, reason, None, knob.value(wanted)) for knob in managed)), {}
+        return joined(*(knob.says(status, reason, None, knob.value(wanted)) for knob in managed))
     idle_plan = idle.plan(facts, wanted)
-    frequency_plan, at_boot = frequency.plan(facts, wanted)
-    platform_plan, also_at_boot = platform.plan(facts, wanted)
     chosen = wanted.get("idle") in ("c1", "poll") or wanted.get("max_exit_latency_us") is not None
     refused = any(finding.status == "refused" for finding in idle_plan.findings)
     replan = Plan(replan=chosen and not refused and wanted.get("method") == "runtime")
-    return joined(idle_plan, frequency_plan, platform_plan, replan), {tmpfiles: {**at_boot, **also_at_boot}}
+    return joined(idle_plan, frequency.plan(facts, wanted), platform.plan(facts, wanted), replan)
 
 
 def _decided_by_type(facts: Facts, wanted: Wanted) -> Optional[Tuple[str, str]]:

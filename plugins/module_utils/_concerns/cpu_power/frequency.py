@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, Mapping, Optional, Tuple
+from typing import Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.power import BOOST, CPUFREQ, NO_TURBO, PowerFacts
@@ -29,6 +29,8 @@ _TURBO = Knob(
     "power.turbo",
     REFERENCE,
     {"type": "str", "choices": ["kernel", "enabled", "disabled"]},
+    # Both files, as each driver has its own: systemd-tmpfiles skips a missing one.
+    at_boot={NO_TURBO: {"disabled": "1", "enabled": "0"}, BOOST: {"disabled": "0", "enabled": "1"}},
     tuned=("cpu.no_turbo", "cpu.boost"),
     tuned_words={
         "cpu.no_turbo": {"1": "disabled", "true": "disabled", "0": "enabled", "false": "enabled"},
@@ -37,7 +39,14 @@ _TURBO = Knob(
     comparable=True,
 )
 _GOVERNOR = Knob(
-    NAME, "governor", "power.governors", REFERENCE, {"type": "str"}, tuned=("cpu.governor",), comparable=True
+    NAME,
+    "governor",
+    "power.governors",
+    REFERENCE,
+    {"type": "str"},
+    at_boot={f"{CPUFREQ}/policy*/scaling_governor": {}},
+    tuned=("cpu.governor",),
+    comparable=True,
 )
 _PREFERENCE = Knob(
     NAME,
@@ -45,41 +54,27 @@ _PREFERENCE = Knob(
     "power.preferences",
     REFERENCE,
     {"type": "str"},
+    at_boot={f"{CPUFREQ}/policy*/energy_performance_preference": {}},
     tuned=("cpu.energy_performance_preference", "cpu.energy_perf_bias"),
     comparable=True,
 )
 KNOBS = (_TURBO, _GOVERNOR, _PREFERENCE)
-_FILES = {
-    _GOVERNOR.name: f"{CPUFREQ}/policy*/scaling_governor",
-    _PREFERENCE.name: f"{CPUFREQ}/policy*/energy_performance_preference",
-}
 
 
-def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
-    """The plan for what is wanted of frequencies, and what sets it at boot: kernel path → value.
-
-    Raises NearmetalError when a word is forced that the host doesn't offer.
-    """
-    plans, at_boot = [], {}
-    for knob in _in_order(facts.power):
-        requested = knob.value(wanted)
-        if requested is not None:
-            plans.append(_table(facts.power, wanted, knob, requested))
-            if _is_possible(plans[-1]):
-                at_boot[_FILES[knob.name]] = requested
+def plan(facts: Facts, wanted: Wanted) -> Plan:
+    """The plan of frequencies. Raises NearmetalError when a word is forced that the host doesn't offer."""
+    plans = [
+        _table(facts.power, wanted, knob, knob.value(wanted))
+        for knob in _in_order(facts.power)
+        if knob.value(wanted) is not None
+    ]
     requested = _TURBO.value(wanted)
     if requested is not None:
         plans.append(_turbo(facts, wanted, requested))
-        if _is_possible(plans[-1]) and requested != "kernel":
-            switch_off = requested == "disabled"
-            # Both files, as each driver has its own: systemd-tmpfiles skips a missing one.
-            at_boot.update({NO_TURBO: "1" if switch_off else "0", BOOST: "0" if switch_off else "1"})
+    plan_of_all = joined(*plans)
     # At boot the governor comes first: no boot begins with a governor that fixes the preference to another word.
-    return joined(*plans), dict(sorted(at_boot.items(), key=lambda line: line[0] != _FILES[_GOVERNOR.name]))
-
-
-def _is_possible(plan_of_knob: Plan) -> bool:
-    return plan_of_knob.findings[0].status in ("ok", "would_change")
+    lines = sorted(plan_of_all.at_boot.items(), key=lambda line: line[0] not in _GOVERNOR.at_boot)
+    return plan_of_all._replace(at_boot=dict(lines))
 
 
 def _in_order(power: Optional[PowerFacts]) -> Tuple[Knob, Knob]:
@@ -122,14 +117,9 @@ def _table(power: Optional[PowerFacts], wanted: Wanted, knob: Knob, requested: s
             f" it offers {' '.join(offered) or 'nothing'}"
         )
     if sentence:
-        return Plan(findings=(knob.impossible(wanted, sentence, _words(present), requested),))
-    after = dict.fromkeys(present, requested)
-    reason = "requested by name"
-    if dict(present) == after:
-        return knob.says("ok", reason, _words(present), requested)
-    before = {domain: word for domain, word in present.items() if word}
-    finding = knob.finding("would_change", reason, _words(before), requested)
-    return Plan((knob.action(knob.wanted_by(wanted), before, after, reason),), (finding,))
+        words = " ".join(sorted(set(present.values())))
+        return Plan(findings=(knob.impossible(wanted, sentence, words, requested),))
+    return knob.change_each(wanted, present, dict.fromkeys(present, requested), "requested by name")
 
 
 def _turbo(facts: Facts, wanted: Wanted, requested: str) -> Plan:
@@ -145,7 +135,3 @@ def _turbo(facts: Facts, wanted: Wanted, requested: str) -> Plan:
     goal = "enabled" if requested == "kernel" else requested
     reason = "the frequency stays the same, even while AVX code runs" if goal == "disabled" else "busy cores run faster"
     return _TURBO.change(wanted, now, goal, reason)
-
-
-def _words(present: Mapping[str, str]) -> str:
-    return " ".join(sorted(set(present.values())))

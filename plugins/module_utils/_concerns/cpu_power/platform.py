@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Dict, Mapping, Tuple
-
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.power import PROFILE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
@@ -22,6 +20,7 @@ _BIAS = Knob(
     "power.biases",
     "Linux kernel, intel_epb; unmeasured",
     {"type": "int", "range": (0, 15)},
+    at_boot={f"{CPU}/cpu*/power/energy_perf_bias": {}},
     tuned=("cpu.energy_perf_bias",),
 )
 _UNCORE = Knob(
@@ -30,34 +29,28 @@ _UNCORE = Knob(
     "power.uncore",
     "Linux kernel, intel_uncore_frequency_scaling; unmeasured",
     {"type": "str", "choices": ["kernel", "max"]},
+    by_unit=("max",),
 )
 _PROFILE = Knob(
-    NAME, "platform_profile", "power.profile", "Linux kernel, sysfs-platform_profile; unmeasured", {"type": "str"}
+    NAME,
+    "platform_profile",
+    "power.profile",
+    "Linux kernel, sysfs-platform_profile; unmeasured",
+    {"type": "str"},
+    at_boot={PROFILE: {}},
 )
 KNOBS = (_BIAS, _UNCORE, _PROFILE)
 
 
-def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
-    """The plan, and what sets it at boot: kernel path → value. The uncore's is derived, so the unit sets it.
-
-    Raises NearmetalError for a profile that the user wants and the firmware doesn't offer.
-    """
+def plan(facts: Facts, wanted: Wanted) -> Plan:
+    """The plan. Raises NearmetalError for a profile that the user wants and the firmware doesn't offer."""
     bias, profile = _BIAS.value(wanted), _PROFILE.value(wanted)
-    at_boot: Dict[str, str] = {}
     plans = [_uncore(facts, wanted)]
     if bias is not None:
         plans.append(_bias(facts, wanted, str(bias)))
-        if _is_possible(plans[-1]):
-            at_boot[f"{CPU}/cpu*/power/energy_perf_bias"] = str(bias)
     if profile is not None:
         plans.append(_profile(facts, wanted, profile))
-        if _is_possible(plans[-1]):
-            at_boot[PROFILE] = profile
-    return joined(*plans), at_boot
-
-
-def _is_possible(plan_of_knob: Plan) -> bool:
-    return plan_of_knob.findings[0].status in ("ok", "would_change")
+    return joined(*plans)
 
 
 def _bias(facts: Facts, wanted: Wanted, requested: str) -> Plan:
@@ -66,7 +59,7 @@ def _bias(facts: Facts, wanted: Wanted, requested: str) -> Plan:
         reason = "this host has no energy_perf_bias: Intel's processors have it, and hypervisors show it to no guest"
         return _BIAS.says("not_applicable", reason, None, requested)
     reason = "0 prefers speed, 15 prefers saving power"
-    return _same(_BIAS, wanted, present, dict.fromkeys(present, requested), reason)
+    return _BIAS.change_each(wanted, present, dict.fromkeys(present, requested), reason)
 
 
 def _uncore(facts: Facts, wanted: Wanted) -> Plan:
@@ -86,8 +79,7 @@ def _uncore(facts: Facts, wanted: Wanted) -> Plan:
     )
     place = 1 if requested == "max" else 0
     goal = {name: power.uncore_limits[name][place] or word for name, word in power.uncore.items()}
-    plan_of_knob = _same(_UNCORE, wanted, power.uncore, goal, reason)
-    return joined(plan_of_knob, Plan(replan=requested == "max"))
+    return _UNCORE.change_each(wanted, power.uncore, goal, reason)
 
 
 def _profile(facts: Facts, wanted: Wanted, requested: str) -> Plan:
@@ -103,17 +95,3 @@ def _profile(facts: Facts, wanted: Wanted, requested: str) -> Plan:
         )
         return Plan(findings=(_PROFILE.impossible(wanted, sentence, now, requested),))
     return _PROFILE.change(wanted, now, requested, "how the firmware weighs speed, heat and noise; requested by name")
-
-
-def _same(knob: Knob, wanted: Wanted, present: Mapping[str, str], goal: Dict[str, str], reason: str) -> Plan:
-    """The plan for a table; a finding shows its different words, not every CPU."""
-    now, then = _words(present), _words(goal)
-    if dict(present) == goal:
-        return knob.says("ok", reason, now, then)
-    before = {name: word for name, word in present.items() if word}
-    finding = knob.finding("would_change", reason, now, then)
-    return Plan((knob.action(knob.wanted_by(wanted), before, goal, reason),), (finding,))
-
-
-def _words(table: Mapping[str, str]) -> str:
-    return " ".join(sorted(set(table.values()) - {""}, key=lambda word: (len(word), word)))

@@ -14,7 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d, tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, METHOD, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning
 
 NAME = "hugepages"
 KNOBS = (*transparent.KNOBS, *reserved.KNOBS, *access.KNOBS)
@@ -26,12 +26,11 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _decide(facts: Facts, wanted: Wanted) -> Decision:
+def _decide(facts: Facts, wanted: Wanted) -> Plan:
     """Raises NearmetalError when a value is forced that the host can't take."""
-    thp_plan, thp_files = transparent.plan(facts, wanted)
-    access_plan, parameters = access.plan(facts, wanted)
-    plan_of_all = joined(thp_plan, reserved.plan(facts, wanted), access_plan, _morecore(facts))
-    return plan_of_all, {tmpfiles: thp_files if wanted.get("method") == "runtime" else {}, sysctl_d: parameters}
+    return joined(
+        transparent.plan(facts, wanted), reserved.plan(facts, wanted), access.plan(facts, wanted), _morecore(facts)
+    )
 
 
 def _morecore(facts: Facts) -> Plan:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Optional, Tuple
+from typing import Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.hugepages.reserved import short, size_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -36,20 +36,17 @@ KNOBS = (_MOUNT, _GROUP)
 _SYSTEM = ("bin", "boot", "etc", "lib", "lib64", "proc", "root", "run", "sbin", "sys", "usr", "var", "dev")
 
 
-def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
-    """The plan for `mount` and `group`, and the kernel parameters that a file sets at boot.
-
-    Raises NearmetalError for a path, a size or a group that makes no sense.
-    """
+def plan(facts: Facts, wanted: Wanted) -> Plan:
+    """The plan for `mount` and `group`. Raises NearmetalError for a path, a size or a group that makes no sense."""
     pages = facts.hugepages
     managed = [knob for knob in KNOBS if knob.value(wanted) is not None]
     if pages is None or not pages.pages:
         reason = "this kernel has no reserved huge pages"
-        return joined(*(knob.at("").says("not_applicable", reason) for knob in managed)), {}
+        return joined(*(knob.at("").says("not_applicable", reason) for knob in managed))
     gid = _gid(pages, str(_GROUP.value(wanted))) if _GROUP in managed else None
-    group, parameters = _group(facts, wanted, gid) if gid is not None else (Plan(), {})
+    group = _group(facts, wanted, gid) if gid is not None else Plan()
     mount = _mount(facts, pages, wanted, gid) if _MOUNT in managed else Plan()
-    return joined(group, mount), parameters
+    return joined(group, mount)
 
 
 def _gid(pages: HugepageFacts, name: str) -> int:
@@ -63,15 +60,15 @@ def _gid(pages: HugepageFacts, name: str) -> int:
     return pages.groups[name]
 
 
-def _group(facts: Facts, wanted: Wanted, gid: int) -> Tuple[Plan, Dict[str, str]]:
+def _group(facts: Facts, wanted: Wanted, gid: int) -> Plan:
     now, goal = (facts.sysctl or {}).get(HUGETLB_GROUP), str(gid)
     if now is None:
-        return _GROUP.at("").says("not_applicable", f"this kernel has no {HUGETLB_GROUP}"), {}
+        return _GROUP.at("").says("not_applicable", f"this kernel has no {HUGETLB_GROUP}")
     reason = (
         f"members of {_GROUP.value(wanted)} may take reserved pages for shared memory (shmget with SHM_HUGETLB);"
         " a service that locks them needs LimitMEMLOCK= too"
     )
-    return _GROUP.change(wanted, now, goal, reason), {HUGETLB_GROUP: goal}
+    return _GROUP.change(wanted, now, goal, reason)
 
 
 def _mount(facts: Facts, pages: HugepageFacts, wanted: Wanted, gid: Optional[int]) -> Plan:

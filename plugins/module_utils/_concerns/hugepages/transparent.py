@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import FOLDERS, HugepageFacts
@@ -19,9 +19,10 @@ REFERENCE = "AWS, 2017"
 _THP = "/sys/kernel/mm/transparent_hugepage"
 
 
-def _knob(name: str, words: str, **more: Any) -> Knob:
+def _knob(name: str, file: str, words: str, numbers: Mapping[str, Mapping[str, str]] = {}, **more: Any) -> Knob:
     spec = {"type": "str", "choices": ["kernel", *words.split()]}
-    return Knob(NAME, name, f"hugepages.{name}", REFERENCE, spec, kubelet=True, **more)
+    at_boot = {f"{folder}/{file}": numbers.get(folder, {}) for folder in FOLDERS}
+    return Knob(NAME, name, f"hugepages.{name}", REFERENCE, spec, at_boot=at_boot, kubelet=True, **more)
 
 
 _OF_THP = (
@@ -31,25 +32,25 @@ _OF_THP = (
     "cmdline.transparent_hugepage",
 )
 _OF_DEFRAG = ("vm.transparent_hugepage.defrag", f"sysfs.{_THP}/defrag")
-_ENABLED = _knob("thp", "always madvise never", tuned=_OF_THP, comparable=True)
+_ENABLED = _knob("thp", "enabled", "always madvise never", tuned=_OF_THP, comparable=True)
 _WORDS = (
     _ENABLED,
-    _knob("thp_defrag", "always defer defer+madvise madvise never", tuned=_OF_DEFRAG, comparable=True),
+    _knob("thp_defrag", "defrag", "always defer defer+madvise madvise never", tuned=_OF_DEFRAG, comparable=True),
     _knob(
         "thp_shmem",
+        "shmem_enabled",
         "always within_size advise never deny force",
         tuned=(f"sysfs.{_THP}/shmem_enabled",),
         comparable=True,
     ),
-    _knob("khugepaged_defrag", "enabled disabled", tuned=(f"sysfs.{_THP}/khugepaged/defrag",)),
+    _knob(
+        "khugepaged_defrag",
+        "khugepaged/defrag",
+        "enabled disabled",
+        dict(zip(FOLDERS, ({"enabled": "1", "disabled": "0"}, {"enabled": "yes", "disabled": "no"}))),
+        tuned=(f"sysfs.{_THP}/khugepaged/defrag",),
+    ),
 )
-# Knob → its file in the folder.
-_FILES = {
-    "thp": "enabled",
-    "thp_defrag": "defrag",
-    "thp_shmem": "shmem_enabled",
-    "khugepaged_defrag": "khugepaged/defrag",
-}
 # A knob of its own, so that a run with another method takes it back.
 _ARGUMENT = boot_argument(NAME, "method", "transparent_hugepage", REFERENCE, option="thp")
 KNOBS = (*_WORDS, _ARGUMENT)
@@ -62,13 +63,10 @@ REASONS = {
 HUGE = 512 * 1024 * 1024
 
 
-def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
-    """The plan for what is wanted, and what sets it at boot: kernel path → value.
-
-    Raises NearmetalError when a word is forced that this kernel doesn't offer.
-    """
+def plan(facts: Facts, wanted: Wanted) -> Plan:
+    """The plan for what is wanted. Raises NearmetalError when a word is forced that this kernel doesn't offer."""
     pages, method = facts.hugepages, wanted.get("method")
-    plans, at_boot = [], {}
+    plans = []
     for knob in _WORDS:
         requested = knob.value(wanted)
         if requested is None or (knob is _ENABLED and method == "boot"):
@@ -81,12 +79,13 @@ def plan(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
             )
             plans.append(knob.says("unknown", reason, getattr(pages, knob.name), requested))
             continue
-        plans.append(_word_plan(pages, wanted, knob, goal))
-        if pages is not None and requested != "kernel" and plans[-1].findings[0].status in ("ok", "would_change"):
-            at_boot[f"{pages.folder}/{_FILES[knob.name]}"] = _file_text(pages, knob, requested)
+        change = _word_plan(pages, wanted, knob, goal)
+        in_folder = method == "runtime" and pages is not None and f"{pages.folder}/"
+        lines = {path: word for path, word in change.at_boot.items() if in_folder and path.startswith(in_folder)}
+        plans.append(change._replace(at_boot=lines))
     if method != "runtime" and _ENABLED.value(wanted) is not None:
         plans.append(_at_boot(facts, wanted, _ENABLED.value(wanted)))
-    return joined(*plans), at_boot
+    return joined(*plans)
 
 
 def _kernel_choice(pages: Optional[HugepageFacts], knob: Knob) -> Optional[str]:
@@ -94,14 +93,6 @@ def _kernel_choice(pages: Optional[HugepageFacts], knob: Knob) -> Optional[str]:
     if pages is None or getattr(pages, knob.name) is None:
         return "never"
     return pages.kernel_choice.get(knob.name)
-
-
-def _file_text(pages: HugepageFacts, knob: Knob, requested: str) -> str:
-    """What the kernel's file takes for the option's word."""
-    if knob.name != "khugepaged_defrag":
-        return requested
-    words = ("yes", "no") if pages.folder == FOLDERS[1] else ("1", "0")
-    return words[requested != "enabled"]
 
 
 def _refusal(pages: Optional[HugepageFacts], wanted: Wanted, knob: Knob, word: str) -> Optional[Finding]:

@@ -38,11 +38,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_ch
     options_per_nic,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import (
-    Decision,
-    tuning,
-    unobserved_decision,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning, unobserved
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "network_irq"
@@ -90,12 +86,10 @@ CORES_PER_DEDICATED = 8
 HOT, HOT_OVER_OTHERS = 0.25, 4
 
 
-def _decide(facts: Facts, wanted: Wanted) -> Decision:
+def _decide(facts: Facts, wanted: Wanted) -> Plan:
     network, topology = facts.network, facts.topology
     if network is None or topology is None or not topology.cpus_online or not network.nics:
-        return unobserved_decision(
-            KNOBS, _MANAGED, wanted, "this host shows no NIC, or doesn't show which CPUs are online"
-        )
+        return unobserved(KNOBS, _MANAGED, wanted, "this host shows no NIC, or doesn't show which CPUs are online")
     all_choices = choices(NAME, network, wanted, PER_NIC)
     chosen = tuple(choice for choice in all_choices if choice.nic.up)
     down = [choice.nic for choice in all_choices if choice.options and not choice.nic.up]
@@ -110,7 +104,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
     of_down_nics = [
         interfaces(NAME, nic.place).says("advice", f"{nic.name} is down: it has no interrupts to place") for nic in down
     ]
-    return joined(plan, replan, lost(NAME, network, wanted), *of_down_nics, _hotspot(network)), {}
+    return joined(plan, replan, lost(NAME, network, wanted), *of_down_nics, _hotspot(network))
 
 
 def _demand_policy(wanted: Wanted) -> None:

@@ -25,7 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_ch
     options_per_nic,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, PERSIST, SWITCH
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning
 
 NAME = "network_stack"
 
@@ -99,20 +99,17 @@ _ENA_LEAST_RING = 256
 _MTU_EXPRESS, _MTU_INTERNET = 8900, 1500
 
 
-def _decide(facts: Facts, wanted: Wanted) -> Decision:
+def _decide(facts: Facts, wanted: Wanted) -> Plan:
     """Raises NearmetalError for values that no driver or kernel takes."""
     interfaces = _interfaces(facts, wanted)
-    parameters, lasting = sysctl.plan_parameters(facts, wanted)
-    replan = Plan(replan=bool(interfaces.findings))
-    plan = joined(
+    return joined(
         interfaces,
-        replan,
-        parameters,
+        Plan(replan=bool(interfaces.findings)),
+        sysctl.plan_parameters(facts, wanted),
         ena.plan_arguments(facts, wanted),
         _tw_recycle(wanted),
         ena.express(facts, wanted),
     )
-    return plan, {sysctl_d: lasting}
 
 
 def _interfaces(facts: Facts, wanted: Wanted) -> Plan:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Optional, Tuple
+from typing import Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import NETWORK_STACK
@@ -23,13 +23,9 @@ KNOBS = knobs_of(NAME, NETWORK_STACK)
 (_KEEP_ALIVE,) = (knob for knob in KNOBS if knob.name == "keepalive_time")
 
 
-def plan_parameters(facts: Facts, wanted: Wanted) -> Tuple[Plan, Dict[str, str]]:
-    """The plan for the kernel parameters, and those that a file sets at boot: parameter → value.
-
-    Raises NearmetalError for a value that no kernel takes.
-    """
-    plan, at_boot = planned(facts, wanted, KNOBS, _obstacle, _of_this_host)
-    return joined(plan, _late_keep_alives(facts, wanted)), at_boot
+def plan_parameters(facts: Facts, wanted: Wanted) -> Plan:
+    """The plan for the kernel parameters. Raises NearmetalError for a value that no kernel takes."""
+    return joined(planned(facts, wanted, KNOBS, _obstacle), _late_keep_alives(facts, wanted))
 
 
 def _late_keep_alives(facts: Facts, wanted: Wanted) -> Plan:
@@ -52,11 +48,6 @@ def _obstacle(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
     if knob.name == "busy_poll" and goal != "0" and knob.wanted_by(wanted) == "workload":
         return _no_cpu_to_burn(facts)
     return None
-
-
-def _of_this_host(knob: Knob, goal: str) -> bool:
-    """Whether the unit sets it: the memory may be another at the next boot, and a firewall loads its module late."""
-    return knob.name in ("tcp_mem", "conntrack_max", "conntrack_buckets")
 
 
 def _no_cpu_to_burn(facts: Facts) -> Optional[Tuple[str, str]]:

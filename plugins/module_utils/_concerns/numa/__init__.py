@@ -9,7 +9,7 @@ where programs bind their own threads, this costs time and brings nothing (AWS, 
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.numa import services
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -22,7 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import Decision, tuning
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning
 
 NAME = "numa"
 
@@ -58,8 +58,8 @@ def _unbound(facts: Facts, wanted: Wanted) -> Plan:
     return Plan()
 
 
-def _decide(facts: Facts, wanted: Wanted) -> Decision:
-    plans, at_boot = [], {}
+def _decide(facts: Facts, wanted: Wanted) -> Plan:
+    plans = []
     for knob in KNOBS:
         if knob.value(wanted) is None:
             continue
@@ -72,10 +72,8 @@ def _decide(facts: Facts, wanted: Wanted) -> Decision:
         elif knob is services.SERVICES:
             plans.append(services.plan(facts, wanted))
         else:
-            parameter, values = _parameter(facts, wanted, knob)
-            plans.append(parameter)
-            at_boot.update(values)
-    return joined(*plans, _remote(facts), Plan(replan=_may_get_nodes(facts, wanted))), {sysctl_d: at_boot}
+            plans.append(_parameter(facts, wanted, knob))
+    return joined(*plans, _remote(facts), Plan(replan=_may_get_nodes(facts, wanted)))
 
 
 def _without_nodes(knob: Knob, facts: Facts, wanted: Wanted) -> str:
@@ -97,13 +95,12 @@ def _may_get_nodes(facts: Facts, wanted: Wanted) -> bool:
     return parameters and single and can_plan and host_class(facts, wanted) != "xen_pv"
 
 
-def _parameter(facts: Facts, wanted: Wanted, knob: Knob) -> Tuple[Plan, Dict[str, str]]:
-    """The plan for a kernel parameter, and what a file sets at boot."""
+def _parameter(facts: Facts, wanted: Wanted, knob: Knob) -> Plan:
     now, requested = (facts.sysctl or {}).get(knob.place), knob.value(wanted)
     if now is None:
-        return knob.at("").says("not_applicable", f"this kernel has no {knob.place}", None, requested), {}
+        return knob.at("").says("not_applicable", f"this kernel has no {knob.place}", None, requested)
     goal, reason = _balance(facts, requested, now) if knob is _BALANCING else _reclaim(requested)
-    return knob.change(wanted, now, goal, reason), {knob.place: goal} if requested != "kernel" else {}
+    return knob.change(wanted, now, goal, reason)
 
 
 def _balance(facts: Facts, requested: str, now: str) -> Tuple[str, str]:
