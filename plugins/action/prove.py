@@ -280,7 +280,7 @@ class _Run(loop.HostControl):
         """A step after which the host may have to be rebooted, and then the step be done again."""
         answer = self._step(name)
         if self._settings.reboot and answer.get("reboot") is True:
-            self._reboot(reboots.written(TUNED if name == "keep" else UNTUNED, answer))
+            self._reboot(reboots.written(TUNED if answer.get("kept") is True else UNTUNED, answer))
             answer = self._step(name)
         return answer
 

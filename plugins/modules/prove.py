@@ -119,7 +119,7 @@ options:
   reboot:
     description: Whether settings that need a reboot are compared too, with a reboot before each measurement. If the
       controller is lost, the host takes everything back and reboots once more. Without this option nothing is rebooted.
-      O(only), O(against) and O(each) aren't possible with it.
+      O(against) and O(each) aren't possible with it.
     type: bool
     default: false
   reboot_within:

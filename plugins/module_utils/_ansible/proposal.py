@@ -127,12 +127,15 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 
     Where `only` some settings were compared, the host is taken back. Raises NearmetalError.
     """
+    if options["reboot"] and options["only"]:  # `tune` would also set what was never compared
+        answer = back(host, options)
+        return {"kept": False, "reboot_required": False, "reboot": answer.get("reboot") is True}
     if options["reboot"]:
         arguments = list(lasting.demand_lasting(host, options["run"]).arguments)
         done, waits = reboots.keep(host, options["run"], _tuning(host, options))
         required = described(done.facts, done.outcomes)["reboot_required"]
         return {"kept": True, "reboot_required": required, "reboot": waits, "arguments": arguments}
-    if options["only"]:  # `tune` would also set what was never compared
+    if options["only"]:
         running.demand_running(host, options["run"])
         states.end(host, options["run"])
         return {"kept": False, "reboot_required": False}
@@ -186,7 +189,8 @@ def back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 def _tuning(host: WritableHost, options: Mapping[str, Any]) -> reboots.Tuning:
     """How `tune` is run with the options that are proven. Raises NearmetalError for a wrong one."""
     wanted = _wanted(options)
-    chosen, ask = asked(host, wanted)
+    _demand_known(options["only"])
+    chosen, ask = asked(host, {**wanted, "only": options["only"]})
     conditions = Conditions(Origin(chosen.run), strict=wanted["strict"], roll_back_all=True, step_of=options["run"])
     return reboots.Tuning(ask, conditions)
 

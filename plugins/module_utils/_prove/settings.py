@@ -106,7 +106,8 @@ def _demand_reboots_possible(settings: Settings) -> None:
         )
     if settings.each:
         raise NearmetalError(
-            "each and reboot are both set: with reboots only the whole tuning is compared; leave one of them out"
+            "each and reboot are both set: each concern would take up to twice as many reboots as pairs; prove one"
+            " concern after the other with only, or leave one of them out"
         )
     if settings.pairs > MOST_PAIRS_WITH_REBOOT:
         raise NearmetalError(

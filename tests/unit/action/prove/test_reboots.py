@@ -79,6 +79,42 @@ def test_a_better_tuning_is_kept_and_in_force(play: Play) -> None:
     assert play.steps.count("measure") == 1 + 2 * 18, "the first load of a boot isn't counted"
 
 
+def test_one_setting_is_compared_by_reboots_and_nothing_of_it_stays(play: Play) -> None:
+    before = files(play.host)
+    only = {"only": ["clocksource.tsc_reliable"], "tune": {"workload": ["base"], **TUNING}}
+    assert play(check=True, command=load(play, 120), **only)["tested"] == ["clocksource.tsc_reliable"]
+    assert (files(play.host), play.reboots) == (before, 0)
+    result = play(command=load(play, 120), **only)
+    assert (result["verdict"]["verdict"], result["kept"]) == ("better", False), result
+    assert result["tested"] == ["clocksource.tsc_reliable"]
+    assert result["msg"].startswith("better, restored (run tune to keep it)")
+    assert (play.host.tuned, play.host.waits, files(play.host)) == (False, False, before)
+    assert any("tsc=reliable" in boot for boot in play.host.boots)
+    somaxconn = (Path(play.host.root) / "proc/sys/net/core/somaxconn").read_text()
+    assert somaxconn == "4096\n", "what wasn't named was never set"
+
+
+def test_a_setting_that_isn_t_known_is_refused_before_the_first_reboot(play: Play) -> None:
+    message = play(command="true", only=["clocksource.sauce"])["msg"]
+    assert message == "prove.only has 'clocksource.sauce'; the settings of clocksource are source, tsc_reliable"
+    assert (play.reboots, play.host.waits) == (0, False)
+    without_reboot = play(command="true", only=["network_stack.somaxconn"])["msg"]
+    assert without_reboot.startswith("no setting of this tuning needs a reboot: leave prove_reboot out")
+
+
+def test_a_host_that_does_not_come_back_after_one_setting_was_compared_holds_nothing(play: Play) -> None:
+    def gone(_number: int) -> Optional[str]:
+        if play.steps[-1] != "keep":
+            return None
+        play.lose()
+        return "Timed out"
+
+    play.before_reboot = gone
+    message = play(command=load(play, 120), only=["clocksource.tsc_reliable"], seed=4711)["msg"]
+    assert "its files are as they were before the run;" in message
+    assert "it is tuned" not in message
+
+
 def test_a_tuning_that_breaks_its_load_is_taken_back(play: Play) -> None:
     before = files(play.host)
     result = play(command=f"grep -q tsc=reliable {play.host.root}/proc/cmdline && exit 1 || echo ops 1 1/s")
@@ -181,7 +217,7 @@ def test_ctrl_c_takes_the_host_back_and_the_run_can_go_on(play: Play) -> None:
 @pytest.mark.parametrize(
     ("options", "hosts", "sentence"),
     [
-        ({"only": ["clocksource.source"]}, 1, "prove.only and prove.reboot are both set: with reboots the whole"),
+        ({"each": True}, 1, "prove.each and reboot are both set: each concern would take up to twice as many"),
         ({"against": {"workload": ["web"]}}, 1, "prove.against and prove.reboot are both set"),
         ({}, 3, "prove.reboot is set, and this play has 3 hosts at once"),
     ],
