@@ -56,6 +56,8 @@ BY_HAND = {
     "plugins/doc_fragments/common.py": FRAGMENTS,
     "roles/c/README.md": README,
     "meta/runtime.yml": "",
+    "docs/README.md": README.replace("module's documentation", "pages' titles"),
+    "docs/c.md": "# c: what it is about\n",
 }
 GROUP = "  - nearmetal.ec2.common.group\n"
 NAMES = ("generated-is-fresh", "role-variables-arrive", "concerns-share-their-options")
@@ -68,6 +70,8 @@ CASES = [
     ("generated-is-fresh", "plugins/modules/c.py", "queue_map:", "queues:", "plugins/modules/c.py: differs"),
     ("generated-is-fresh", "roles/c/README.md", "`c_b`", "`c_c`", "roles/c/README.md: differs"),
     ("generated-is-fresh", "roles/c/README.md", "<!-- End of the table -->", "", "roles/c/README.md: no place"),
+    ("generated-is-fresh", "docs/c.md", "is about", "was about", "docs/README.md: differs"),
+    ("generated-is-fresh", "plugins/action/c.py", "side of c", "side of d", "plugins/action/c.py: differs"),
     ("role-variables-arrive", "roles/c/tasks/main.yml", "{{ c_a }}", "x", "no task uses c_a"),
     ("generated-is-fresh", "meta/runtime.yml", "    - c\n", "    - d\n", "meta/runtime.yml: differs"),
     ("concerns-share-their-options", "plugins/modules/c.py", GROUP, "", "isn't in the group tuning"),
@@ -112,6 +116,11 @@ def test_generated_text_stays_as_it_is(tmp_path: Path) -> None:
     copy = copy_with(tmp_path / "again", **whole(tmp_path))
     assert files.stale(copy) == {}
     assert [problem for name in NAMES for problem in GATES[name](copy)] == []
+
+
+def test_an_action_plugin_that_does_more_than_warn_is_not_written_over(tmp_path: Path) -> None:
+    copy = copy_with(tmp_path, **BY_HAND, **{"plugins/action/c.py": "class ActionModule: ...\n"})
+    assert "plugins/action/c.py" not in files.wanted(copy)
 
 
 @pytest.mark.parametrize(("gate", "name", "original", "broken", "says"), CASES)
