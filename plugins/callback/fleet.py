@@ -57,7 +57,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect impo
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.progress import Progress
 
-Tell = Callable[[str, str], None]
+Record = Callable[[str, str], None]
 
 
 class CallbackModule(DefaultCallback):
@@ -72,13 +72,15 @@ class CallbackModule(DefaultCallback):
         self._collector = Collector()
         self._progress = Progress(sys.stdout)
         self._clock = plays.Clock()
-        self._mode = ""  # audit | tune | restore; empty before the first play of ours
+        self._mode = ""  # audit | tune | restore; empty before the first play of nearmetal
         self._gate = plays.GateTask()
-        self._is_our_play = False  # whether the play has tasks of ours
-        self._early_failures: List[Tuple[Tell, str, str]] = []  # hosts that failed before the play was known to be ours
+        self._is_our_play = False  # whether the play has tasks of nearmetal
+        self._early_failures: List[
+            Tuple[Record, str, str]
+        ] = []  # hosts that failed before the play was known to be ours
         self._proofs: Dict[str, several.Host] = {}
         self._benchmarked: List[str] = []
-        self._any_task_started = False  # whether any task of ours started on a host
+        self._any_task_started = False  # whether any task of nearmetal started on a host
 
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
         super().set_options(task_keys=task_keys, var_options=var_options, direct=direct)
@@ -98,12 +100,12 @@ class CallbackModule(DefaultCallback):
             super().v2_playbook_on_play_start(play)
 
     def _join(self, mode: str) -> None:
-        """Add the hosts of a play of ours to the report."""
+        """Add the hosts of a play of nearmetal to the report."""
         self._is_our_play = True
         self._mode = plays.stronger(self._mode, mode)
         self._collector.expect(plays.hosts_of(self._play))
-        for tell, name, message in self._early_failures:
-            tell(name, message)
+        for record, name, message in self._early_failures:
+            record(name, message)
 
     def v2_runner_on_start(self, host: Any, task: Any) -> None:
         if plays.is_ours(task):
@@ -138,7 +140,7 @@ class CallbackModule(DefaultCallback):
         self._keep_proof(result, "failed")
         if self._take(result, failed=not ignore_errors):
             if not ignore_errors:
-                self._tell_failed(result)
+                self._print_failure(result)
             return
         if not ignore_errors:
             self._record_failure(
@@ -146,7 +148,7 @@ class CallbackModule(DefaultCallback):
             )
         is_our_task = plays.is_ours(result.task) or plays.checks_our_options(result.task)
         if self._is_our_play and is_our_task and not self._display.verbosity:
-            self._tell_failed(result)
+            self._print_failure(result)
             return
         self._progress.erase()
         super().v2_runner_on_failed(result, ignore_errors=ignore_errors)
@@ -160,7 +162,7 @@ class CallbackModule(DefaultCallback):
             self._progress.erase()
             super().v2_runner_on_unreachable(result)
             return
-        self._tell(f"✗ {text(name, NAME)}: unreachable: {message}", C.COLOR_UNREACHABLE)
+        self._print(f"✗ {text(name, NAME)}: unreachable: {message}", C.COLOR_UNREACHABLE)
         self._progress.show(self._collector, self._mode)
 
     def _keep_proof(self, result: Any, failure: str = "") -> None:
@@ -172,11 +174,11 @@ class CallbackModule(DefaultCallback):
         if proof is not None:
             self._proofs[name] = proof
 
-    def _record_failure(self, tell: Tell, name: str, message: str) -> None:
+    def _record_failure(self, record: Record, name: str, message: str) -> None:
         if self._is_our_play:
-            tell(name, message)
+            record(name, message)
         else:
-            self._early_failures.append((tell, name, message))
+            self._early_failures.append((record, name, message))
 
     def v2_runner_item_on_ok(self, result: Any) -> None:
         result = results.of(result)
@@ -198,10 +200,10 @@ class CallbackModule(DefaultCallback):
             super().v2_on_file_diff(result)
 
     def _take(self, result: Any, failed: bool = False) -> bool:
-        """Whether this was a result of ours, which is counted and not printed."""
+        """Whether this was a result of nearmetal, which is counted and not printed."""
         if not plays.is_ours(result.task):
             return False
-        self._tell_warnings(result)
+        self._print_warnings(result)
         if self._gate.take(result):
             return True
         samples = allowances.of_network_facts(result.result, time.time())
@@ -221,11 +223,11 @@ class CallbackModule(DefaultCallback):
     def _handle_warnings(self, res: Any) -> None:
         result = getattr(self, "_current_task_result", None)  # since ansible-core 2.19
         if result and plays.is_ours(result.task):
-            self._tell_warnings(result)
+            self._print_warnings(result)
         super()._handle_warnings(res)
 
-    def _tell_warnings(self, result: Any) -> None:
-        """Show what a task of ours warns of, once. A host wrote these texts too, so they are cleaned."""
+    def _print_warnings(self, result: Any) -> None:
+        """Show what a task of nearmetal warns of, once. A host wrote these texts too, so they are cleaned."""
         warnings, deprecations = results.warnings(result), results.deprecations(result)
         if warnings or deprecations:
             self._progress.erase()
@@ -247,9 +249,9 @@ class CallbackModule(DefaultCallback):
     def v2_playbook_on_stats(self, stats: Any) -> None:
         self._progress.erase()
         if len(self._proofs) > 1:
-            self._tell_proofs(list(self._proofs.values()))
+            self._print_proofs(list(self._proofs.values()))
         if not self._mode:
-            self._tell_rankings()
+            self._print_rankings()
             super().v2_playbook_on_stats(stats)
             return
         no_task = (
@@ -258,15 +260,15 @@ class CallbackModule(DefaultCallback):
         if no_task:
             if stats.processed:
                 super().v2_playbook_on_stats(stats)
-            self._tell(no_task, C.COLOR_ERROR)
+            self._print(no_task, C.COLOR_ERROR)
             return
         if self._gate.refused:
-            self._tell("No report written: no host was asked", C.COLOR_ERROR)
+            self._print("No report written: no host was asked", C.COLOR_ERROR)
             return
         self._collector.rescued([name for name, count in stats.failures.items() if count])
         self._finish()
         if stats.custom and self.get_option("show_custom_stats"):
-            self._tell(self._dump_results(stats.custom, indent=1))
+            self._print(self._dump_results(stats.custom, indent=1))
 
     def _finish(self) -> None:
         run = self._clock.run(self._mode)
@@ -285,33 +287,33 @@ class CallbackModule(DefaultCallback):
                 history.keep(self._gate.history, report)
         except NearmetalError as error:
             written, color = f"✗ {error}", C.COLOR_ERROR
-        self._tell("")
+        self._print("")
         for line in terminal.render(report, plays.columns(), _paint):
             self._display.display(line)
-        self._tell("")
-        self._tell(written, color)
+        self._print("")
+        self._print(written, color)
 
-    def _tell_rankings(self) -> None:
+    def _print_rankings(self) -> None:
         """How the hosts that were measured compare with others of their type, by every run that was written down."""
         if self._benchmarked:
             runs = store.runs(str(self.get_option("report_directory")))
             for line in words.lines(rankings(runs, self._benchmarked), _paint, plays.columns()):
-                self._tell(line)
+                self._print(line)
 
-    def _tell_proofs(self, hosts: List[several.Host]) -> None:
+    def _print_proofs(self, hosts: List[several.Host]) -> None:
         for line in several.lines(hosts, _paint, plays.columns()):
-            self._tell(line)
+            self._print(line)
         try:
             path = heat_map.write(str(self.get_option("report_directory")), hosts, time.time())
-            self._tell(f"  as a page: {plays.near(path)}")
+            self._print(f"  as a page: {plays.near(path)}")
         except NearmetalError as error:
-            self._tell(f"✗ {error}", C.COLOR_ERROR)
+            self._print(f"✗ {error}", C.COLOR_ERROR)
 
-    def _tell_failed(self, result: Any) -> None:
+    def _print_failure(self, result: Any) -> None:
         name, message = text(result.host.get_name(), NAME), text(result.result.get("msg", ""))
-        self._tell(f"✗ {name}: {message}", C.COLOR_ERROR)
+        self._print(f"✗ {name}: {message}", C.COLOR_ERROR)
 
-    def _tell(self, line: str, color: Optional[str] = None) -> None:
+    def _print(self, line: str, color: Optional[str] = None) -> None:
         self._progress.erase()
         self._display.display(line, color=color)
 

@@ -16,7 +16,7 @@ class NearmetalError(Exception):
 
 
 class Damaged(NearmetalError):
-    """A file of ours isn't as nearmetal wrote it: the concerns that need it can't be done, the others go on."""
+    """A file isn't as nearmetal wrote it: the concerns that need it can't be applied; the others go on."""
 
 
 class Declined(NearmetalError):

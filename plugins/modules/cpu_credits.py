@@ -40,8 +40,8 @@ options:
   alarm_name:
     description:
       - The beginning of each alarm's name. A hyphen and the instance's id follow.
-      - Threshold and topics of an alarm of ours are set again. An alarm of this name that somebody else made, or
-        changed in anything else, is left alone.
+      - Threshold and topics of an alarm of this collection are set again. An alarm of this name that somebody else
+        made, or changed in anything else, is left alone.
     type: str
     default: nearmetal-cpu-credits
   alarm_topics:

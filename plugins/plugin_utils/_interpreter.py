@@ -16,10 +16,10 @@ from ansible.plugins.action import ActionBase
 from ansible.release import __version__
 
 # The oldest Python of this collection's modules, and that of hosts in the support matrix of ansible-core.
-_OURS = (3, 7)
+_OLDEST = (3, 7)
 _OF_CORE = {(2, 16): (3, 6), (2, 17): (3, 7), (2, 18): (3, 8), (2, 19): (3, 8)}
 _OF_NEWER_CORES = (3, 9)
-_ASK = "import sys; print('Python %d.%d.%d' % sys.version_info[:3])"
+_QUESTION = "import sys; print('Python %d.%d.%d' % sys.version_info[:3])"
 _NOT_STARTED = (126, 127)  # how a shell, and env, end when there is no such program, or none that may be run
 _ANSWER = re.compile(r"\bPython (\d{1,2})\.(\d{1,3})\.(\d{1,3})\b", re.ASCII)
 
@@ -30,7 +30,7 @@ def explained(action: ActionBase, result: Dict[str, Any], task_vars: Mapping[str
     if not result.get("failed") or "module_stdout" not in result:
         return result
     words = interpreter_words(getattr(action, "_used_interpreter", None) or task_vars.get("ansible_python_interpreter"))
-    asked = action._low_level_execute_command(" ".join(map(shlex.quote, (*words, "-c", _ASK))))
+    asked = action._low_level_execute_command(" ".join(map(shlex.quote, (*words, "-c", _QUESTION))))
     sentence = cause(" ".join(words), asked, minimum())
     return {**result, "msg": sentence} if sentence else result
 
@@ -38,7 +38,7 @@ def explained(action: ActionBase, result: Dict[str, Any], task_vars: Mapping[str
 def minimum(version: str = __version__) -> Tuple[int, int]:
     """The oldest Python that a host may have with this ansible-core."""
     major, minor = version.split(".")[:2]
-    return max(_OURS, _OF_CORE.get((int(major), int(minor)), _OF_NEWER_CORES))
+    return max(_OLDEST, _OF_CORE.get((int(major), int(minor)), _OF_NEWER_CORES))
 
 
 def interpreter_words(used: Any) -> List[str]:

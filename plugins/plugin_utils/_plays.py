@@ -71,7 +71,7 @@ def mode_of_task(task: Any) -> str:
 
 
 def _mode_of_role(task: Any) -> str:
-    """The mode of an include_role of ours, whose tasks are unknown before it runs; empty for any other task."""
+    """The mode of an include_role of nearmetal, whose tasks are unknown before it runs; empty for any other task."""
     role = str(task.args.get("name") or task.args.get("role") or "") if task.action in C._ACTION_INCLUDE_ROLE else ""
     if not role.startswith(OURS):
         return ""
@@ -89,7 +89,7 @@ def mode_of(play: Any) -> str:
 
 
 def no_task() -> str:
-    """Why a run began no task of ours, as a sentence; empty when tags can't be the cause."""
+    """Why a run began no task of nearmetal, as a sentence; empty when tags can't be the cause."""
     tags = [tag for tag in map(str, context.CLIARGS.get("tags") or ()) if tag != "all"]
     skipped = list(map(str, context.CLIARGS.get("skip_tags") or ()))
     if not tags and not skipped:

@@ -62,7 +62,7 @@ _KMSG = re.compile(
 )
 _VALUE = r"[A-Za-z0-9_.,:|=/+ \t-]{0,120}"
 _SYSCTL = re.compile(rf"\s*-?({_any(OBSERVED)})\s*=\s*{_VALUE}", re.ASCII)
-_OURS = re.compile(
+_NEARMETAL_LINE = re.compile(
     rf"{re.escape(MARK)} \(concern [a-z_]+\): [ -~]{{0,60}}|w!? /(?:sys|proc)/[A-Za-z0-9_./*:-]+ - - - - {_VALUE}"
 )
 _TUNED = re.compile(
@@ -225,7 +225,8 @@ RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
     _rule(r"/dev/kmsg|/var/log/dmesg", _lines(_KMSG)),
     _rule(r"(?:/etc|/usr/lib)/os-release", _lines(_OS_RELEASE)),
     _rule(
-        r"/etc/sysctl\.d/99-nearmetal-[a-z_]+\.conf|/etc/tmpfiles\.d/nearmetal-[a-z_]+\.conf", _lines(_OURS, _SYSCTL)
+        r"/etc/sysctl\.d/99-nearmetal-[a-z_]+\.conf|/etc/tmpfiles\.d/nearmetal-[a-z_]+\.conf",
+        _lines(_NEARMETAL_LINE, _SYSCTL),
     ),
     _rule(rf"/(?:etc|run|usr/local/lib|usr/lib|lib)/sysctl\.d(?:/{_NAME}\.conf)?", _lines(_SYSCTL)),
     _rule(r"/etc/systemd/system/(?:multi-user\.target\.wants/)?tuned\.service", _nothing),

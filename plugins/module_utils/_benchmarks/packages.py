@@ -129,7 +129,7 @@ def brought_packages(brought: Brought, now: Mapping[str, str]) -> Tuple[str, ...
     return tuple(sorted(name for name in new if name in brought.packages))
 
 
-def came(before: Mapping[str, str], now: Mapping[str, str], asked: Sequence[str]) -> Tuple[str, ...]:
+def brought_by(before: Mapping[str, str], now: Mapping[str, str], asked: Sequence[str]) -> Tuple[str, ...]:
     """The new packages of the transactions of rpm that brought these; what was there before was only updated."""
     new = {name: number for name, number in now.items() if name not in before}
     ids = {new[name] for name in asked if name in new}

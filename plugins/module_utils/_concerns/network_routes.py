@@ -114,11 +114,11 @@ def _address(facts: Facts, found: RoutesFacts, place: str, address: Address, wan
 def _of_others(found: RoutesFacts, knob: Knob, address: Address, number: int, wanted: Wanted) -> Plan:
     """What is said of an address for which somebody else has made a rule; ours is taken back."""
     own = [route for route in found.routes if (route.table, route.interface) == (number, address.interface)]
-    who = found.program or "another program"
+    program = found.program or "another program"
     if not any(route.destination == "default" for route in own):
-        reason = f"{who} has a rule for {address.text}, but table {number} has no default route by this interface"
+        reason = f"{program} has a rule for {address.text}, but table {number} has no default route by this interface"
         return knob.says("advice", reason, found.paths[knob.place])
-    reason = f"{who} has given it routes of its own, in table {number}"
+    reason = f"{program} has given it routes of its own, in table {number}"
     plan = knob.change(wanted, found.paths[knob.place], MAIN, reason)
     return plan._replace(findings=tuple(finding._replace(owner=found.program or "") for finding in plan.findings))
 

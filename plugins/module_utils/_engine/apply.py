@@ -225,13 +225,13 @@ def _not_restored(host: WritableHost, group: Sequence[Action]) -> List[Tuple[Act
         present = present_elements(lever, host, action.where)
         before = lever.values.elements(action.before, lever.values.elements(action.after))
         after = lever.values.elements(action.after, before)
-        back = {
+        changed = {
             name: part
             for name, part in before.items()
             if name in after and after[name] != part and _differs(host, action, present, name, part)
         }
-        if back:
-            found.append((action, lever.values.composed(back, lever.read(host, action.where))))
+        if changed:
+            found.append((action, lever.values.composed(changed, lever.read(host, action.where))))
     return found
 
 

@@ -34,7 +34,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers im
 
 # A finding with one of these statuses says that the knob is managed by this run.
 MANAGED = frozenset(("ok", "would_change", "needs_reboot", "needs_restart", "unchangeable", "unknown", "waived"))
-OURS = "nearmetal.ec2"
+NEARMETAL = "nearmetal.ec2"
 UNWANTED = "no longer wanted: back to what it was before nearmetal"
 
 
@@ -157,7 +157,7 @@ class Tune(NamedTuple):
     ) -> Tuple[Plan, Tuple[Entry, ...]]:
         """The plan that restores knobs which `plan` no longer manages, and the entries to forget with them.
 
-        It includes knobs that only a file of ours has set, as udev rules do on a disk that came later, and the
+        It includes knobs that only a file of nearmetal has set, as udev rules do on a disk that came later, and the
         places of `assumed`, which `plan` takes as restored.
         """
         restored = {(action.what, action.where) for action in assumed}
@@ -219,7 +219,7 @@ def domains(requests: Iterable[Request]) -> Tuple[str, ...]:
 def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict: bool, lenient: bool) -> List[Outcome]:
     """An outcome per request. An obstacle to a concern is its outcome's error, and the outcome has no actions.
 
-    A damaged file of ours that the concern needs is an obstacle, too.
+    A damaged file of nearmetal that the concern needs is an obstacle, too.
     """
     outcomes = []
     for request in requests:
@@ -247,12 +247,14 @@ def _brought_back(session: Session, outcomes: Sequence[Outcome]) -> Tuple[Action
     """The changes with which the last outcome ends: a place that only a write had moved goes back with that write."""
     entries = session.journal.entries()
     actions = {(action.what, action.where): action for outcome in outcomes for action in outcome.plan.actions}
-    gone = {entry.key for outcome in outcomes for entry in outcome.forget}
-    gone.update(entry.key for entry in entries if entry.key in actions and actions[entry.key].after == entry.original)
-    kept = {entry.what for entry in entries if entry.key not in gone}
-    kept.update(what for what, where in actions if (what, where) not in gone)
-    moved = [entry for entry in entries if entry.follows and entry.follows not in kept]
-    return plan_restore(session.host, moved, "").plan.actions
+    settled = {entry.key for outcome in outcomes for entry in outcome.forget}
+    settled.update(
+        entry.key for entry in entries if entry.key in actions and actions[entry.key].after == entry.original
+    )
+    kept = {entry.what for entry in entries if entry.key not in settled}
+    kept.update(what for what, where in actions if (what, where) not in settled)
+    orphans = [entry for entry in entries if entry.follows and entry.follows not in kept]
+    return plan_restore(session.host, orphans, "").plan.actions
 
 
 def _coming_online(session: Session, facts: Facts) -> AbstractSet[int]:
@@ -293,7 +295,7 @@ def _without_double_findings(plan: Plan, restore: Plan) -> Tuple[Plan, Plan]:
 
 def _left_to_owner(finding: Finding) -> bool:
     """Whether somebody else owns a knob that still has our value: it is left alone, and its original is kept."""
-    return finding.status == "refused" and finding.owner not in ("", OURS) and finding.now == finding.wanted
+    return finding.status == "refused" and finding.owner not in ("", NEARMETAL) and finding.now == finding.wanted
 
 
 def _plan_with_owners(concern: Concern, owners: Optional[OwnersFacts], facts: Facts, wanted: Wanted) -> Plan:
@@ -307,7 +309,7 @@ def _with_owner(plan: Plan, tuned: AbstractSet[str]) -> Plan:
     A knob that would change isn't ours any more: somebody has written another value since, and we don't know who.
     """
     findings = tuple(
-        finding._replace(owner=OURS)
+        finding._replace(owner=NEARMETAL)
         if finding.knob in tuned and finding.status != "would_change" and not finding.owner
         else finding
         for finding in plan.findings

@@ -98,7 +98,7 @@ def plan_restore(
 
 
 def entries_by_files(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, ...]:
-    """Entries for places that our files have set, and no run of ours.
+    """Entries for places that our files have set, and no run of nearmetal.
 
     These are places of devices that came after our last run, and those set at the boot of a host
     that was started from an image. Their original is the kernel's own choice.
@@ -112,15 +112,15 @@ def entries_by_files(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entr
             lever = lever_of(what)
             original = kernel_choice(lever, host, where)
             if (what, where) not in known and original is not None:
-                ours = lever.values.remembered(lever.read(host, where))
+                present = lever.values.remembered(lever.read(host, where))
                 knob = _knob_name(entry.concern, what, where)
-                found[what, where] = Entry(entry.concern, knob, what, where, original, (ours,), boot_id)
+                found[what, where] = Entry(entry.concern, knob, what, where, original, (present,), boot_id)
         for what, where in set_at_boot(host, (entry,)) - known:
             lever = lever_of(what)
-            ours = lever.values.remembered(lever.read(host, where))
+            present = lever.values.remembered(lever.read(host, where))
             knob = _knob_name(entry.concern, what, where)
             original = kernel_choice(lever, host, where)
-            found[what, where] = Entry(entry.concern, knob, what, where, original, (ours,), boot_id)
+            found[what, where] = Entry(entry.concern, knob, what, where, original, (present,), boot_id)
     return tuple(found.values())
 
 
@@ -204,8 +204,8 @@ def _left_alone(entry: Entry, found: Judged) -> Iterator[Finding]:
 
 def _out_of_reach(entry: Entry, found: Judged, cpus: AbstractSet[int]) -> Iterator[Finding]:
     lever = lever_of(entry.what)
-    back = returning(lever, found.absent, cpus)
-    absent = [name for name in found.absent if name not in back]
+    returning_elements = returning(lever, found.absent, cpus)
+    absent = [name for name in found.absent if name not in returning_elements]
     if not absent:
         return
     initial = lever.values.elements(entry.original, absent)

@@ -76,7 +76,7 @@ class Session:
             raise Damaged(self.journal.damage)
 
     def damaged(self) -> List[Outcome]:
-        """An outcome for each file of ours that can't be read."""
+        """An outcome for each file of nearmetal that can't be read."""
         files = {"journal": self.journal.damage, "wanted": self.stored.damage}
         return [Outcome(name, Plan(), error=damage) for name, damage in files.items() if damage]
 

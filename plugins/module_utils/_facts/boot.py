@@ -25,7 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 # Debian and Ubuntu: it sorts after 50-cloudimg-settings.cfg of cloud images, which sets the variable, too.
 DROP_IN = "/etc/default/grub.d/99-nearmetal.cfg"
 DEBIAN_CONFIG = "/boot/grub/grub.cfg"
-# Amazon Linux 2 and SLES have no such folder: a block of ours at the end of the file.
+# Amazon Linux 2 and SLES have no such folder: a block of nearmetal at the end of the file.
 DEFAULTS = "/etc/default/grub"
 BLOCK_BEGIN = "# BEGIN nearmetal.ec2: its kernel arguments. Take them back with state: restored, don't edit."
 BLOCK_JOINED = " The line above had no end: it ends with this block only."
@@ -158,7 +158,7 @@ def environment_path(host: Host) -> str:
 
 
 def block(text: str) -> Optional[str]:
-    """The block of ours in /etc/default/grub, with the line end that it brought; None when there is none.
+    """The block of nearmetal in /etc/default/grub, with the line end that it brought; None when there is none.
 
     Raises NearmetalError when it has a beginning and no end.
     """
@@ -252,7 +252,7 @@ def _configured(host: Host, provider: Optional[str]) -> Optional[Tuple[str, ...]
 
 
 def appended(text: Optional[str]) -> Tuple[str, ...]:
-    """The arguments that a file or block of ours appends to the variable."""
+    """The arguments that a file or block of nearmetal appends to the variable."""
     begin = f'{VARIABLE}="${VARIABLE} '
     lines = [line for line in (text or "").splitlines() if line.startswith(begin) and line.endswith('"')]
     return tuple(token for line in lines for token in line[len(begin) : -1].split())

@@ -73,7 +73,7 @@ class Facts(NamedTuple):
     services: Optional[Mapping[str, services.Process]] = None  # running service → its main process
     service_load: Optional[Mapping[str, service_load.ServiceLoad]] = None  # running service → its load
     sysctl: Optional[Mapping[str, str]] = None  # key → value, for the keys that concerns manage
-    files: Optional[Mapping[str, str]] = None  # path → text of each file of ours
+    files: Optional[Mapping[str, str]] = None  # path → text of each file of nearmetal
     # (lever, place) → the value before nearmetal, and the values that nearmetal has set since then. The engine takes
     # them from the journal; facts that were only observed have none.
     originals: Mapping[Tuple[str, str], Tuple[Value, Tuple[Value, ...]]] = {}
@@ -100,15 +100,15 @@ class Facts(NamedTuple):
 
     def host_value(self, what: str, where: str, now: Value) -> Value:
         """The value that a place, which reads `now`, has without nearmetal; in a table element by element."""
-        original, ours = self.originals.get((what, where), (None, ()))
+        original, written = self.originals.get((what, where), (None, ()))
         if isinstance(now, Mapping):
-            tables = [table for table in ours if isinstance(table, Mapping)]
+            tables = [table for table in written if isinstance(table, Mapping)]
             before = original if isinstance(original, Mapping) else {}
             return {
                 name: before.get(name, part) if any(table.get(name) == part for table in tables) else part
                 for name, part in now.items()
             }
-        return original if now in ours and original is not None else now
+        return original if now in written and original is not None else now
 
 
 # Domain → its module, where the names differ. A new domain is a module and a field of Facts.

@@ -48,7 +48,7 @@ class HugepageFacts(NamedTuple):
     libc_without_morecore: Optional[bool]  # glibc 2.34 and newer
     kernel_choice: Mapping[str, Optional[str]]  # thp, thp_defrag, …: the kernel's own choice at boot
     size: Optional[str]  # of a page that is requested without a size: 2048kB
-    mounts: Mapping[str, str]  # path of a mount of ours → its options
+    mounts: Mapping[str, str]  # path of a mount of nearmetal → its options
     mounted: Mapping[str, str]  # path → type of everything that is mounted
     groups: Mapping[str, int]  # name → number
 

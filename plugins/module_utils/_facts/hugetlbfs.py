@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Mounts of reserved huge pages, as systemd units of ours. PRIVATE to the collection."""
+"""Mounts of reserved huge pages, as systemd units of nearmetal. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def unit_of(path: str) -> str:
 
 
 def nearmetal_mounts(host: Host) -> Mapping[str, str]:
-    """Path → options of each mount of ours, followed by ABSENT when it isn't mounted, or won't be at boot."""
+    """Path → options of each mount of nearmetal, followed by ABSENT when it isn't mounted, or won't be at boot."""
     found: Dict[str, str] = {}
     mounted = mounts(host)
     running = host.exists("/run/systemd/system")

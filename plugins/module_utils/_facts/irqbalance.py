@@ -61,11 +61,11 @@ def source(host: Host) -> Tuple[Optional[str], Optional[str], Optional[str]]:
         for name in host.names(f"{folder}/{UNIT}.d"):
             text += "\n" + (host.text(f"{folder}/{UNIT}.d/{name}", 65536) or "")
     files, variable = environment_file.reads(text)
-    ours = [path for path in files if path in FILES]
-    if not ours or variable is None or files[-1] != ours[-1]:
+    editable = [path for path in files if path in FILES]
+    if not editable or variable is None or files[-1] != editable[-1]:
         return None, None, None
     earlier = [environment_file.assignment(host.text(path, 65536) or "", variable) for path in files[:-1]]
-    return ours[-1], variable, next((raw for raw in reversed(earlier) if raw is not None), None)
+    return editable[-1], variable, next((raw for raw in reversed(earlier) if raw is not None), None)
 
 
 def words(raw: str) -> Optional[Tuple[str, ...]]:

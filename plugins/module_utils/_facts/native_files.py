@@ -10,7 +10,7 @@ from typing import Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
-# The first line of each file of ours, the second of a script; a file of that name without it belongs to somebody else.
+# The first line of each file of nearmetal, the second of a script; a file without it belongs to somebody else.
 MARK = "# Written by nearmetal.ec2"
 NETWORKD = "/etc/systemd/networkd.conf.d/90-nearmetal-network_routes.conf"
 FOLDERS = ("/etc/tmpfiles.d", "/etc/sysctl.d", "/etc/udev/rules.d")
@@ -43,7 +43,7 @@ def marked(text: str) -> bool:
 
 
 def observe(host: Host) -> Mapping[str, str]:
-    """Path → text of each file of ours that exists."""
+    """Path → text of each file of nearmetal that exists."""
     paths = [f"{folder}/{name}" for folder in FOLDERS for name in host.names(folder)]
     single = (*UNIT, *PROGRAMS, COMPUTE_CPUS, NETWORKD)
     texts = {path: host.text(path) for path in dict.fromkeys((*paths, *single)) if is_nearmetal_file(path)}

@@ -26,7 +26,7 @@ _MASK = "/dev/null"
 _CGROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
 # In the order in which a file hides one of the same name (sysctl.d(5)).
 _SYSCTL = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
-_OURS = "99-nearmetal"
+_NEARMETAL_FILE = "99-nearmetal"
 # Options that say when and for what a section counts, not what it sets.
 ABOUT = ("type", "enabled", "replace", "devices", "priority", "uname_regex", "cpuinfo_regex")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -58,7 +58,7 @@ def observe(host: Host) -> OwnersFacts:
         tuned_profile=active or None,
         tuned=_settings(host, active.split()),
         tuned_reapplies=_reapplies(host),
-        sysctl=dict(_after_ours(host)),
+        sysctl=dict(_later_files(host)),
         mtu=link_files.mtus(host, _runs(host, "systemd-networkd")),
         kubelet=kubelet,
         immutable=_immutable(host),
@@ -148,12 +148,12 @@ def _profile(host: Host, name: str, read: Set[str]) -> tuned_profile.Profile:
     return tuned_profile.merged(whole, settings)
 
 
-def _after_ours(host: Host) -> Iterator[Tuple[str, Tuple[str, str]]]:
+def _later_files(host: Host) -> Iterator[Tuple[str, Tuple[str, str]]]:
     """Key, file and value of each setting that is read after our own files, in the order of reading."""
     files: Dict[str, str] = {}
     for folder in _SYSCTL:
         for name in host.names(folder):
-            if name.endswith(".conf") and name > _OURS and not name.startswith(_OURS):
+            if name.endswith(".conf") and name > _NEARMETAL_FILE and not name.startswith(_NEARMETAL_FILE):
                 files.setdefault(name, f"{folder}/{name}")
     for name in sorted(files):
         for line in (host.text(files[name], limit=65536) or "").splitlines():

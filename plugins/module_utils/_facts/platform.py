@@ -149,8 +149,8 @@ def _container(host: Host) -> str:
     marked = next((name for path, name in MARKERS if host.exists(path)), None)
     namespace = host.link("/proc/self/ns/pid")
     if namespace == _FIRST_PID_NAMESPACE:
-        ours, init = host.text("/proc/self/cgroup") or "", host.text("/proc/1/cgroup") or ""
-        if not CONTAINER_GROUP.search(ours) and "/.." not in init:
+        process_group, init_group = host.text("/proc/self/cgroup") or "", host.text("/proc/1/cgroup") or ""
+        if not CONTAINER_GROUP.search(process_group) and "/.." not in init_group:
             return "none"
     return marked or ("none" if namespace in (None, _FIRST_PID_NAMESPACE) else "other")
 

@@ -23,7 +23,7 @@ Rule = route_message.Rule
 # No distribution and none of the programs below uses these numbers: amazon-ec2-net-utils counts from 10000.
 PRIORITY = 27000
 _FIRST_TABLE = 2700000
-MAIN = "main"  # no rule of ours: the main table decides
+MAIN = "main"  # no rule of nearmetal: the main table decides
 NO_ROUTES = "a table without routes"
 _ETHERNET = "1"
 # Programs that give the interfaces of EC2 routing tables of their own, each with files that only it installs or
@@ -118,10 +118,10 @@ class State(NamedTuple):
 
     def path(self, index: int, address: Address) -> str:
         """How replies from an address leave."""
-        ours = self.nearmetal_rules(address.family, address.text)
-        if not ours:
+        rules = self.nearmetal_rules(address.family, address.text)
+        if not rules:
             return MAIN
-        looked_up = any(rule.table == table(index) for rule in ours)
+        looked_up = any(rule.table == table(index) for rule in rules)
         return written(self.own_routes(index, address.family) if looked_up else ())
 
 

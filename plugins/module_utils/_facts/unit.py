@@ -58,7 +58,7 @@ def enabled(host: Host) -> Optional[bool]:
 
 
 def identity(host: Host) -> Optional[str]:
-    """Version and digest of the agent on the host; None when there is none of ours."""
+    """Version and digest of the agent on the host; None when there is none of nearmetal."""
     head = _SECOND_LINE.match(host.text(AGENT, limit=256) or "")
     return head[1] if head and IDENTITY.fullmatch(head[1]) else None
 

@@ -154,7 +154,7 @@ def _sources() -> Dict[str, bytes]:
 
 
 def _imported(text: str) -> Iterator[Tuple[str, ...]]:
-    """The modules of ours that a source may import: each imported name as a module, and the module it is from."""
+    """The modules of nearmetal that a source may import: each imported name as a module, and the module it is from."""
     for path, names in _IMPORT.findall(text):
         package = tuple(path.split(".")[1:])
         for name in names.strip("()").split(","):

@@ -37,7 +37,7 @@ def directory(host: WritableHost, path: str, create: int | None = None) -> Abstr
 
 
 def read_file(host: WritableHost, path: str) -> bytes | None:
-    """The bytes of a file of ours; None when it doesn't exist."""
+    """The bytes of a file of nearmetal; None when it doesn't exist."""
     descriptor = walk.open_file(host.real("/"), path)
     if descriptor is None:
         return None
@@ -127,7 +127,7 @@ def remove_empty_data(host: WritableHost) -> None:
 
 
 def remove_empty(host: WritableHost, path: str) -> None:
-    """Remove a directory of ours if nothing is in it."""
+    """Remove a directory of nearmetal if nothing is in it."""
     folder, name = os.path.split(path)
     try:
         with directory(host, folder) as parent:

@@ -94,7 +94,7 @@ def directory(root: str, path: str, create: int | None = None) -> Iterator[int]:
 
 
 def open_file(root: str, path: str) -> int | None:
-    """A descriptor of a regular file of ours; None when it doesn't exist."""
+    """A descriptor of a regular file of nearmetal; None when it doesn't exist."""
     folder, name = os.path.split(path)
     try:
         with directory(root, folder) as parent:
@@ -118,5 +118,5 @@ def open_file(root: str, path: str) -> int | None:
 
 
 def irregular(path: str) -> NearmetalError:
-    """That something else than a file has the name of a file of ours."""
+    """The error that something other than a file has the name of a file of nearmetal."""
     return NearmetalError(f"{path} is not a regular file: remove it and run again")

@@ -46,7 +46,7 @@ class Values:
         return before
 
     def remembered(self, value: Value) -> Value:
-        """What the journal keeps of a value of ours, enough to recognise it again."""
+        """What the journal keeps of a value that nearmetal wrote, enough to recognize it again."""
         return value
 
     def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:

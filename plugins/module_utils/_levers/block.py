@@ -172,7 +172,7 @@ class Scheduler(QueueFile, Disturbing):
 
 
 def set_by_rules(host: WritableHost, text: str) -> Iterator[Place]:
-    """The queue files that hold what udev rules of ours, with this text, set there."""
+    """The queue files that hold what udev rules of nearmetal, with this text, set there."""
     found = [(match[1], match[2], match[3]) for match in _RULE.finditer(text)]
     for where, name in disk.names(host).items():
         layer, kind = disk.layer(host, name), disk.kind_and_driver(host, name)[0]

@@ -136,7 +136,7 @@ class SetsOthers(OnDisk):
 
     @abstractmethod
     def sets(self, host: WritableHost, where: str) -> Iterable[Place]:
-        """Places that hold a value from the file at `where`, although no run of ours wrote it there."""
+        """Places that hold a value from the file at `where`, although no run of nearmetal wrote it there."""
 
     @abstractmethod
     def set_at_boot(self, host: WritableHost, where: str) -> Iterable[Place]:

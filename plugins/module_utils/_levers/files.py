@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lever for configuration files of ours. PRIVATE to the collection."""
+"""The lever for configuration files of nearmetal. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def masked(host: WritableHost, path: str) -> str:
 
 
 class FileValues(OursAlone):
-    """Texts of files of ours."""
+    """Texts of files of nearmetal."""
 
     def remembered(self, value: Value) -> Value:
         if value is None:
@@ -82,7 +82,7 @@ class FileValues(OursAlone):
 
 
 class NativeFile(SetsOthers, Batch):
-    """A configuration file of ours in a directory of the distribution; `where` is its path.
+    """A configuration file of nearmetal in a directory of the distribution; `where` is its path.
 
     A reader of several files that are written in one go is notified once.
     """
@@ -145,7 +145,7 @@ class NativeFile(SetsOthers, Batch):
         return _set_by_lines(host, present) if isinstance(present, str) and where.endswith(".conf") else ()
 
     def _read_nearmetal_file(self, host: WritableHost, where: str) -> Value:
-        """The file's text; None when it can't be read: it sets nothing of ours then, and its own concern reports it."""
+        """The file's text; None when it can't be read, which its own concern reports."""
         try:
             return self.read(host, where)
         except Damaged:

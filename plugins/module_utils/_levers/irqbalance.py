@@ -28,7 +28,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import enviro
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 _STARTS_WITHIN = 10.0  # seconds
-_OURS = re.compile(rf"--banmod=(?:{'|'.join(PCI_DRIVERS)})|--policyscript={re.escape(IRQBALANCE_POLICY)}", re.ASCII)
+_NEARMETAL_WORD = re.compile(
+    rf"--banmod=(?:{'|'.join(PCI_DRIVERS)})|--policyscript={re.escape(IRQBALANCE_POLICY)}", re.ASCII
+)
 
 
 class IrqbalanceArguments(OnDisk):
@@ -57,7 +59,9 @@ class IrqbalanceArguments(OnDisk):
         present = str(self.read(host, where) or "")
         known = irqbalance.words(present) or ()
         foreign = [
-            word for word in irqbalance.words(raw or "") or () if word not in known and not _OURS.fullmatch(word)
+            word
+            for word in irqbalance.words(raw or "") or ()
+            if word not in known and not _NEARMETAL_WORD.fullmatch(word)
         ]
         if foreign:
             raise NearmetalError(

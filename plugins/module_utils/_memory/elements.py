@@ -108,7 +108,7 @@ def removed_elements(
     return RemovedElements(held, to_restore)
 
 
-def gone_with_cpus(host: WritableHost, lever: Lever, where: str, names: Iterable[str]) -> List[str]:
+def hidden_by_offline_cpus(host: WritableHost, lever: Lever, where: str, names: Iterable[str]) -> List[str]:
     """Those of the elements that can't be read because their CPUs are offline."""
     if not isinstance(lever, Table):
         return []

@@ -181,7 +181,7 @@ class Journal:
         initial = elements.originals(lever, entry.original, changed)
         changed = {name: part for name, part in changed.items() if name not in initial or part != initial[name]}
         # What went offline meanwhile can't be read: most likely it changed as the others did.
-        for name in elements.gone_with_cpus(self._host, lever, place.where, before_run) if changed else ():
+        for name in elements.hidden_by_offline_cpus(self._host, lever, place.where, before_run) if changed else ():
             changed.setdefault(name, next(iter(changed.values())))
         return entry._replace(disturbed_by="" if was_written else entry.disturbed_by, written=False), {
             **found.ours,

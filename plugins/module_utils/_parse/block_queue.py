@@ -71,7 +71,7 @@ def holds(attribute: str, now: Optional[str], wanted: str) -> bool:
 
 
 def remembered(attribute: str, value: Optional[str]) -> Optional[str]:
-    """The same text for all readings of one written value, so that a value of ours is recognized."""
+    """The same text for all readings of one written value, so that a value of nearmetal is recognized."""
     if value is None or not valid(attribute, value) or attribute in ("scheduler", "write_cache"):
         return value
     requested = int(value)

@@ -38,15 +38,15 @@ def append(line: str, tokens: Tuple[str, ...]) -> str:
     return " ".join((line, *tokens))
 
 
-def foreign(line: str, ours: Mapping[str, Tuple[str, ...]], last: bool) -> str:
+def foreign(line: str, nearmetal_texts: Mapping[str, Tuple[str, ...]], last: bool) -> str:
     """The line without our arguments; at most one text per argument is removed.
 
     With `last` only a text that is in force can be ours, as when it isn't known whether it was ever written.
     """
     present = cmdline.tokens(line)
     removed: Tuple[str, ...] = ()
-    for name in sorted(ours):
-        texts = [kernel_arguments.checked_tokens(text) for text in ours[name]]
+    for name in sorted(nearmetal_texts):
+        texts = [kernel_arguments.checked_tokens(text) for text in nearmetal_texts[name]]
         found = [
             tokens
             for tokens in texts

@@ -26,10 +26,10 @@ class Record(NamedTuple):
 
     arguments: Mapping[str, str] = {}  # argument → its wanted text
     before: Optional[Mapping[str, Tuple[str, ...]]] = None  # argument → earlier texts, while a run hasn't ended
-    foreign: Mapping[str, Tuple[str, ...]] = {}  # a text of ours → files that had it before us
+    foreign: Mapping[str, Tuple[str, ...]] = {}  # a text of nearmetal → files that had it before us
 
     def texts(self) -> Dict[str, Tuple[str, ...]]:
-        """Argument → every text of ours that a file may hold, the wanted text last."""
+        """Argument → every text of nearmetal that a file may hold, the wanted text last."""
         found = dict(self.before or {})
         for name, text in self.arguments.items():
             found[name] = (*(earlier for earlier in found.get(name, ()) if earlier != text), text)

@@ -24,7 +24,7 @@ class Entry(NamedTuple):
     kernel: str
     arguments: Tuple[str, ...]
     initrds: Tuple[str, ...]
-    recovery: bool  # for repairs: it gets no arguments of ours
+    recovery: bool  # for repairs: it gets no arguments of nearmetal
 
 
 def entries(text: str) -> Tuple[Entry, ...]:

@@ -30,7 +30,7 @@ class Entry(NamedTuple):
     span: Tuple[int, int]
     arguments: Tuple[str, ...]
     initrds: Tuple[str, ...]
-    recovery: bool  # for repairs: it gets no arguments of ours
+    recovery: bool  # for repairs: it gets no arguments of nearmetal
 
 
 def entries(text: str) -> Tuple[Entry, ...]:

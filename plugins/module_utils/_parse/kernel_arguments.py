@@ -31,7 +31,7 @@ class Claim(NamedTuple):
 
 
 def checked_tokens(text: str) -> Tuple[str, ...]:
-    """The tokens of a text of ours.
+    """The tokens of a text of nearmetal.
 
     Raises NearmetalError when one of them can't be written to a file that a shell reads.
     """
@@ -69,7 +69,7 @@ def merge(foreign: Tuple[str, ...], our_tokens: Tuple[str, ...]) -> Tuple[str, .
 
 
 def without(arguments: Tuple[str, ...], our_tokens: Tuple[str, ...]) -> Tuple[str, ...]:
-    """The arguments without the last occurrence of each token of ours: an earlier one is somebody else's."""
+    """The arguments without the last occurrence of each token of nearmetal: an earlier one is somebody else's."""
     remaining = list(arguments)
     for token in reversed(our_tokens):
         for place in reversed(range(len(remaining))):

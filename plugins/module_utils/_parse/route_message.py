@@ -122,7 +122,7 @@ def routes(data: bytes) -> Tuple[Route, ...]:
         index, gateway = _word(attributes, 4), attributes.get(5)
         destination = _text(family, attributes.get(1)) if bits else "default"
         plain = sort == _UNICAST and not from_bits and not tos and not flags & _CLONED
-        # A gateway of the other family has an attribute of its own (RTA_VIA), and no table of ours takes it.
+        # A gateway of the other family has an attribute of its own (RTA_VIA), and no table of nearmetal takes it.
         if plain and index and destination and family in _FAMILIES and 18 not in attributes:
             text = f"{destination}/{bits}" if bits else destination
             table = _word(attributes, 15) or table
@@ -194,7 +194,7 @@ def _number(kind_of: int, value: int) -> bytes:
 
 
 def _attribute(kind_of: int, value: bytes) -> bytes:
-    """Both addresses and words fill whole words, so no attribute of ours needs to be filled up."""
+    """Both addresses and words fill whole words, so no attribute of nearmetal needs to be filled up."""
     return _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind_of) + value
 
 

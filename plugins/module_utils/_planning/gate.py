@@ -81,13 +81,13 @@ def gate_remark(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[
     return (Finding(concern, knob, status, reason, reference="docs/host_classes.md"),) if reason else ()
 
 
-def _outside_reason(facts: Facts, wanted: Wanted, does: str) -> str:
-    """Why this host may not be tuned, and what a concern `does` with `allow_not_ec2`; empty when it may."""
+def _outside_reason(facts: Facts, wanted: Wanted, verb: str) -> str:
+    """Why this host may not be tuned, and what a concern `verb` with `allow_not_ec2`; empty when it may."""
     kind = host_class(facts, wanted)
     if kind == "container":
         return "this is a container: its kernel belongs to the host; run nearmetal on the host"
     if kind == "not_ec2":
-        return f"this host doesn't look like EC2; allow_not_ec2: true (role tune: tune_allow_not_ec2) {does} anyway"
+        return f"this host doesn't look like EC2; allow_not_ec2: true (role tune: tune_allow_not_ec2) {verb} anyway"
     if kind is None:
         return "the platform could not be observed: /sys or /proc is missing"
     return ""

@@ -198,12 +198,12 @@ def _writer(path: str) -> str:
     return next((owner for pattern, owner in _WRITERS.items() if re.search(pattern, path)), path)
 
 
-def _same_value(tuned_value: str, ours: Value) -> bool:
-    """Whether tuned and we want the same value; a table of ours must have it for each CPU or device.
+def _same_value(tuned_value: str, wanted: Value) -> bool:
+    """Whether tuned sets the wanted value; a wanted table must have that value for each CPU or device.
 
     Values from 2048 on satisfy tuned's `>2048`, values up to 2048 satisfy `<2048`.
     """
-    values = {" ".join(str(value).split()) for value in (ours.values() if isinstance(ours, Mapping) else (ours,))}
+    values = {" ".join(str(value).split()) for value in (wanted.values() if isinstance(wanted, Mapping) else (wanted,))}
     bound = tuned_value[1:].strip()
     if tuned_value[:1] in "<>" and all(value.isdecimal() for value in (bound, *values)):
         return all(int(value) >= int(bound) if tuned_value[0] == ">" else int(value) <= int(bound) for value in values)

@@ -65,11 +65,11 @@ def _held_back(found: Any) -> Optional[str]:
     instance = max(times.get("instance_iops", 0), times.get("instance_throughput", 0))
     if max(volume, instance) < _HELD:
         return "by EBS's counters neither the volume's limits nor the instance's held it back"
-    whose, other = ("instance", "volume") if instance > volume else ("volume", "instance")
-    what = "requests" if times.get(f"{whose}_iops", 0) >= times.get(f"{whose}_throughput", 0) else "throughput"
+    limiting, other = ("instance", "volume") if instance > volume else ("volume", "instance")
+    what = "requests" if times.get(f"{limiting}_iops", 0) >= times.get(f"{limiting}_throughput", 0) else "throughput"
     return (
-        f"your knee is the {whose}'s cap, not the {other}'s: by EBS's counters its limit of {what} held requests back"
-        f" for {max(volume, instance):,} ms, the {other}'s for {min(volume, instance):,} ms"
+        f"your knee is the {limiting}'s cap, not the {other}'s: by EBS's counters its limit of {what} held requests"
+        f" back for {max(volume, instance):,} ms, the {other}'s for {min(volume, instance):,} ms"
     )
 
 

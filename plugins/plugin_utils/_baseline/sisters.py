@@ -187,8 +187,8 @@ def _lasts(gains: Sequence[float], mean: float, distance: float) -> bool:
 
 def _alone_with(host: str, figures: Mapping[str, _Figures]) -> str:
     kernel = figures[host].entries[-1].kernel
-    theirs = {each.entries[-1].kernel for name, each in figures.items() if name != host}
-    return f"kernel {kernel}" if kernel and kernel not in theirs else ""
+    other_kernels = {each.entries[-1].kernel for name, each in figures.items() if name != host}
+    return f"kernel {kernel}" if kernel and kernel not in other_kernels else ""
 
 
 def _percent(distance: float) -> float:

@@ -57,12 +57,12 @@ def sentences(ranking: Ranking) -> List[str]:
 
 def _odd(host: Ranked, ranking: Ranking, sisters: str) -> str:
     change, low, high = (abs(number or 0.0) for number in (host.change, host.low, host.high))
-    near, far = sorted((low, high))
+    smallest, largest = sorted((low, high))
     better = (host.change or 0.0) > 0
     alone = f"; it alone has {host.alone_with}" if host.alone_with else ""
     return (
         f"{host.host}: this {ranking.instance_type} is {change:.2g} % {'faster' if better else 'slower'}"
-        f" ({near:.2g} to {far:.2g}) than its {sisters} sisters{alone}"
+        f" ({smallest:.2g} to {largest:.2g}) than its {sisters} sisters{alone}"
     )
 
 

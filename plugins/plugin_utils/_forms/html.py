@@ -31,18 +31,18 @@ from markupsafe import Markup
 TOPS = 6
 DRIFT = 200
 PLATFORM = ("instance_type", "host_class", "architecture", "distribution", "distribution_version", "kernel")
-_HERE = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 # In a script element a browser looks only for its end tag and for comments.
 _INERT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
 def render(report: Report) -> str:
     """The text of report.html."""
-    style = "".join((_HERE / name).read_text("utf-8") for name in ("report.css", "picture.css", "paper.css"))
-    script = "".join((_HERE / name).read_text("utf-8") for name in ("picture.js", "report.js"))
+    style = "".join((_FOLDER / name).read_text("utf-8") for name in ("report.css", "picture.css", "paper.css"))
+    script = "".join((_FOLDER / name).read_text("utf-8") for name in ("picture.js", "report.js"))
     concerns = summary.concerns_of(report)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string((_HERE / "report.html.j2").read_text("utf-8"))
+    template = environment.from_string((_FOLDER / "report.html.j2").read_text("utf-8"))
     tops = summary.top_findings(report)
     return template.render(
         style=Markup(style),

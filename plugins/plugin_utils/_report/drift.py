@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary import show
 
-OURS = "nearmetal.ec2"
+NEARMETAL = "nearmetal.ec2"
 _PLATFORM = ("instance_type", "host_class", "kernel", "distribution", "distribution_version")
 _SHARE = re.compile(r"\d+(\.\d+)? (?:%|a minute|threads)", re.ASCII)
 Key = Tuple[str, str, str]
@@ -117,7 +117,7 @@ def _owner(finding: Optional[ReportedFinding], mode: str) -> str:
         return ""
     if finding.owner:
         return finding.owner
-    return OURS if finding.status == "changed" and mode == "tune" else ""
+    return NEARMETAL if finding.status == "changed" and mode == "tune" else ""
 
 
 def _change(host: str, concern: str, what: str, before: str, after: str, owner: str = "") -> Dict[str, str]:

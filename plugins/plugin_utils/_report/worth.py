@@ -132,13 +132,13 @@ def _risk(changes: List[Tuple[HostReport, ReportedFinding]]) -> str:
     if set(count) == {FREE}:
         return "none interrupts anything or needs a reboot"
     parts = []
-    for kind, one, several in (
+    for kind, singular, plural in (
         (INTERRUPTS, "may interrupt traffic or work for a moment", "may interrupt traffic or work for a moment"),
         (REBOOT, "takes effect after a reboot", "take effect after a reboot"),
     ):
         if count[kind]:
             where = _counted(len(hosts[kind]), "host")
-            parts.append(f"{count[kind]:,} {one if count[kind] == 1 else several} on {where}")
+            parts.append(f"{count[kind]:,} {singular if count[kind] == 1 else plural} on {where}")
     return "; ".join([*parts, *([f"{count[FREE]:,} without either"] if count[FREE] else [])])
 
 

@@ -120,8 +120,8 @@ def _nodes(scene: Scene, cpus: Cpus, room: int) -> List[Item]:
     """These CPUs in boxes of their nodes; those without a node have no box."""
     nodes = scene.topology.nodes
     parts = []
-    for number, mine in _split(cpus, [node.cpus for node in nodes]):
-        parts.append(_cores(scene, mine, room) if number is None else _node(scene, nodes[number], mine, room))
+    for number, node_cpus in _split(cpus, [node.cpus for node in nodes]):
+        parts.append(_cores(scene, node_cpus, room) if number is None else _node(scene, nodes[number], node_cpus, room))
     return parts
 
 
@@ -138,9 +138,12 @@ def _node(scene: Scene, node: Node, cpus: Cpus, room: int) -> Item:
     inner = room - 2 * PAD
     sockets = _split(cpus, scene.topology.sockets or ())
     if len(sockets) > 1:
-        parts = [_socket(scene.topology, number, [_cores(scene, mine, inner - 2 * PAD)]) for number, mine in sockets]
+        parts = [
+            _socket(scene.topology, number, [_cores(scene, socket_cpus, inner - 2 * PAD)])
+            for number, socket_cpus in sockets
+        ]
     else:
-        parts = [_cores(scene, mine, inner) for _number, mine in sockets]
+        parts = [_cores(scene, socket_cpus, inner) for _number, socket_cpus in sockets]
     rows = [words(node_words(node), "heading"), flow(parts, inner), *_devices(scene, node.id, inner)]
     return boxed(stack(rows), "node", room)
 
@@ -180,11 +183,11 @@ def _devices(scene: Scene, node: Optional[int], room: int) -> List[Item]:
     facts, known = scene.facts, {found.id for found in scene.topology.nodes}
     only = next(iter(known)) if len(known) == 1 else None
 
-    def is_here(home: Optional[int]) -> bool:
+    def belongs_to_node(home: Optional[int]) -> bool:
         return (home if home in known else only) == node
 
-    nics = [nic for nic in (facts.network.nics if facts.network is not None else ()) if is_here(nic.node)]
-    disks = [disk for disk in visible(facts) if is_here(disk_node(facts, disk))]
+    nics = [nic for nic in (facts.network.nics if facts.network is not None else ()) if belongs_to_node(nic.node)]
+    disks = [disk for disk in visible(facts) if belongs_to_node(disk_node(facts, disk))]
     parts = [_nic(scene, nic, room) for nic in nics]
     if disks:
         parts.append(flow([label(disk_words(disk), "disk", about=disk.place) for disk in disks], room))

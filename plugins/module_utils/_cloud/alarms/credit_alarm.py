@@ -85,7 +85,7 @@ def fits(held: Optional[Raw], request: Raw) -> bool:
 
 
 def made_by_us(held: Raw, instance_id: str) -> bool:
-    """Whether an alarm is as an earlier run of ours left it, but for threshold, topics and switched-off actions."""
+    """Whether an alarm is as an earlier run left it, apart from threshold, topics and switched-off actions."""
     return (
         str(held.get("AlarmDescription", "")).startswith(_MARK)
         and held.get("Dimensions") == [{"Name": "InstanceId", "Value": instance_id}]

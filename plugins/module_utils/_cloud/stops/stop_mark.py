@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The tag that remembers that an instance ran before a run of ours stopped it. Pure. PRIVATE to the collection.
+"""The tag that remembers that an instance ran before a run of nearmetal stopped it. Pure. PRIVATE to the collection.
 
 It is written before the stop and removed after the start, so it is only found when a run ended in between.
 """
@@ -107,7 +107,7 @@ def read(value: str) -> Optional[StopMark]:
 
 
 def judge(facts: PowerFacts, now: datetime) -> str:
-    """What the tag means. LEFT only when nobody but a run of ours can have wanted the instance stopped."""
+    """What the tag means. LEFT only when nobody but a run of nearmetal can have wanted the instance stopped."""
     if facts.tag is None:
         return NONE
     mark = read(facts.tag)

@@ -107,8 +107,8 @@ def _table(power: Optional[PowerFacts], wanted: Wanted, knob: Knob, requested: s
     is_governor = knob is _GOVERNOR
     present = None if power is None else power.governors if is_governor else power.preferences
     if power is None or present is None:
-        thing = "cpufreq" if is_governor else "energy preference (intel_pstate or amd-pstate has one)"
-        return knob.says("not_applicable", NO_FREQUENCIES.format(thing), None, requested)
+        missing = "cpufreq" if is_governor else "energy preference (intel_pstate or amd-pstate has one)"
+        return knob.says("not_applicable", NO_FREQUENCIES.format(missing), None, requested)
     offered = power.governors_offered if is_governor else power.preferences_offered
     sentence = "" if is_governor or not present else _governor_obstacle(power, wanted, requested)
     if not sentence and requested not in offered:

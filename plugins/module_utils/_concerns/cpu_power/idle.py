@@ -82,8 +82,10 @@ def _at_boot(facts: Facts, requested: str, wanted: Wanted) -> Plan:
 def _names(facts: Facts, requested: str) -> Tuple[str, ...]:
     """The arguments to report: those that are wanted, and those that an earlier run set."""
     wanted = tuple(ARGUMENTS.get(requested) or ARGUMENTS["c1"])
-    ours = facts.boot.arguments if facts.boot is not None else {}
-    return wanted + tuple(name for names in ARGUMENTS.values() for name in names if name in ours and name not in wanted)
+    recorded = facts.boot.arguments if facts.boot is not None else {}
+    return wanted + tuple(
+        name for names in ARGUMENTS.values() for name in names if name in recorded and name not in wanted
+    )
 
 
 def _limit(states: Tuple[IdleState, ...], requested: "str | int") -> Optional[int]:

@@ -93,7 +93,7 @@ def _mount(facts: Facts, pages: HugepageFacts, wanted: Wanted, gid: Optional[int
         return _MOUNT.says("refused", reason, None, path)
     goal = f"pagesize={short(int(size[:-2]))}" + (f",gid={gid},mode=1770" if gid is not None else "")
     reason = f"programs that open huge pages as files find those of {size} at {path}"
-    # A mount of ours at another path was wanted by an earlier run.
+    # A mount of nearmetal at another path was wanted by an earlier run.
     plans = [
         _MOUNT.at(earlier_path).change(wanted, options, None, "not wanted any more")
         for earlier_path, options in pages.mounts.items()

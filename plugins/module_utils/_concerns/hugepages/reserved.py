@@ -265,8 +265,10 @@ def _crowded_node(
 def _other_sizes(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> _Table:
     """Size → place → pages for sizes that no entry names, without what our present kernel argument reserves."""
     named = {request.size for request in requests}
-    ours = facts.boot.arguments.get("hugepages") if facts.boot is not None and wanted.get("method") == "boot" else None
-    removed_tokens = str(ours or "").split()
+    recorded = (
+        facts.boot.arguments.get("hugepages") if facts.boot is not None and wanted.get("method") == "boot" else None
+    )
+    removed_tokens = str(recorded or "").split()
     return {
         size: counts
         for size, counts in pages.pages.items()

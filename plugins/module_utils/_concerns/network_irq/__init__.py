@@ -161,7 +161,7 @@ def _policy(
 ) -> Tuple[Plan, Dict[str, Tuple[int, ...]], Optional[FrozenSet[int]]]:
     """The plan for affinities, place → CPU of each queue after it, and CPUs that it takes; None if not dedicated."""
     plans: List[Plan] = []
-    ours: List[Choice] = []
+    placed: List[Choice] = []
     for choice in chosen:
         policy = _POLICY.value(choice)
         refusal = _refusal(facts, network, topology, choice, counts, wanted)
@@ -170,15 +170,15 @@ def _policy(
         elif policy == "kernel":
             plans.append(_to_kernel(network, choice, counts))
         elif policy is not None:
-            ours.append(choice)
+            placed.append(choice)
     every = wanted.get("policy") not in (None, "irqbalance", "kernel")
-    placed = [choice.nic for choice in ours]
-    banned, free = irqbalance.plan_ban(facts, placed, [nic for nic in network.nics if nic not in placed], every, wanted)
+    nics = [choice.nic for choice in placed]
+    banned, free = irqbalance.plan_ban(facts, nics, [nic for nic in network.nics if nic not in nics], every, wanted)
     if not free:
-        return joined(*plans, _waiting(network, placed, banned)), {}, None
+        return joined(*plans, _waiting(network, nics, banned)), {}, None
     plans.append(banned)
-    found = _assign(network, topology, ours, counts, wanted)
-    for choice in ours:
+    found = _assign(network, topology, placed, counts, wanted)
+    for choice in placed:
         nic = choice.nic
         now = dict(network.affinity.get(nic.place, {}))
         goal = table(nic, found[nic.place])
@@ -190,7 +190,7 @@ def _policy(
         present = {label: now[label] for label in goal if label in now}
         plans.append(of_nic(_POLICY, nic).change(choice.wanted, present, goal, reason))
     busy = None
-    if any(_POLICY.value(choice) == "dedicated" for choice in ours):
+    if any(_POLICY.value(choice) == "dedicated" for choice in placed):
         busy = compute.busy_cpus(topology, found)
         plans.append(compute.plan_compute(facts, topology, busy, wanted))
     return joined(*plans), {place: tuple(cpus_of.values()) for place, cpus_of in found.items()}, busy
@@ -261,17 +261,17 @@ def _to_kernel(network: NetworkFacts, choice: Choice, counts: Mapping[str, int])
 def _assign(
     network: NetworkFacts,
     topology: TopologyFacts,
-    ours: List[Choice],
+    placed: List[Choice],
     counts: Mapping[str, int],
     wanted: Wanted,
 ) -> Dict[str, Dict[int, int]]:
     dedicated_cpus = allowed = _allowed(network, topology, wanted)
     if wanted.get("irq_cpus") is None:
-        nodes = [choice.nic.node for choice in ours if _POLICY.value(choice) == "dedicated"]
+        nodes = [choice.nic.node for choice in placed if _POLICY.value(choice) == "dedicated"]
         dedicated_cpus = dedicated(topology, allowed, nodes)
     found: Dict[str, Dict[int, int]] = {}
     for is_dedicated, usable in ((True, dedicated_cpus), (False, allowed)):
-        nics = [choice.nic for choice in ours if (_POLICY.value(choice) == "dedicated") is is_dedicated]
+        nics = [choice.nic for choice in placed if (_POLICY.value(choice) == "dedicated") is is_dedicated]
         demands = [
             Demand(nic.place, nic.node, counts[nic.place], _pinned(network, nic, counts[nic.place])) for nic in nics
         ]

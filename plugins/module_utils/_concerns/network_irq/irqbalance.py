@@ -137,13 +137,13 @@ def _ban_method(
     return _script(placed, others, every), SCRIPT_WORD, ""
 
 
-def _script(ours: Sequence[Nic], others: Sequence[Nic], every: bool) -> str:
-    """The script that prints ban=true for all NICs but the others, or only for ours."""
+def _script(placed: Sequence[Nic], others: Sequence[Nic], every: bool) -> str:
+    """The script that prints ban=true for all NICs but the others, or only for those that are placed."""
     ban = "echo ban=true"
-    listed = others if every else ours
+    listed = others if every else placed
     places = "|".join(sorted(nic.place for nic in listed)) or "-"
-    then, otherwise = (":", ban) if every else (ban, ":")
-    return _SCRIPT.format(mark=MARK, places=places, then=then, otherwise=otherwise)
+    listed_answer, other_answer = (":", ban) if every else (ban, ":")
+    return _SCRIPT.format(mark=MARK, places=places, then=listed_answer, otherwise=other_answer)
 
 
 def _finding(status: str, reason: str, irqbalance: IrqbalanceFacts, goal: Optional[str]) -> Finding:

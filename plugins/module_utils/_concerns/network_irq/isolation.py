@@ -38,8 +38,8 @@ def wanted_of(wanted: Wanted) -> bool:
 
 def foreign(facts: Facts, network: NetworkFacts) -> str:
     """The CPUs that somebody else keeps free of work; empty where there are none, or where it was us."""
-    ours = facts.boot.arguments if facts.boot is not None else {}
-    return "" if any(knob.place in ours for knob in KNOBS) else network.isolated or ""
+    recorded = facts.boot.arguments if facts.boot is not None else {}
+    return "" if any(knob.place in recorded for knob in KNOBS) else network.isolated or ""
 
 
 def placeable(facts: Facts, network: NetworkFacts, wanted: Wanted) -> NetworkFacts:

@@ -35,8 +35,8 @@ def missing(host: WritableHost, tools: Sequence[Tool]) -> Tuple[Tool, ...]:
     return tuple(tool for tool in tools if not refusals.program_of(tool) and family in tool.packages)
 
 
-class Came:
-    """What an install brought for a run."""
+class Installation:
+    """The packages that were installed for a run."""
 
     def __init__(self, packages: Tuple[str, ...] = ()) -> None:
         self.packages = packages
@@ -44,14 +44,14 @@ class Came:
 
 
 @contextmanager
-def during(host: WritableHost, tools: Sequence[Tool], install: bool) -> Iterator[Came]:
-    """Have the tools' packages installed, if they may be, and yield what came.
+def during(host: WritableHost, tools: Sequence[Tool], install: bool) -> Iterator[Installation]:
+    """Have the tools' packages installed, if they may be, and yield what was installed.
 
     What an earlier run left is taken away first. Raises NearmetalError.
     """
     absent = missing(host, tools) if install else ()
     if not absent and not host.exists(RECORD):
-        yield Came()
+        yield Installation()
         return
     with _lock(host) as lock:
         if lock is not None:
@@ -63,20 +63,20 @@ def during(host: WritableHost, tools: Sequence[Tool], install: bool) -> Iterator
                 " ended"
             )
         if not absent or lock is None:
-            yield Came()
+            yield Installation()
             return
-        came = Came(_bring(host, absent, lock))
+        installation = Installation(_bring(host, absent, lock))
         try:
-            yield came
+            yield installation
         finally:
             # What was measured counts more: the record stays, and the next run tries again.
             try:
                 _take_away(host, lock)
             except NearmetalError as error:
-                came.left = str(error)
+                installation.left = str(error)
 
 
-class Coming(NamedTuple):
+class InstallPlan(NamedTuple):
     """What an install would bring."""
 
     manager: Manager
@@ -85,7 +85,7 @@ class Coming(NamedTuple):
     before: Mapping[str, str]  # what is installed, as `packages.installed` has it
 
 
-def demand(host: WritableHost, tools: Sequence[Tool], lock: Optional[int] = None) -> Coming:
+def demand(host: WritableHost, tools: Sequence[Tool], lock: Optional[int] = None) -> InstallPlan:
     """What an install of these tools would bring; changes nothing. Raises NearmetalError for what keeps it away."""
     family = refusals.family(host) or ""
     of_service = [tool.packages[family] for tool in tools if tool.of_service]
@@ -98,11 +98,11 @@ def demand(host: WritableHost, tools: Sequence[Tool], lock: Optional[int] = None
     manager = packages.manager_of(found)
     before = packages.installed(manager, _run(manager.present, lock))
     try:
-        coming = packages.announced(_run((*manager.ask, *asked), lock)) if manager.ask else asked
-        _demand_new(coming, before)
+        new_packages = packages.announced(_run((*manager.ask, *asked), lock)) if manager.ask else asked
+        _demand_new(new_packages, before)
     except NearmetalError as error:
         raise _not_installed(manager, asked, error) from None
-    return Coming(manager, asked, coming, before)
+    return InstallPlan(manager, asked, new_packages, before)
 
 
 def _take_away(host: WritableHost, lock: int) -> None:
@@ -144,19 +144,19 @@ def _remove(manager: Manager, names: Sequence[str], lock: int) -> None:
 
 
 def _bring(host: WritableHost, tools: Sequence[Tool], lock: int) -> Tuple[str, ...]:
-    manager, asked, coming, before = demand(host, tools, lock)
-    record = Brought(manager.program, coming, frozenset(before), complete=False)
+    manager, asked, new_packages, before = demand(host, tools, lock)
+    record = Brought(manager.program, new_packages, frozenset(before), complete=False)
     store.replace_file(host, RECORD, packages.to_text(record).encode(), 0o600, 0o700)
     try:
-        _run((*manager.install, *coming), lock)
+        _run((*manager.install, *new_packages), lock)
     except NearmetalError as error:
         with suppress(NearmetalError):  # the record stays
             _take_away(host, lock)
         raise _not_installed(manager, asked, error) from None
     now = packages.installed(manager, _run(manager.present, lock))
     if manager.resolve:
-        names = _run((*manager.resolve, *coming), lock).split()
-        record = record._replace(packages=packages.came(before, now, names))
+        names = _run((*manager.resolve, *new_packages), lock).split()
+        record = record._replace(packages=packages.brought_by(before, now, names))
     record = record._replace(complete=True)
     store.replace_file(host, RECORD, packages.to_text(record).encode(), 0o600, 0o700)
     return packages.brought_packages(record, now)
@@ -166,9 +166,9 @@ def _not_installed(manager: Manager, names: Sequence[str], error: NearmetalError
     return NearmetalError(f"{' and '.join(names)} can't be installed: {error}; look at {manager.advice}")
 
 
-def _demand_new(coming: Sequence[str], before: Mapping[str, str]) -> None:
+def _demand_new(new_packages: Sequence[str], before: Mapping[str, str]) -> None:
     """Raises NearmetalError for a package that couldn't be taken away without more of the host's own."""
-    old = [name for name in coming if name in before]
+    old = [name for name in new_packages if name in before]
     if old:
         raise NearmetalError(
             f"{old[0]} was on the host earlier, and its settings still are, which would go with it: purge it first, or"

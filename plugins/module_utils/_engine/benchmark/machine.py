@@ -30,8 +30,8 @@ def divided(host: Host) -> Tuple[Cpus, Cpus]:
     """The CPUs of the server and of the load that share this host, of those that this process may use."""
     allowed = os.sched_getaffinity(0)
     cores = topology.observe(host).cores or tuple((cpu,) for cpu in sorted(allowed))
-    ours = (tuple(cpu for cpu in core if cpu in allowed) for core in cores)
-    return halves(tuple(core for core in ours if core))
+    allowed_cores = (tuple(cpu for cpu in core if cpu in allowed) for core in cores)
+    return halves(tuple(core for core in allowed_cores if core))
 
 
 def halves(cores: Tuple[Cpus, ...]) -> Tuple[Cpus, Cpus]:
@@ -43,5 +43,5 @@ def halves(cores: Tuple[Cpus, ...]) -> Tuple[Cpus, Cpus]:
     half = len(parts) // 2
     if not half:
         return (), ()
-    first, second = ([cpu for core in some for cpu in core] for some in (parts[:half], parts[half:]))
+    first, second = ([cpu for core in share for cpu in core] for share in (parts[:half], parts[half:]))
     return tuple(sorted(first)), tuple(sorted(second))

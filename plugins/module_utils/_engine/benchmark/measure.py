@@ -49,7 +49,7 @@ class Measured(NamedTuple):
     versions: Mapping[str, str]  # tool → what it says about itself
     used: Usage
     seconds: float
-    installed: Tuple[str, ...]  # the packages that came for this run, and went with it
+    installed: Tuple[str, ...]  # the packages that were installed for this run, and removed at its end
     left: str = ""  # why some of them didn't go
 
 
@@ -65,14 +65,14 @@ def measure(
 
     Raises NearmetalError.
 
-    Whatever happens, no process and no file of it is left, and of the packages that came with `install` none.
+    Whatever happens, no process and no file of it is left, and no package that `install` brought.
     """
     benchmark = BENCHMARKS[name]
     with raw_device.claimed(host, machine.fitted(host, benchmark, options)) as settled:
         _demand(host, name, settled)
-        with brought.during(host, tools_of(benchmark, settled), install) as came:
+        with brought.during(host, tools_of(benchmark, settled), install) as installation:
             found = _measured(host, benchmark, settled, goes_on, seconds)
-        return found._replace(installed=came.packages, left=came.left)
+        return found._replace(installed=installation.packages, left=installation.left)
 
 
 def _measured(

@@ -104,7 +104,7 @@ def text_of(host: WritableHost, path: str) -> str:
 
 
 def _line(place: Place, record: Record) -> str:
-    """The line with those arguments of ours that nobody else has set in it."""
+    """The line with those arguments of nearmetal that nobody else has set in it."""
     foreign = _foreign(place, record)
     lacking = {name: argument for name, argument in record.arguments.items() if not _in_force(foreign, argument)}
     return boot_line.append(foreign, flat(lacking)) if lacking else foreign
@@ -112,11 +112,11 @@ def _line(place: Place, record: Record) -> str:
 
 def _foreign(place: Place, record: Record) -> str:
     """The arguments of a line that aren't ours: those that it had before us, and what others added."""
-    ours = {
+    nearmetal_texts = {
         name: tuple(text for text in texts if place.name not in record.foreign.get(text, ()))
         for name, texts in record.texts().items()
     }
-    return boot_line.foreign(place.line, ours, last=record.before is not None)
+    return boot_line.foreign(place.line, nearmetal_texts, last=record.before is not None)
 
 
 def _in_force(line: str, text: str) -> bool:

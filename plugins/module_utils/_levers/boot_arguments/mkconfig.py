@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Amazon Linux 2 and SLES: a block of ours in /etc/default/grub, and grub2-mkconfig. PRIVATE to the collection."""
+"""Amazon Linux 2 and SLES: a block of nearmetal in /etc/default/grub, and grub2-mkconfig. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Mkconfig(Generated):
         if data is None:
             raise NearmetalError(f"{boot.DEFAULTS} is missing, so grub2-mkconfig has nothing to read: put it back")
         text = data.decode("utf-8", "surrogateescape")
-        ours = boot.block(text) or ""
-        head, _ours, tail = text.partition(ours) if ours else (text, "", "")
+        block_text = boot.block(text) or ""
+        head, _block_text, tail = text.partition(block_text) if block_text else (text, "", "")
         # The line end that came with the block stays when somebody has added lines below the block.
-        text = head + ("\n" if tail and ours.startswith("\n") else "") + tail
+        text = head + ("\n" if tail and block_text.startswith("\n") else "") + tail
         if not tokens:
             return boot.DEFAULTS, text
         return boot.DEFAULTS, text + _block(tokens, joined=bool(text) and not text.endswith("\n"))

@@ -38,7 +38,7 @@ class Provider(ABC):
 
     @abstractmethod
     def copies(self, host: WritableHost) -> Iterable[str]:
-        """Files of ours beside those of the boot loader, to remove with the last of our arguments."""
+        """Files of nearmetal beside those of the boot loader, to remove with the last of our arguments."""
 
     def commands(self, host: WritableHost, before: str, after: str) -> List[str]:
         """Shell commands that put one argument's text in place of what nearmetal added; empty where it did and ends."""
@@ -49,7 +49,7 @@ class Provider(ABC):
         return {}
 
     def stays(self, host: WritableHost, text: str, record: Record) -> bool:
-        """Whether every kernel keeps this text of ours without us, because somebody else has set it, too."""
+        """Whether every kernel keeps this text of nearmetal without us, because somebody else has set it, too."""
         return False
 
 

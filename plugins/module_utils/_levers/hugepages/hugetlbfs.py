@@ -46,7 +46,7 @@ _KIB = {"K": 1, "M": 1024, "G": 1024 * 1024}
 
 
 class MountValues(OursAlone):
-    """Options of a mount of ours."""
+    """Options of a mount of nearmetal."""
 
     def remembered(self, value: Value) -> Value:
         # A mount that somebody unmounted is still ours.

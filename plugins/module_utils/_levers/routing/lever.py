@@ -35,10 +35,10 @@ _MOST_ROUTES = 64
 
 
 class PathValues(Values):
-    """Routes, or a word for none of ours."""
+    """Routes, or a word for none of nearmetal."""
 
     def original(self, before: Value) -> Value:
-        return MAIN  # a rule of ours without a journal entry is a leftover, and no original
+        return MAIN  # a rule of nearmetal without a journal entry is a leftover, and no original
 
     def same(self, present: Value, value: Value) -> bool:
         # An address that went, with its rule, has no path but that of the main table.
@@ -123,7 +123,7 @@ class Paths(OnNic, Choosing):
         return MAIN
 
     def detached(self, host: WritableHost, where: str) -> bool:
-        """Whether the device left, and no rule of ours is left of it."""
+        """Whether the device left, and no rule of nearmetal is left of it."""
         return super().detached(host, where) and not _nearmetal_rules(host, where)
 
 

@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import plot, 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-_HERE = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 
 
 def render(record: Record, result: Verdict, ending: words.Ending) -> str:
@@ -43,8 +43,8 @@ def render(record: Record, result: Verdict, ending: words.Ending) -> str:
 def fill(template: str, **values: Any) -> str:
     """The template of this name, with the style of all pages and its own; values are never markup."""
     names = dict.fromkeys(("page", template))
-    style = "".join((_HERE / f"{name}.css").read_text("utf-8") for name in names)
+    style = "".join((_FOLDER / f"{name}.css").read_text("utf-8") for name in names)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    source = (_HERE / f"{template}.html.j2").read_text("utf-8")
+    source = (_FOLDER / f"{template}.html.j2").read_text("utf-8")
     return environment.from_string(source).render(style=Markup(style), style_hash=f"sha256-{digest}", **values)
