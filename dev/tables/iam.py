@@ -16,6 +16,7 @@ import json
 import sys
 from typing import Any, Dict, List, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.facts import TAG as MADE_FOR
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import TAG
 
 from dev import ROOT
@@ -37,12 +38,18 @@ READ: Dict[str, Tuple[str, ...]] = {
 CHANGE: Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {
     "cpu_credits": ((*_STATUS, "cloudwatch:DescribeAlarms"), ("ec2:ModifyInstanceCreditSpecification",)),
     "enhanced_networking": ((), ("ec2:ModifyInstanceAttribute", "ec2:StartInstances", "ec2:StopInstances")),
+    "network_interfaces": (
+        (*_STATUS, "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"),
+        ("ec2:AttachNetworkInterface", "ec2:DetachNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute"),
+    ),
 }
 # Modules that write a tag before they stop an instance.
 TAGGING = ("enhanced_networking",)
 # Modules that set alarms, and how their names begin by default.
 ALARMING = ("cpu_credits",)
 ALARMS = "nearmetal-cpu-credits"
+# Modules that make network interfaces.
+ATTACHING = ("network_interfaces",)
 NOTES = {
     "cpu_credits": "`cloudwatch:GetMetricData` only with `metrics: true`",
     "ebs": "`cloudwatch:GetMetricData` only with `metrics: true`",
@@ -60,10 +67,11 @@ PAGE = """\
 
 One policy per module, with nothing that the module does not call. A module that can change something has a second
 policy for that; without it, it only reads. Reads name `*`, because most of them know no resources. The writes are
-limited to instances and to the alarms of the collection; narrow them further by a condition on a tag of yours. A module
-that stops instances may write and delete one tag, `{tag}`, and no other. The tag remembers that an
-instance ran ([the cloud side](../cloud.md#what-is-remembered-while-an-instance-is-stopped)); without it, nothing is
-stopped. In GovCloud and China the ARN begins with another partition than `aws`.
+limited to instances, to the alarms of the collection, and to network interfaces with its tag
+`{made_for}`; narrow them further by a condition on a tag of yours. A module that stops instances may
+write and delete one tag, `{tag}`, and no other. The tag remembers that an instance ran ([the cloud
+side](../cloud.md#what-is-remembered-while-an-instance-is-stopped)); without it, nothing is stopped. In GovCloud and
+China the ARN begins with another partition than `aws`.
 
 Without `ec2:DescribeInstanceTypes` a module falls back to the table in the collection and says so in `types_from`.
 
@@ -76,7 +84,11 @@ controller `sts:AssumeRole` on these roles.
 
 
 def policy(
-    reads: "Tuple[str, ...]", writes: "Tuple[str, ...]" = (), tagging: bool = False, alarming: bool = False
+    reads: "Tuple[str, ...]",
+    writes: "Tuple[str, ...]" = (),
+    tagging: bool = False,
+    alarming: bool = False,
+    attaching: bool = False,
 ) -> Dict[str, Any]:
     """A policy document."""
     statements: List[Dict[str, Any]] = [
@@ -107,7 +119,37 @@ def policy(
                 "Condition": condition,
             }
         )
+    if attaching:
+        statements += _interfaces(writes)
     return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _interfaces(writes: "Tuple[str, ...]") -> List[Dict[str, Any]]:
+    """Statements to create interfaces, and to change those that have our tag."""
+    parts = ("network-interface", "security-group", "subnet")
+    interfaces = "arn:aws:ec2:*:*:network-interface/*"
+    return [
+        {
+            "Sid": "Create",
+            "Effect": "Allow",
+            "Action": ["ec2:CreateNetworkInterface"],
+            "Resource": [f"arn:aws:ec2:*:*:{part}/*" for part in parts],
+        },
+        {
+            "Sid": "TagNew",
+            "Effect": "Allow",
+            "Action": ["ec2:CreateTags"],
+            "Resource": interfaces,
+            "Condition": {"StringEquals": {"ec2:CreateAction": "CreateNetworkInterface"}},
+        },
+        {
+            "Sid": "ChangeOurs",
+            "Effect": "Allow",
+            "Action": sorted((*writes, "ec2:DeleteNetworkInterface")),
+            "Resource": interfaces,
+            "Condition": {"Null": {f"aws:ResourceTag/{MADE_FOR}": "false"}},
+        },
+    ]
 
 
 def texts() -> Dict[str, str]:
@@ -118,11 +160,13 @@ def texts() -> Dict[str, str]:
         rows.append(f"| `{module}` | [read]({module}.json) | {NOTES.get(module, '')} |\n")
         if module in CHANGE:
             further_reads, writes = CHANGE[module]
-            change = policy((*reads, *further_reads), writes, module in TAGGING, module in ALARMING)
+            change = policy(
+                (*reads, *further_reads), writes, module in TAGGING, module in ALARMING, module in ATTACHING
+            )
             files[f"{module}-change.json"] = json.dumps(change, indent=2) + "\n"
             note = CHANGE_NOTES.get(module, "")
             rows.append(f"| `{module}` | [read and change]({module}-change.json) | {note} |\n")
-    files["README.md"] = PAGE.format(rows="".join(rows), tag=TAG)
+    files["README.md"] = PAGE.format(rows="".join(rows), tag=TAG, made_for=MADE_FOR)
     return files
 
 

@@ -1,16 +1,31 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Network interfaces and their queues against CPUs and cards of the type. PRIVATE to the collection."""
+"""Network interfaces and their queues against CPUs and cards of the type, and more interfaces. PRIVATE."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any, Dict, List, Mapping, Optional
+from dataclasses import asdict, replace
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach import calls
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.carry_out import carry_out
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.facts import (
+    Attachments,
+    Subnet,
+    attachments,
+    subnets,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.plan import (
+    Work,
+    asked,
+    demand,
+    plan_all,
+    so_far,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import Observation, observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import after, contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import CardFacts, TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan
@@ -26,12 +41,12 @@ _MANY_CPUS = 32
 _SHORT_TIMEOUT = 7200
 
 
-def plan(instance: InstanceFacts, kind: TypeFacts) -> Plan:
-    """Findings only: another interface needs subnet, address and routes that the operator chooses."""
+def plan(instance: InstanceFacts, kind: TypeFacts, attach: Optional[Plan] = None) -> Plan:
+    """What there is, and `attach`: the plan about the number of interfaces, if the options are about it."""
     cpus = (instance.cores or 0) * (instance.threads_per_core or 0) or kind.vcpus
-    found = [_queues(instance, kind, cpus), _count(instance, kind)]
-    found += _cards(instance, kind) + _srd(instance, kind) + _timeout(instance, kind)
-    return Plan(findings=tuple(found))
+    counted = attach or Plan(findings=(_count(instance, kind),))
+    further = _cards(instance, kind) + _srd(instance, kind) + _timeout(instance, kind)
+    return Plan(counted.actions, (_queues(instance, kind, cpus), *counted.findings, *further))
 
 
 def queue_counts(instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int]) -> Dict[str, Optional[int]]:
@@ -145,13 +160,81 @@ def _timeout(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
     return [instance.finding(CONCERN, "idle_timeout", "advice", reason, seconds, "EC2 API, DescribeInstanceTypes")]
 
 
+class Planned(NamedTuple):
+    """What was observed, and what is to be done."""
+
+    seen: Observation
+    plans: Dict[str, Plan]
+    works: Dict[str, Work]
+    refused: bool  # a `strict` run does nothing at all
+
+    def result(self, plans: Mapping[str, Plan]) -> Dict[str, Any]:
+        """The module's result with these plans."""
+        shown = {
+            instance_id: {"interfaces": [asdict(interface) for interface in instance.interfaces]}
+            for instance_id, instance in self.seen.instances.items()
+        }
+        return contract(CONCERN, self.seen, plans, shown, strict=self.refused)
+
+    @property
+    def unchanged(self) -> Dict[str, Any]:
+        """The module's result while nothing is done."""
+        return self.result(after(self.plans, []) if self.refused else self.plans)
+
+
+def forecast(options: Mapping[str, Any]) -> Dict[str, Any]:
+    """What the module would do: its result in check mode."""
+    return _planned(options).unchanged
+
+
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
-    """The module's result."""
+    """The module's result, with `failed` true when a change did not succeed."""
+    planned = _planned(options)
+    if planned.refused or not planned.works:
+        return planned.unchanged
+    outcome = carry_out(planned.seen.found, planned.works, options["tags"])
+    for instance_id, reason in outcome.failed.items():
+        planned.seen.failed.setdefault(instance_id, []).append(reason)
+    plans = after(planned.plans, [instance_id for instance_id in planned.works if instance_id not in outcome.failed])
+    for instance_id in outcome.failed:
+        reached = (so_far(action, outcome.done[instance_id]) for action in planned.plans[instance_id].actions)
+        plans[instance_id] = plans[instance_id]._replace(actions=tuple(action for action in reached if action))
+    result = planned.result(plans)
+    if outcome.failed:
+        instance_id, reason = next(iter(outcome.failed.items()))
+        result.update(failed=True, msg=f"{CONCERN}: {instance_id}: {reason}")
+    return result
+
+
+def _planned(options: Mapping[str, Any]) -> Planned:
+    demand(options)
     with deadline(options["timeout"]):
-        seen = observe(options)
-    plans = {instance_id: plan(instance, seen.type_of(instance)) for instance_id, instance in seen.instances.items()}
-    shown = {
-        instance_id: {"interfaces": [asdict(interface) for interface in instance.interfaces]}
+        seen = observe(options, with_status=asked(options))
+        known, nets = _asked_for(seen, options) if asked(options) else ({}, {})
+    kinds = {instance_id: seen.type_of(instance) for instance_id, instance in seen.instances.items()}
+    found = plan_all(seen.instances, kinds, known, nets, options) if asked(options) else {}
+    plans = {
+        instance_id: plan(instance, kinds[instance_id], found[instance_id].plan if found else None)
         for instance_id, instance in seen.instances.items()
     }
-    return contract(CONCERN, seen, plans, shown)
+    works = {instance_id: planned.work for instance_id, planned in found.items() if planned.plan.actions}
+    refused = any(finding.status == "refused" for plan in plans.values() for finding in plan.findings)
+    return Planned(seen, plans, works, options["strict"] and refused)
+
+
+def _asked_for(seen: Observation, options: Mapping[str, Any]) -> Tuple[Dict[str, Attachments], Dict[str, Subnet]]:
+    """The interfaces of each instance, and the subnets in which new ones may be."""
+    made = calls.made_for(seen.found)
+    known = {
+        instance_id: attachments(
+            instance_id, located.answer, made.by_id.get(instance_id, ()), made.failed.get(instance_id, "")
+        )
+        for instance_id, located in seen.found.items()
+    }
+    if options["state"] == "restored":
+        return known, {}
+    wanted = options["subnet_ids"] or sorted({found.first.subnet_id for found in known.values() if found.first})
+    answers, trouble = calls.subnets(seen.cloud, seen.found, list(dict.fromkeys(wanted)))
+    if trouble:
+        known = {instance_id: replace(found, lost=found.lost or trouble) for instance_id, found in known.items()}
+    return known, subnets(answers)

@@ -10,25 +10,15 @@ service model; fake_session.py stands in for boto3's session where thousands of 
 from __future__ import annotations
 
 import copy
-import gzip
-import json
 import threading
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from functools import lru_cache
-from importlib import resources
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
+from tests.unit.cloud.fake_error import AwsError
+from tests.unit.cloud.fake_interfaces import GROUP, SUBNET, VPC, all_types
 from tests.unit.cloud.fake_services import FakeServices, Raw
-
-
-class AwsError(Exception):
-    """An error that the fake answers."""
-
-    def __init__(self, code: str, message: str, status: int = 400) -> None:
-        super().__init__(message)
-        self.code, self.status = code, status
 
 
 class LostAnswer(Exception):
@@ -110,7 +100,15 @@ class FakeAws(FakeServices):
             "EbsOptimized": True,
             "RootDeviceType": "ebs",
             "Placement": {"AvailabilityZone": f"{region}a", "Tenancy": "default", "GroupName": ""},
-            "NetworkInterfaces": [{"NetworkInterfaceId": f"eni-{number:017x}", "Attachment": {"DeviceIndex": 0}}],
+            "NetworkInterfaces": [
+                {
+                    "NetworkInterfaceId": f"eni-{number:017x}",
+                    "SubnetId": SUBNET,
+                    "VpcId": VPC,
+                    "Groups": [{"GroupId": GROUP}],
+                    "Attachment": {"DeviceIndex": 0},
+                }
+            ],
             **more,
         }
         return instance_id
@@ -361,16 +359,6 @@ class FakeAws(FakeServices):
             stamps = [start + timedelta(minutes=5 * index) for index in range(len(values))]
             results.append({"Id": query["Id"], "Timestamps": stamps, "Values": [float(value) for value in values]})
         return {"MetricDataResults": results}
-
-
-@lru_cache(maxsize=None)
-def all_types() -> List[Raw]:
-    """DescribeInstanceTypes as moto ships it."""
-    packed = resources.files("moto").joinpath("ec2", "resources", "instance_types.json.gz").read_bytes()
-    types: List[Raw] = list(json.loads(gzip.decompress(packed)).values())
-    for kind in types:
-        kind["ProcessorInfo"].pop("SupportedFeatures", None)  # has values that botocore's model doesn't know yet
-    return types
 
 
 def _matches(raw: Raw, request: Raw) -> bool:

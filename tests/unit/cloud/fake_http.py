@@ -12,7 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Optional, Tuple
 
 from tests.unit.cloud import wire
-from tests.unit.cloud.fake_aws import AwsError, FakeAws, Fault, LostAnswer, Raw
+from tests.unit.cloud.fake_aws import FakeAws, Fault, LostAnswer, Raw
+from tests.unit.cloud.fake_error import AwsError
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -1,20 +1,23 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the fake AWS has beside instances: CloudWatch's alarms, and the price list."""
+"""What the fake AWS has beside instances and interfaces: CloudWatch's alarms, and the price list."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Dict, List, Tuple
 
+from tests.unit.cloud.fake_interfaces import FakeInterfaces
+
 Raw = Dict[str, Any]
 
 
-class FakeServices:
+class FakeServices(FakeInterfaces):
     """Alarms by name, and prices by type and region; a region's owner is of no interest here."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.alarms: Dict[str, Raw] = {}
         self.prices: Dict[Tuple[str, str], List[float]] = {}
 

@@ -13,7 +13,8 @@ from typing import Any, Callable, Dict
 from botocore.exceptions import ClientError, ConnectionClosedError
 from botocore.validate import ParamValidator
 
-from tests.unit.cloud.fake_aws import AwsError, FakeAws, LostAnswer
+from tests.unit.cloud.fake_aws import FakeAws, LostAnswer
+from tests.unit.cloud.fake_error import AwsError
 from tests.unit.cloud.wire import MODELS
 
 

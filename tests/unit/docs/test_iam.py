@@ -25,7 +25,10 @@ EVERYTHING: Dict[str, Dict[str, Any]] = {
 CHANGES: Dict[str, Dict[str, Any]] = {
     "cpu_credits": {"metrics": True, "specification": "unlimited", "alarm_percent": 20, "allow_cost": True},
     "enhanced_networking": {"ena": "enabled", "allow_stop": True},
+    "network_interfaces": {"count": 2, "allow_attach": True},
 }
+# What AWS asks for besides the calls: tags that are written together with what they are on.
+IMPLIED = {"network_interfaces": {"ec2:CreateTags"}}
 SERVICES = {
     "GetMetricData": "cloudwatch",
     "DescribeAlarms": "cloudwatch",
@@ -81,9 +84,23 @@ def test_a_module_calls_only_what_its_policy_allows(run: Any, fleet: FakeAws, mo
 def test_a_change_calls_only_what_its_policy_allows(run: Any, fleet: FakeAws, module: str) -> None:
     result = run(module, **options_of(module, fleet, CHANGES))
     assert result["changed"]
-    if module == "cpu_credits":
+    if module in ("cpu_credits", "network_interfaces"):
         assert run(module, filters={}, state="restored")["changed"]
-    assert called(fleet) == allowed(f"{module}-change.json")
+    assert called(fleet) | IMPLIED.get(module, set()) == allowed(f"{module}-change.json")
+
+
+def test_a_policy_for_interfaces_lets_those_of_others_alone() -> None:
+    content = json.loads((iam.FOLDER / "network_interfaces-change.json").read_text(encoding="utf-8"))
+    on_interfaces = {
+        statement["Sid"]: statement.get("Condition")
+        for statement in content["Statement"]
+        if "network-interface" in str(statement["Resource"])
+    }
+    assert on_interfaces == {
+        "Create": None,
+        "TagNew": {"StringEquals": {"ec2:CreateAction": "CreateNetworkInterface"}},
+        "ChangeOurs": {"Null": {"aws:ResourceTag/nearmetal:attached-to": "false"}},
+    }
 
 
 def test_a_policy_for_tags_allows_one_key_and_no_request_without_keys() -> None:

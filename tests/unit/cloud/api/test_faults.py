@@ -12,7 +12,8 @@ from typing import Any
 import botocore.endpoint
 import pytest
 
-from tests.unit.cloud.fake_aws import AwsError, FakeAws
+from tests.unit.cloud.fake_aws import FakeAws
+from tests.unit.cloud.fake_error import AwsError
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import urllib.request
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -20,6 +21,8 @@ from typing import Any, Dict, Iterator, List
 
 import boto3
 import pytest
+from moto.core.responses import EmptyResult
+from moto.ec2.responses.elastic_network_interfaces import ElasticNetworkInterfaces
 from moto.server import ThreadedMotoServer
 
 from dev import ROOT
@@ -137,6 +140,34 @@ def test_an_alarm_on_the_credits_is_set_seen_and_taken_back(run: Any, moto: Any)
     assert run("cpu_credits", state="restored", **wanted)["changed"]
     left = boto3.client("cloudwatch").describe_alarms()["MetricAlarms"]
     assert [alarm["AlarmName"] for alarm in left] == ["theirs"]
+
+
+def test_interfaces_are_attached_seen_and_taken_back(run: Any, moto: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def protect(self: Any) -> Any:
+        """moto takes no notice of this attribute: it is set here."""
+        interface = self.ec2_backend.get_network_interface(self._get_param("NetworkInterfaceId"))
+        interface.delete_on_termination = str(self._get_param("Attachment.DeleteOnTermination")).lower() == "true"
+        return EmptyResult()
+
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(ElasticNetworkInterfaces, "modify_network_interface_attribute", protect)
+    (instance,) = launch(moto, 1, "m5.4xlarge")
+    zone = moto.describe_instances(InstanceIds=[instance])["Reservations"][0]["Instances"][0]["Placement"]
+    in_zone = [{"Name": "availability-zone", "Values": [zone["AvailabilityZone"]]}]
+    subnet = moto.describe_subnets(Filters=in_zone)["Subnets"][0]
+    wanted = {"instance_ids": [instance], "count": 3, "allow_attach": True, "tags": {"owner": "team"}}
+    done = run("network_interfaces", subnet_ids=[subnet["SubnetId"]], **wanted)
+    assert not done.get("failed"), done["msg"]
+    tagged = [{"Name": "tag:nearmetal:attached-to", "Values": [instance]}]
+    made = moto.describe_network_interfaces(Filters=tagged)["NetworkInterfaces"]
+    assert [interface["Attachment"]["DeviceIndex"] for interface in made] == [1, 2]
+    assert {interface["SubnetId"] for interface in made} == {subnet["SubnetId"]}
+    assert all({"Key": "owner", "Value": "team"} in interface["TagSet"] for interface in made)
+    assert not run("network_interfaces", **wanted)["changed"]
+    assert run("network_interfaces", instance_ids=[instance], state="restored")["changed"]
+    assert moto.describe_network_interfaces(Filters=tagged)["NetworkInterfaces"] == []
+    left = moto.describe_instances(InstanceIds=[instance])["Reservations"][0]["Instances"][0]["NetworkInterfaces"]
+    assert [interface["Attachment"]["DeviceIndex"] for interface in left] == [0]
 
 
 def test_sizing_by_what_cloudwatch_measured(run: Any, moto: Any) -> None:

@@ -21,6 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 
 from tests.unit.cloud import fake_aws
 from tests.unit.cloud.fake_aws import DELAYS, FakeAws, Fault, Killed
+from tests.unit.cloud.fake_interfaces import all_types
 from tests.unit.cloud.fake_session import FakeSession
 
 FOR_EVER = 10**6
@@ -78,7 +79,7 @@ def kills() -> Iterator[Fault]:
             yield Fault(operation, "killed", range(number, number + 1))
 
 
-TYPES = [kind for kind in fake_aws.all_types() if kind["InstanceType"] == "r4.large"]
+TYPES = [kind for kind in all_types() if kind["InstanceType"] == "r4.large"]
 FAULTS = tuple(faults())
 
 

@@ -1,0 +1,203 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Create, attach, detach and delete interfaces. What AWS shows decides, no answer does. Writes. PRIVATE.
+
+An interface has our tag from its creation on, so a run that dies at any call leaves one that the next run finds.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, Dict, List, Mapping, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Located, Raw
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.calls import Calls
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.facts import TAG, Interface, interface
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.plan import Place, Work, name_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import error_code
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.power import attempts
+
+_BRIEF = 60  # seconds for what takes AWS a few
+_DETACH = 180  # a running host has to let the device go first
+# Not every server of AWS knows yet that the interface exists, is ready, or is attached to nothing any more.
+_NOT_YET = (
+    "IncorrectInstanceState",
+    "IncorrectState",
+    "InvalidAttachmentID.NotFound",
+    "InvalidNetworkInterface.InUse",
+    "InvalidNetworkInterfaceID.NotFound",
+    "InvalidParameterValue.InUse",
+)
+_GONE = "InvalidNetworkInterfaceID.NotFound"
+
+
+class Failed(Exception):
+    """Why the rest of an instance's work is not done, in one sentence."""
+
+
+class Outcome:
+    """What was done, as keys of the actions' tables, and what was not, per instance."""
+
+    def __init__(self) -> None:
+        self.done: Dict[str, List[str]] = {}
+        self.failed: Dict[str, str] = {}
+
+
+def carry_out(found: Mapping[str, Located], works: Mapping[str, Work], tags: Mapping[str, Any]) -> Outcome:
+    """Do the work of each instance; a failure ends that of its instance only."""
+    outcome = Outcome()
+    for instance_id, work in works.items():
+        done = outcome.done.setdefault(instance_id, [])
+        one = _Instance(Calls(found[instance_id].target), instance_id, tags)
+        try:
+            for kept in work.protect:
+                one.protect(kept.interface_id)
+                done.append(kept.interface_id)
+            for place in work.attach:
+                interface_id = one.attach(place)
+                done.append(place.name)
+                one.protect(interface_id)
+            for taken in work.remove:
+                one.remove(taken)
+                done.append(name_of(taken))
+        except Failed as failure:
+            outcome.failed[instance_id] = str(failure)
+    return outcome
+
+
+class _Instance:
+    def __init__(self, calls: Calls, instance_id: str, tags: Mapping[str, Any]) -> None:
+        self.calls, self.instance_id = calls, instance_id
+        self.tags = [{"Key": TAG, "Value": instance_id}]
+        self.tags += [{"Key": str(key), "Value": str(value)} for key, value in tags.items()]
+
+    def attach(self, place: Place) -> str:
+        """Attach what waits for this place, or a new interface; its id. A new one that can't be attached is deleted."""
+        if place.left:
+            self._attach(place.left, place)
+            return place.left
+        interface_id = self._create(place)
+        try:
+            self._attach(interface_id, place)
+        except Failed as failure:
+            self._delete(interface_id, str(failure))
+            raise
+        return interface_id
+
+    def _create(self, place: Place) -> str:
+        known = {item["NetworkInterfaceId"] for item in self.calls.unattached(self.instance_id)}
+        answer, error = self.calls.insist(
+            _BRIEF,
+            "create_network_interface",
+            # Repeated with the same token, the call makes no second interface.
+            ClientToken=secrets.token_hex(16),
+            SubnetId=place.subnet_id,
+            Groups=list(place.groups),
+            Description=f"nearmetal.ec2: for {self.instance_id}",
+            TagSpecifications=[{"ResourceType": "network-interface", "Tags": self.tags}],
+        )
+        if error is None:
+            return str(answer["NetworkInterface"]["NetworkInterfaceId"])
+        for item in self.calls.unattached(self.instance_id):
+            if item["NetworkInterfaceId"] not in known:
+                return str(item["NetworkInterfaceId"])
+        raise Failed(self.calls.explain("create_network_interface", error))
+
+    def _attach(self, interface_id: str, place: Place) -> None:
+        """Until AWS shows it attached to the instance, whatever the answers were."""
+        error: Optional[BaseException] = None
+        given_up = False
+        for _attempt in attempts(_BRIEF):
+            shown, _answered = self.calls.look(interface_id)
+            if shown and self._is_attached(shown):
+                return
+            if given_up:
+                break
+            if shown and (shown.get("Attachment") or shown.get("Status") != "available"):
+                continue
+            _answer, error = self.calls.call(
+                "attach_network_interface",
+                InstanceId=self.instance_id,
+                NetworkInterfaceId=interface_id,
+                DeviceIndex=place.device,
+                NetworkCardIndex=place.card,
+            )
+            given_up = error is not None and not self._passes(error)
+        reason = self.calls.explain("attach_network_interface", error) if error else f"not attached after {_BRIEF} s"
+        raise Failed(f"{interface_id}: {reason}")
+
+    def _is_attached(self, shown: Raw) -> bool:
+        attachment = shown.get("Attachment") or {}
+        return attachment.get("InstanceId") == self.instance_id and attachment.get("Status") in ("attached", None)
+
+    def _passes(self, error: BaseException) -> bool:
+        return self.calls.target.boto.passes(error) or error_code(error) in _NOT_YET
+
+    def protect(self, interface_id: str) -> None:
+        """Let AWS delete the interface together with its instance."""
+        error: Optional[BaseException] = None
+        for _attempt in attempts(_BRIEF):
+            shown, _answered = self.calls.look(interface_id)
+            attachment = (shown or {}).get("Attachment") or {}
+            if attachment.get("DeleteOnTermination"):
+                return
+            if error is not None and not self._passes(error):
+                break
+            if attachment.get("AttachmentId"):
+                wanted = {"AttachmentId": attachment["AttachmentId"], "DeleteOnTermination": True}
+                _answer, error = self.calls.call(
+                    "modify_network_interface_attribute", NetworkInterfaceId=interface_id, Attachment=wanted
+                )
+        reason = (
+            self.calls.explain("modify_network_interface_attribute", error)
+            if error
+            else f"AWS still shows the old value after {_BRIEF} s"
+        )
+        raise Failed(f"{interface_id} is attached, and would outlive its instance; the next run tries again: {reason}")
+
+    def remove(self, planned: Interface) -> None:
+        """Detach and delete an interface, if it still is what the plan was made for."""
+        interface_id = planned.interface_id
+        error: Optional[BaseException] = None
+        operation = ""
+        given_up = False
+        for _attempt in attempts(_DETACH):
+            shown, answered = self.calls.look(interface_id)
+            if not answered:
+                continue
+            if shown is None:
+                return
+            now = interface(shown)
+            if now.made_for != self.instance_id or now.instance_id not in ("", self.instance_id) or now.used:
+                raise Failed(f"{interface_id} was changed or attached elsewhere meanwhile: nothing was done to it")
+            if given_up:
+                break
+            if now.instance_id and shown.get("Status") == "detaching":
+                continue
+            if now.instance_id:
+                operation = "detach_network_interface"
+                _answer, error = self.calls.call(operation, AttachmentId=now.attachment_id)
+            else:
+                operation = "delete_network_interface"
+                _answer, error = self.calls.call(operation, NetworkInterfaceId=interface_id)
+            given_up = error is not None and not self._passes(error)
+        if error is not None:
+            raise Failed(f"{interface_id}: {self.calls.explain(operation, error)}")
+        raise Failed(
+            f"{interface_id} is still attached after {_DETACH} s: the host holds it; run again, or stop the host"
+        )
+
+    def _delete(self, interface_id: str, failure: str) -> None:
+        """Delete an interface of this run; what remains has our tag, and the message says so."""
+        error: Optional[BaseException] = None
+        for _attempt in attempts(_BRIEF):
+            _answer, error = self.calls.call("delete_network_interface", NetworkInterfaceId=interface_id)
+            if error is None or error_code(error) == _GONE or not self._passes(error):
+                break
+        if error is not None and error_code(error) != _GONE:
+            reason = self.calls.explain("delete_network_interface", error)
+            raise Failed(
+                f"{failure}; {interface_id} remains, and the next run attaches it, or deletes it with state: "
+                f"restored: {reason}"
+            )

@@ -1,0 +1,130 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Network interfaces as AWS shows them, and who made them. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+
+# Written when an interface is created; its value is the instance for which it was made.
+TAG = "nearmetal:attached-to"
+_CLUSTER = "kubernetes.io/cluster/"  # EKS, and other installers of Kubernetes, tag their nodes so
+
+Raw = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Interface:
+    """One network interface."""
+
+    interface_id: str
+    subnet_id: str
+    vpc_id: str
+    groups: Tuple[str, ...]
+    card: int
+    device: Optional[int]  # None: it isn't attached
+    attachment_id: str
+    instance_id: str  # to which it is attached; empty: to none
+    made_for: str  # the instance in our tag; empty: we didn't make it
+    goes_with_instance: bool  # AWS deletes it when the instance is terminated
+    used: str  # what somebody has given it since; empty: nothing
+
+    @property
+    def place(self) -> str:
+        """Where it is attached, in the words of a report."""
+        return f"card {self.card}, device {self.device}"
+
+    @property
+    def ours(self) -> bool:
+        """Whether we made it for the instance to which it is attached."""
+        return bool(self.made_for) and self.made_for == self.instance_id
+
+
+@dataclass(frozen=True)
+class Subnet:
+    """One subnet."""
+
+    subnet_id: str
+    zone: str
+    vpc_id: str
+    free: int  # addresses
+
+
+@dataclass(frozen=True)
+class Attachments:
+    """What is known of one instance's interfaces."""
+
+    attached: Tuple[Interface, ...] = ()
+    left: Tuple[Interface, ...] = ()  # made for it by an earlier run, and attached to nothing
+    moved: Tuple[Interface, ...] = ()  # made for it by an earlier run, and attached to another instance
+    cluster_node: bool = False
+    lost: str = ""  # why this is not known
+
+    @property
+    def first(self) -> Optional[Interface]:
+        """The interface that the instance was launched with."""
+        return next((one for one in self.attached if (one.card, one.device) == (0, 0)), None)
+
+
+def interface(answer: Raw, instance_id: str = "") -> Interface:
+    """The facts in an answer of DescribeNetworkInterfaces, or in an instance's own list, which lacks the tags."""
+    attachment = answer.get("Attachment") or {}
+    tags = {tag.get("Key"): tag.get("Value", "") for tag in answer.get("TagSet", ())}
+    return Interface(
+        interface_id=answer["NetworkInterfaceId"],
+        subnet_id=answer.get("SubnetId", ""),
+        vpc_id=answer.get("VpcId", ""),
+        groups=tuple(sorted(group["GroupId"] for group in answer.get("Groups", ()))),
+        card=attachment.get("NetworkCardIndex", 0),
+        device=attachment.get("DeviceIndex"),
+        attachment_id=attachment.get("AttachmentId", ""),
+        instance_id=attachment.get("InstanceId", "") or (instance_id if attachment else ""),
+        made_for=tags.get(TAG, ""),
+        goes_with_instance=bool(attachment.get("DeleteOnTermination")),
+        used=_used(answer),
+    )
+
+
+def _used(answer: Raw) -> str:
+    if answer.get("Association", {}).get("PublicIp"):
+        return "an Elastic IP address"
+    if len(answer.get("PrivateIpAddresses", ())) > 1 or answer.get("Ipv4Prefixes") or answer.get("Ipv6Prefixes"):
+        return "further addresses"
+    return ""
+
+
+def attachments(instance_id: str, shown: Raw, made: Iterable[Raw], lost: str) -> Attachments:
+    """The facts of one instance: its own answer, and the answers about interfaces with our tag for it.
+
+    The two answers may be of different moments: what either of them has is attached.
+    """
+    ours = [interface(answer) for answer in made]
+    attached = {answer["NetworkInterfaceId"]: interface(answer, instance_id) for answer in _listed(shown)}
+    attached.update((one.interface_id, one) for one in ours if one.instance_id == instance_id)
+    elsewhere = [one for one in ours if one.interface_id not in attached]
+    return Attachments(
+        attached=tuple(sorted(attached.values(), key=lambda one: (one.card, one.device or 0))),
+        left=tuple(one for one in elsewhere if not one.instance_id),
+        moved=tuple(one for one in elsewhere if one.instance_id),
+        cluster_node=any(str(tag.get("Key")).startswith(_CLUSTER) for tag in shown.get("Tags", ())),
+        lost=lost,
+    )
+
+
+def _listed(shown: Raw) -> List[Raw]:
+    return [answer for answer in shown.get("NetworkInterfaces", ()) if answer.get("NetworkInterfaceId")]
+
+
+def subnets(answers: Iterable[Raw]) -> Dict[str, Subnet]:
+    """The facts in DescribeSubnets' answer, by id."""
+    return {
+        answer["SubnetId"]: Subnet(
+            answer["SubnetId"],
+            answer.get("AvailabilityZone", ""),
+            answer.get("VpcId", ""),
+            answer.get("AvailableIpAddressCount", 0),
+        )
+        for answer in answers
+    }

@@ -1,0 +1,330 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which interfaces an instance gets, and which are taken back. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.facts import (
+    Attachments,
+    Interface,
+    Subnet,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+CONCERN, KNOB = "network_interfaces", "count"
+REFERENCE = "Aerospike, 2014; Netflix, 2014–2017"
+PLACES, PROTECTED = "interfaces", "delete_on_termination"
+_MOST = 1000  # more than any type takes; the type's own limit is AWS's answer
+_MOST_TAGS = 49  # AWS takes 50, one is ours
+_SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}", re.ASCII)
+_GROUP = re.compile(r"sg-[0-9a-f]{8,17}", re.ASCII)
+
+
+class Place(NamedTuple):
+    """Where an interface is to be attached, and what it is made of."""
+
+    card: int
+    device: int
+    subnet_id: str
+    groups: Tuple[str, ...]
+    left: str = ""  # an interface of an earlier run that waits to be attached; empty: one is created
+
+    @property
+    def name(self) -> str:
+        """The place, as Interface.place says it."""
+        return f"card {self.card}, device {self.device}"
+
+    @property
+    def content(self) -> str:
+        """What comes there, in the words of a report."""
+        return self.left or f"new in {self.subnet_id} with {', '.join(self.groups)}"
+
+
+class Work(NamedTuple):
+    """What is to be done for one instance."""
+
+    attach: Tuple[Place, ...] = ()
+    protect: Tuple[Interface, ...] = ()  # to be deleted together with the instance
+    remove: Tuple[Interface, ...] = ()  # to be detached and deleted
+
+
+class Planned(NamedTuple):
+    """What follows for one instance."""
+
+    plan: Plan
+    work: Work = Work()
+
+
+def demand(options: Mapping[str, Any]) -> None:
+    """Raise NearmetalError for an option that no interface can have."""
+    count = options["count"]
+    if count is not None and not 1 <= count <= _MOST:
+        raise NearmetalError(f"count: {count} is not allowed: it must be from 1 to {_MOST}")
+    for option, pattern, example in (
+        ("subnet_ids", _SUBNET, "subnet-0123456789abcdef0"),
+        ("security_group_ids", _GROUP, "sg-0123456789abcdef0"),
+    ):
+        for value in options[option]:
+            if not pattern.fullmatch(value):
+                raise NearmetalError(f"{option}: {shown(value)} is not allowed: it must be an id such as {example}")
+    if len(options["tags"]) > _MOST_TAGS:
+        raise NearmetalError(f"tags: at most {_MOST_TAGS} are allowed")
+    for key, value in options["tags"].items():
+        if not 1 <= len(str(key)) <= 128 or str(key).startswith(("aws:", "nearmetal:")) or len(str(value)) > 256:
+            raise NearmetalError(
+                f"tags: {shown(str(key))} is not allowed: a key has 1 to 128 characters and doesn't begin with aws: "
+                "or nearmetal:, and a value has at most 256"
+            )
+
+
+def asked(options: Mapping[str, Any]) -> bool:
+    """Whether the options are about attaching, or taking back."""
+    return options["count"] is not None or options["state"] == "restored"
+
+
+def plan_all(
+    instances: Mapping[str, InstanceFacts],
+    kinds: Mapping[str, TypeFacts],
+    known: Mapping[str, Attachments],
+    nets: Mapping[str, Subnet],
+    options: Mapping[str, Any],
+) -> Dict[str, Planned]:
+    """The plan of each instance. They share the addresses of a subnet, so each plan counts on what the others leave."""
+    taken: "Counter[str]" = Counter()
+    planned = {}
+    for instance_id, instance in instances.items():
+        restored = options["state"] == "restored"
+        if restored:
+            found = _taken_back(instance, known[instance_id], options)
+        else:
+            found = _attached(instance, kinds[instance_id], known[instance_id], nets, taken, options)
+        planned[instance_id] = found
+        taken.update(place.subnet_id for place in found.work.attach if not place.left)
+    return planned
+
+
+def _attached(
+    instance: InstanceFacts,
+    kind: TypeFacts,
+    known: Attachments,
+    nets: Mapping[str, Subnet],
+    taken: Mapping[str, int],
+    options: Mapping[str, Any],
+) -> Planned:
+    count = len(known.attached)
+    number = max(0, options["count"] - count)
+    loose = tuple(one for one in known.attached if one.ours and not one.goes_with_instance)
+    if known.lost:
+        return _only(instance, "unknown", f"its interfaces are not known: {known.lost}", options)
+    if not number and not loose:
+        return _only(
+            instance, "ok", f"{count} of at least {options['count']} interfaces{_extra(known)}", options, count
+        )
+    places, reason = _chosen(instance, kind, known, nets, taken, number, options) if number else ((), "")
+    refusal = _refusal(instance, known) or reason or ("" if options["allow_attach"] else _OPT_IN) or None
+    refusal = instance.untouchable(options) or refusal
+    if refusal:
+        return _only(instance, "refused", refusal, options, count)
+    actions = []
+    if places:
+        now = _table(known.attached)
+        then = {**now, **{place.name: place.content for place in places}}
+        actions.append(_action(instance, PLACES, now, then, _why(instance, len(places))))
+    if loose:
+        before: Dict[str, Any] = {one.interface_id: False for one in loose}
+        reason = "an earlier run ended before AWS knew that the interface is deleted together with its instance"
+        actions.append(_action(instance, PROTECTED, before, dict.fromkeys(before, True), reason))
+    finding = _say(instance, "would_change", actions[0].reason, count, options["count"])
+    return Planned(Plan(tuple(actions), (finding,)), Work(tuple(places), loose))
+
+
+_OPT_IN = "an interface more takes an address of its subnet and needs its own routes: set allow_attach: true"
+
+
+def _why(instance: InstanceFacts, number: int) -> str:
+    more = "1 more interface" if number == 1 else f"{number} more interfaces"
+    address = "; after its next stop AWS gives it no public address any more" if instance.public_address else ""
+    return f"{more}, with queues of their own{address}; the host needs their routes: network_routes"
+
+
+def _refusal(instance: InstanceFacts, known: Attachments) -> str:
+    if instance.managed_by:
+        return f"{instance.managed_by} manages the instance: attach interfaces there"
+    if known.cluster_node:
+        return "it is a node of a Kubernetes cluster, whose network plugin manages the interfaces"
+    if instance.state not in ("running", "stopped"):
+        return f"the instance is {instance.state}: wait until it is running or stopped"
+    return ""
+
+
+def _chosen(
+    instance: InstanceFacts,
+    kind: TypeFacts,
+    known: Attachments,
+    nets: Mapping[str, Subnet],
+    taken: Mapping[str, int],
+    number: int,
+    options: Mapping[str, Any],
+) -> Tuple[Sequence[Place], str]:
+    """The places of the new interfaces; or none, and why."""
+    first = known.first
+    if first is None:
+        return (), "its first interface is not known"
+    slots, reason = _slots(kind, known.attached, number)
+    if reason:
+        return (), reason
+    groups = tuple(sorted(set(options["security_group_ids"]))) or first.groups
+    usable, reason = _usable(instance, first, nets, options)
+    if reason:
+        return (), reason
+    waiting = [
+        one for one in known.left if one.groups == groups and one.subnet_id in {subnet.subnet_id for subnet in usable}
+    ]
+    places = [Place(*slot, one.subnet_id, one.groups, one.interface_id) for slot, one in zip(slots, waiting)]
+    free = {subnet.subnet_id: subnet.free - taken.get(subnet.subnet_id, 0) for subnet in usable}
+    turn = 0
+    for slot in slots[len(places) :]:
+        for _attempt in usable:
+            subnet = usable[turn % len(usable)]
+            turn += 1
+            if free[subnet.subnet_id] > 0:
+                free[subnet.subnet_id] -= 1
+                places.append(Place(*slot, subnet.subnet_id, groups))
+                break
+        else:
+            names = ", ".join(subnet.subnet_id for subnet in usable)
+            return (), f"{names} has no free address for {number} more: name further subnets in subnet_ids"
+    return places, ""
+
+
+def _slots(kind: TypeFacts, attached: Sequence[Interface], number: int) -> Tuple[List[Tuple[int, int]], str]:
+    """Card and device of each new interface, on the card with the fewest first; or why there is no room."""
+    if kind.max_interfaces is None:
+        return [], f"it is not known how many interfaces {kind.instance_type} takes"
+    wanted = len(attached) + number
+    if wanted > kind.max_interfaces:
+        return [], f"{kind.instance_type} takes at most {kind.max_interfaces} interfaces: {wanted} are too many"
+    most = [card.max_interfaces or kind.max_interfaces for card in kind.cards] or [kind.max_interfaces]
+    used: Dict[int, List[int]] = {card: [] for card in range(len(most))}
+    for one in attached:
+        used.setdefault(one.card, []).append(one.device or 0)
+    slots = []
+    for _number in range(number):
+        room = [card for card, limit in enumerate(most) if len(used[card]) < limit]
+        if not room:
+            return [], f"the network cards of {kind.instance_type} take no further interface"
+        card = min(room, key=lambda index: (len(used[index]), index))
+        # Index 0 is the interface of the launch, and on further cards that of no interface of ours.
+        device = next(index for index in range(1, _MOST + 2) if index not in used[card])
+        used[card].append(device)
+        slots.append((card, device))
+    return slots, ""
+
+
+def _usable(
+    instance: InstanceFacts, first: Interface, nets: Mapping[str, Subnet], options: Mapping[str, Any]
+) -> Tuple[List[Subnet], str]:
+    """The subnets for this instance, in the order of the option; or why there is none."""
+    named: List[str] = list(dict.fromkeys(options["subnet_ids"]))
+    found = [nets[subnet_id] for subnet_id in named or [first.subnet_id] if subnet_id in nets]
+    usable = [subnet for subnet in found if subnet.zone == instance.availability_zone]
+    if not usable and named:
+        return [], f"none of subnet_ids is in its zone, {instance.availability_zone}"
+    if not usable:
+        return [], f"its subnet {first.subnet_id} is not known: name one in subnet_ids"
+    foreign = [subnet.subnet_id for subnet in usable if subnet.vpc_id != first.vpc_id]
+    if foreign and not options["security_group_ids"]:
+        return [], f"{foreign[0]} is in another VPC than its first interface: name security_group_ids of that VPC"
+    return usable, ""
+
+
+def _taken_back(instance: InstanceFacts, known: Attachments, options: Mapping[str, Any]) -> Planned:
+    count = len(known.attached)
+    if known.lost:
+        return _only(instance, "unknown", f"its interfaces are not known: {known.lost}", options)
+    ours = [*(one for one in known.attached if one.ours and one.device), *known.left]
+    findings = [
+        _say(instance, "refused", f"{one.interface_id} has {one.used} by now: take it back by hand", count, None)
+        for one in ours
+        if one.used
+    ]
+    findings += [
+        _say(
+            instance,
+            "advice",
+            f"{one.interface_id} of an earlier run is attached to {one.instance_id} now, and stays there",
+            count,
+            None,
+        )
+        for one in known.moved
+    ]
+    remove = tuple(one for one in ours if not one.used)
+    if not remove:
+        if not findings:
+            return _only(instance, "ok", "no interface of an earlier run is attached", options, count)
+        return Planned(Plan(findings=tuple(findings)))
+    refusal = instance.untouchable(options)
+    if refusal:
+        return _only(instance, "refused", refusal, options, count)
+    now = _table([*known.attached, *known.left])
+    gone = _table(remove)
+    then = {name: content for name, content in now.items() if name not in gone}
+    names = ", ".join(one.interface_id for one in remove)
+    reason = f"interfaces that earlier runs made are detached and deleted, with their addresses: {names}"
+    action = _action(instance, PLACES, now, then, reason)._replace(disruptive=True)
+    finding = _say(instance, "would_change", reason, count, None)
+    return Planned(Plan((action,), (finding, *findings)), Work(remove=remove))
+
+
+def _table(interfaces: Sequence[Interface]) -> Dict[str, Any]:
+    """Place → interface; one that isn't attached has its own name for a place."""
+    return {name_of(one): one.interface_id for one in interfaces}
+
+
+def name_of(one: Interface) -> str:
+    """An interface's key in the tables of an action."""
+    return one.interface_id if one.device is None else one.place
+
+
+def _extra(known: Attachments) -> str:
+    return (
+        f"; {known.left[0].interface_id} of an earlier run is unused: state: restored deletes it" if known.left else ""
+    )
+
+
+def so_far(action: Action, done: Sequence[str]) -> Optional[Action]:
+    """The part of an action that was carried out; None when nothing was."""
+    before, after = _mapping(action.before), _mapping(action.after)
+    reached: Dict[str, Any] = {}
+    for name in {**before, **after}:
+        side = after if name in done else before
+        if name in side:
+            reached[name] = side[name]
+    return None if reached == before else action._replace(after=reached)
+
+
+def _mapping(value: Any) -> Dict[str, Any]:
+    return dict(value)
+
+
+def _action(instance: InstanceFacts, what: str, now: Any, then: Any, reason: str) -> Action:
+    return Action(CONCERN, KNOB, what, now, then, reason, REFERENCE, where=instance.instance_id)
+
+
+def _only(
+    instance: InstanceFacts, status: str, reason: str, options: Mapping[str, Any], count: Optional[int] = None
+) -> Planned:
+    return Planned(Plan(findings=(_say(instance, status, reason, count, options["count"]),)))
+
+
+def _say(instance: InstanceFacts, status: str, reason: str, now: Optional[int], wanted: Optional[int]) -> Finding:
+    return instance.finding(CONCERN, KNOB, status, reason, now, REFERENCE, wanted=wanted)

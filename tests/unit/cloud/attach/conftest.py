@@ -1,0 +1,28 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A fake AWS without HTTP between, whose time costs nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import boto3
+import pytest
+
+from tests.unit.cloud.fake_aws import FakeAws
+from tests.unit.cloud.fake_session import FakeSession
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> FakeAws:
+    """The fake AWS, without HTTP between."""
+    fake = FakeAws()
+    monkeypatch.setattr(boto3, "Session", lambda **_options: FakeSession(fake))
+    return fake
+
+
+@pytest.fixture(autouse=True)
+def passing(clock: Any) -> Any:
+    """Waiting costs nothing."""
+    return clock
