@@ -105,6 +105,13 @@ options:
       - With V(auto) in O(workload), it also takes back recognized workloads whose programs no longer run.
     type: bool
     default: false
+  metrics_directory:
+    description:
+      - A directory to which C(nearmetal.service) exports C(nearmetal_host.prom) for node_exporter's textfile collector,
+        every ten minutes and after each plan.
+      - The directory must exist, and nobody but root may be able to write to it or to a directory above it.
+      - A run without this option leaves the export as it is. O(prune) ends it, and so does M(nearmetal.ec2.restore).
+    type: str
   bake:
     description:
       - Write only files and kernel arguments, because an image will be made of this host; the image's first boot tunes.

@@ -14,6 +14,7 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 import yaml
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.metrics.text import render
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import prometheus as form
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
 
@@ -50,16 +51,24 @@ def report() -> Report:
     return replace(built, hosts=tuple(replace(host, proven=proof) for host in built.hosts))
 
 
+def of_the_unit() -> str:
+    """What a host exports of itself."""
+    found = {"concerns": [], "drift": ["clocksource.source"], "needs_reboot": [], "failed": [], "damaged": []}
+    allowances = {"ens5": {"pps_allowance_exceeded": 7, "conntrack_allowance_available": 900}}
+    return render(found, allowances, exported=AT, planned=AT)
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database of Prometheus with two hours of our metrics, a value each minute."""
     folder = tmp_path_factory.mktemp("prometheus")
     lines: Dict[str, List[str]] = {}
     name = ""
-    for line in form.render(report()).splitlines():
+    for line in (form.render(report()) + of_the_unit()).splitlines():
         if line.startswith("# TYPE"):
             name = line.split()[2]
-            lines[name] = [line]
+            # OpenMetrics names a counter without what its samples end with.
+            lines[name] = [line.replace("_total counter", " counter")]
         elif not line.startswith("#"):
             lines[name] += [f"{line} {AT + minute * 60}" for minute in range(0, 120, 5)]
     text = "\n".join(line for found in lines.values() for line in found) + "\n# EOF\n"
@@ -116,7 +125,7 @@ def test_each_alert_asks_what_prometheus_understands_and_names_metrics_of_ours(
     server: str, rule: Dict[str, Any]
 ) -> None:
     answers(server, rule["expr"])
-    ours = set(re.findall(r"^# TYPE (\S+)", form.render(report()), re.M)) | {"nearmetal_review_due"}
+    ours = set(re.findall(r"^# TYPE (\S+)", form.render(report()) + of_the_unit(), re.M)) | {"nearmetal_review_due"}
     assert set(re.findall(r"nearmetal_\w+", rule["expr"])) <= ours
 
 
@@ -126,6 +135,9 @@ def test_alerts_that_hold_are_raised(server: str) -> None:
     assert {sample["metric"]["allowance"] for sample in raised["NearmetalLimitOfEC2IsHit"]} == {
         "pps_allowance_exceeded"
     }
+    assert raised["NearmetalHostDrifted"]
+    assert raised["NearmetalUnitIsSilent"]
+    assert raised["NearmetalUnitFails"] == []
     assert raised["NearmetalAuditIsOld"] == []
     assert raised["NearmetalSettingsDrifted"] == []
 

@@ -23,6 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import CHOICE, Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import METRICS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, status_words
@@ -81,7 +82,7 @@ def _others(facts: Facts) -> List[str]:
 
 def _names(stored: StoredWanted, entries: List[Entry]) -> List[str]:
     names = [*stored.names(), *(entry.concern for entry in entries)]
-    return [name for name in dict.fromkeys(names) if name not in (CHOICE, UNIT)]
+    return [name for name in dict.fromkeys(names) if name not in (CHOICE, METRICS, UNIT)]
 
 
 def _concern(name: str, stored: Optional[Stored], seen: Run, entries: List[Entry]) -> Dict[str, Any]:

@@ -33,6 +33,7 @@ OPTIONS: Spec = {
     **WANTED,
     "only": {"type": "list", "elements": "str", "default": []},
     "on_failure": {"type": "str", "choices": ["keep", "rollback"], "default": "keep"},
+    "metrics_directory": {"type": "str"},
     "bake": {"type": "bool", "default": False},
     "confirm_within": {"type": "int", "default": 0},
     "show": {"type": "str", "choices": ["findings", "commands"], "default": "findings"},
@@ -55,7 +56,8 @@ def asked(host: WritableHost, options: Mapping[str, Any]) -> Asked:
     chosen = choose(host, named, options["workload_auto"], spelled_out, of, **arguments)
     arguments.update(workloads=chosen.names, findings=chosen.findings, programs=chosen.programs)
     arguments.update(concerns=options["concerns"], spelled_out=spelled_out, common=common)
-    arguments.update(only=options.get("only", ()))  # prove has no such option
+    # prove has no such options
+    arguments.update(only=options.get("only", ()), metrics=options.get("metrics_directory"))
     return Asked(chosen, lambda known: tune_requests(on_host=known, **arguments))
 
 

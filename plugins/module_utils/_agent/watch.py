@@ -5,18 +5,46 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.fingerprint import fingerprint
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT, switched_off
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import (
+    EXPERIMENT,
+    METRICS_VARIABLE,
+    switched_off,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 # What changes while it plans (the rest of the queues of a new NIC) is planned in another round.
 ROUNDS = 3
+EVERY = 600  # seconds after which a look renews the file of metrics, which costs a plan
 
 
 def reapply(host: WritableHost, if_changed: bool) -> int:
+    """Plan again what the unit plans, as `_reapply`, and export metrics where an operator wants them."""
+    seen = _planned_for(host)
+    failed = _reapply(host, if_changed)
+    directory = os.environ.get(METRICS_VARIABLE)
+    if directory and switched_off(host) is None and (seen != _planned_for(host) or _is_due(host, directory)):
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.metrics.export import export
+
+        export(host)
+    return failed
+
+
+def _is_due(host: WritableHost, directory: str) -> bool:
+    """Whether the file of metrics is absent or old."""
+    try:
+        return abs(time.time() - os.lstat(host.real(f"{directory}/{store.METRICS}")).st_mtime) > EVERY
+    except OSError:
+        return True
+
+
+def _reapply(host: WritableHost, if_changed: bool) -> int:
     """Plan again what the unit plans; with `if_changed` only when the fingerprint is another than planned for.
 
     While it is the same, a concern that could not be planned or done is tried again,

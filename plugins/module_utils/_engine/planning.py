@@ -23,10 +23,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing, detached
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import metrics
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, to_store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import gate_refusal, with_type
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.ownership import plan_beside_owners
@@ -35,6 +37,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers im
 # A finding with one of these statuses says that the knob is managed by this run.
 MANAGED = frozenset(("ok", "would_change", "needs_reboot", "needs_restart", "unchangeable", "unknown", "waived"))
 NEARMETAL = "nearmetal.ec2"
+METRICS_PAGE = "docs/monitoring/README.md"
 UNWANTED = "no longer wanted: back to what it was before nearmetal"
 
 
@@ -62,6 +65,27 @@ class Remember(NamedTuple):
 
     def plan(self, session: Session, facts: Facts) -> Outcome:
         return session.outcome(self.name, Plan(findings=self.findings), (), self.keep)
+
+
+class Export(NamedTuple):
+    """Let the unit export metrics to a directory."""
+
+    directory: str
+    name: str = unit.METRICS
+    concern: None = None
+
+    def plan(self, session: Session, facts: Facts) -> Outcome:
+        keep = metrics.to_store(self.directory)
+        metrics.demand(session.host, self.directory)
+        found = session.observed(("unit",)).unit
+        trouble = unit.obstacle(found) if found is not None else ""
+        if trouble:
+            finding = Finding(self.name, "directory", "not_applicable", trouble, reference=METRICS_PAGE)
+            return session.outcome(self.name, Plan(findings=(finding,)), (), None)
+        status = "would_change" if session.stored.differs(self.name, keep) else "ok"
+        reason = f"the unit exports drift, its last plan and EC2's limits to {metrics.path(self.directory)}"
+        finding = Finding(self.name, "directory", status, reason, wanted=self.directory, reference=METRICS_PAGE)
+        return session.outcome(self.name, Plan(findings=(finding,)), (), keep)
 
 
 class Restore(NamedTuple):
@@ -204,7 +228,7 @@ class Tune(NamedTuple):
 
 
 # What a run is to do with one concern.
-Request = Union[Leave, Remember, Restore, Tune]
+Request = Union[Export, Leave, Remember, Restore, Tune]
 
 
 def domains(requests: Iterable[Request]) -> Tuple[str, ...]:

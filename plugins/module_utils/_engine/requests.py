@@ -15,7 +15,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.defaults imp
     manages_nothing,
     nothing_wanted,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Remember, Request, Restore, Tune
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import (
+    Export,
+    Remember,
+    Request,
+    Restore,
+    Tune,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.recognized import KNOB, stored_choice, with_choice
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -50,6 +56,7 @@ def tune_requests(
     findings: Sequence[Finding] = (),
     programs: Optional[Sequence[str]] = None,
     only: Sequence[Any] = (),
+    metrics: Optional[str] = None,
 ) -> List[Request]:
     """The requests of one `tune` run, in the registry's order.
 
@@ -61,6 +68,7 @@ def tune_requests(
     `exclude`: knobs that are left out, whoever wants them. `waivers`: knobs that stay as the host has them.
     `findings`: those of the choice of workloads. `programs`: those that led to the choice; None for those of an
     earlier run. `only`: concerns and knobs to which the run is limited; all others stay as the host has them stored.
+    `metrics`: the directory to which the unit exports; None leaves it, or with `prune` ends it.
     Raises NearmetalError for an unknown concern, option or knob.
     """
     for name in (*spelled_out, *concerns):
@@ -116,6 +124,8 @@ def tune_requests(
     keep = choice if programs is None or limits else stored_choice(programs)
     if findings or (keep is None) is not (choice is None):
         requests.insert(0, Remember(CHOICE, tuple(findings), keep))
+    if metrics is not None and not limits:
+        requests.append(Export(metrics))
     named_now = {CHOICE, *(request.name for request in requests)}
     unnamed = {name: stored for name, stored in on_host.items() if name not in named_now}
     if prune:

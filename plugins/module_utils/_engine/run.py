@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from functools import partial
-from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple, Type
+from typing import Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple, Type
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import (
@@ -39,7 +39,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT, REBOOTS, compares
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import RUNNING, WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import failures
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import failures, metrics
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan
@@ -166,7 +166,7 @@ def _plan(session: Session, ask: Ask, conditions: Conditions) -> Planned:
         if outcome.keep is not None:
             wanted[outcome.name] = outcome.keep
     try:
-        plan, _forget = _plan_unit(session, tuple(wanted.values()))
+        plan, _forget = _plan_unit(session, wanted)
         of_unit = [Outcome(UNIT, plan)] if plan.findings else []
     except NearmetalError as error:
         if not conditions.lenient and not isinstance(error, Damaged):
@@ -230,12 +230,12 @@ def _note_failures(planned: Planned, outcomes: Sequence[Outcome]) -> None:
         failures.write(session.host, {**kept, **present})
 
 
-def _plan_unit(session: Session, wanted: Sequence[Stored]) -> Tuple[Plan, Tuple[Entry, ...]]:
+def _plan_unit(session: Session, wanted: Mapping[str, Stored]) -> Tuple[Plan, Tuple[Entry, ...]]:
     """What the unit needs for what is wanted after the run, and the journal entries that need no action."""
     if not session.has_unit:
         return Plan(), ()
     session.journal.demand_readable(UNIT)
-    if not any(stored.replan for stored in wanted):
+    if not any(stored.replan for stored in wanted.values()):
         if session.stored.damaged:
             return Plan(), ()  # nobody knows whether it is needed
         entries = session.journal.entries(UNIT)
@@ -244,7 +244,8 @@ def _plan_unit(session: Session, wanted: Sequence[Stored]) -> Tuple[Plan, Tuple[
     facts = session.observed(("unit", "files"))
     if facts.unit is None or facts.files is None or unit.obstacle(facts.unit):
         return Plan(), ()
-    plan = unit.plan(facts.unit, facts.files, bundle.identity(session.origin.version))
+    identity = bundle.identity(session.origin.version)
+    plan = unit.plan(facts.unit, facts.files, identity, metrics.directory_among(wanted))
     in_the_way = obstacles(session.host, plan.actions)
     if in_the_way:
         raise NearmetalError("; ".join(in_the_way))
@@ -253,7 +254,7 @@ def _plan_unit(session: Session, wanted: Sequence[Stored]) -> Tuple[Plan, Tuple[
 
 def _do_unit(session: Session) -> List[Outcome]:
     """Plan the unit again, because the only concern that needs it may have failed, and do it."""
-    wanted = tuple(session.stored.everything().values())
+    wanted = session.stored.everything()
     try:
         plan, forget = _plan_unit(session, wanted)
         if plan.actions:
@@ -265,8 +266,8 @@ def _do_unit(session: Session) -> List[Outcome]:
     return [Outcome(UNIT, plan, done=True)] if plan.findings else []
 
 
-def _remaining_of_unit(session: Session, wanted: Sequence[Stored]) -> Tuple[Action, ...]:
-    return _plan_unit(session, wanted)[0].actions if any(stored.replan for stored in wanted) else ()
+def _remaining_of_unit(session: Session, wanted: Mapping[str, Stored]) -> Tuple[Action, ...]:
+    return _plan_unit(session, wanted)[0].actions if any(stored.replan for stored in wanted.values()) else ()
 
 
 def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> List[Outcome]:

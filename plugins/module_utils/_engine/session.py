@@ -11,11 +11,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damage
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import IMAGE, RUNNING, SANDBOX, WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import metrics
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.image import ImageJournal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import METRICS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 
@@ -112,6 +114,8 @@ class Session:
         if outcome.forget:
             self.journal.forget(outcome.forget)
         if outcome.memory:
+            if outcome.name == METRICS:
+                metrics.remove(self.host, self.stored.get(METRICS))
             self.stored.put(outcome.name, outcome.keep, self.origin.name, self.origin.version)
 
     def _memory(self, name: str, keep: Optional[Stored]) -> Tuple[Action, ...]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The files and the kernel argument that switch the unit on a host off. PRIVATE to the collection."""
+"""What switches the unit on a host off, or lets it export metrics. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ BAKED = "/run/nearmetal/baked"  # an image is being made of this host, which isn
 EXPERIMENT = "/run/nearmetal/prove.json"  # `prove` compares two states of this host, which nothing else may tune
 REBOOTS = "/var/lib/nearmetal/prove.json"  # the same, where the host is rebooted between the states
 ARGUMENT = "nearmetal=off"
+METRICS_VARIABLE = "NEARMETAL_METRICS"  # in the environment of the unit: the directory to which it exports metrics
 
 
 def compares(host: Host) -> bool:

@@ -18,13 +18,19 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
     SERVICE,
     TIMER,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import ARGUMENT, BAKED, DISABLED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import (
+    ARGUMENT,
+    BAKED,
+    DISABLED,
+    METRICS_VARIABLE,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT, UnitFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Value
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numbers
 
 NAME = "unit"
+METRICS = "metrics"  # in results and beside the stored concerns: where the unit exports metrics
 SERVICE_NAME = "nearmetal.service"
 REFERENCE = "docs/unit.md"
 
@@ -62,10 +68,10 @@ Nice=10
 KillMode=mixed
 TimeoutStopSec=300
 SyslogIdentifier=nearmetal
-UMask=0077
+{environment}UMask=0077
 NoNewPrivileges=yes
 ProtectSystem=strict
-ReadWritePaths=/run -/var/lib/nearmetal -/etc/nearmetal
+ReadWritePaths=/run -/var/lib/nearmetal -/etc/nearmetal{writable}
 ProtectHome=read-only
 PrivateTmp=yes
 ProtectControlGroups=yes
@@ -119,10 +125,10 @@ def obstacle(unit: UnitFacts) -> str:
     return ""
 
 
-def plan(unit: UnitFacts, files: Mapping[str, str], agent: str) -> Plan:
+def plan(unit: UnitFacts, files: Mapping[str, str], agent: str, metrics: str = "") -> Plan:
     """Install service, timer, rules, command and agent; `agent` is the identity of the agent that this version ships.
 
-    What a newer nearmetal installed is left alone.
+    `metrics` is the directory to which it exports; empty for none. What a newer nearmetal installed is left alone.
     """
     installed, shipped = (numbers((identity or "").split(" ")[0]) for identity in (unit.agent, agent))
     if installed is not None and shipped is not None and installed > shipped:
@@ -132,7 +138,7 @@ def plan(unit: UnitFacts, files: Mapping[str, str], agent: str) -> Plan:
         )
         return _AGENT.says("advice", reason, unit.agent)
     changes: List[Tuple[Knob, Value, Value]] = [
-        (_FILE.at(path), files.get(path), text) for path, text in texts(unit.python or "").items()
+        (_FILE.at(path), files.get(path), text) for path, text in texts(unit.python or "", metrics).items()
     ]
     changes.append((_ENABLED, unit.enabled, True))
     # Last: an upgraded agent can't be put back, so no later change may fail.
@@ -154,9 +160,12 @@ def summarized(plan_of_restore: Plan) -> Plan:
     return plan_of_restore._replace(findings=removed + others)
 
 
-def texts(python: str) -> Dict[str, str]:
+def texts(python: str, metrics: str = "") -> Dict[str, str]:
     """Path → text of the files beside the agent."""
     names = {"agent": AGENT, "disabled": DISABLED, "baked": BAKED, "argument": ARGUMENT, "python": python}
+    # A directory that is gone must not keep the unit from its plan.
+    names["writable"] = f" -{metrics}" if metrics else ""
+    names["environment"] = f"Environment={METRICS_VARIABLE}={metrics}\n" if metrics else ""
     return {
         SERVICE: _HEAD + _SERVICE.format(**names),
         TIMER: _HEAD + _TIMER,

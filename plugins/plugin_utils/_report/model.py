@@ -35,11 +35,12 @@ class ReportedFinding(Finding):
 
     @property
     def upkeep(self) -> bool:
-        """Whether the finding is only about keeping values: the unit, and the files of each concern.
+        """Whether the finding is only about keeping values: the unit with its export, and the files of each concern.
 
         An obstacle to that (refused, failed) is not upkeep.
         """
-        return self.status in ("would_change", "changed") and (self.concern == unit.NAME or self.knob == PERSIST)
+        keeps = self.concern in (unit.NAME, unit.METRICS) or self.knob == PERSIST
+        return keeps and self.status in ("would_change", "changed")
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,7 @@ def _fix(report: Report, concern: str, knob: str, status: str, hosts: Tuple[str,
     if status == "would_change":
         # What keeps a concern's values has no option of its own, and the unit keeps those of all concerns.
         only = f"{concern}.{knob}" if knob else concern
-        return fix_command(report, hosts, "" if concern == unit.NAME else only)
+        return fix_command(report, hosts, "" if concern in (unit.NAME, unit.METRICS) else only)
     return {
         "needs_reboot": f"reboot when it suits: {span(hosts)}",
         "needs_restart": f"restart the service when it suits: {span(hosts)}",

@@ -396,6 +396,5 @@ def test_a_knob_of_tuned_is_left_to_it_unless_taken_over(host: FakeKernel, call:
     assert current(host) == "tsc"
 
 
-def test_the_agent_has_room_left_below_its_limit() -> None:
-    # At the limit no host gets the unit any more, whichever change has filled it.
+def test_the_agent_has_room_below_the_size_at_which_no_host_gets_the_unit() -> None:
     assert len(bundle.build(VERSION)) < MAX_BYTES - 16 * 1024

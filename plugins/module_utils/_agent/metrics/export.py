@@ -1,0 +1,42 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The unit's export for node_exporter's textfile collector. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Dict, Mapping, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.metrics.text import render
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import PATIENCE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import metrics
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import StoredWanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import METRICS
+
+
+def export(host: WritableHost) -> None:
+    """Write what the host knows of itself. Raises NearmetalError when the file can't be written."""
+    text = render(report.collect(host), _allowances(host), time.time(), _planned(host))
+    # A restore that ran meanwhile has removed the file, and what is stored says so.
+    with store.lock(host, PATIENCE, store.UNIT):
+        directory = metrics.directory_of(StoredWanted(host).get(METRICS))
+        if directory:
+            metrics.write(host, directory, text)
+
+
+def _allowances(host: WritableHost) -> Dict[str, Mapping[str, int]]:
+    found = {name: ethtool.allowances(host, name) for name in host.names("/sys/class/net")}
+    return {name: counters for name, counters in found.items() if counters}
+
+
+def _planned(host: WritableHost) -> Optional[float]:
+    try:
+        return os.stat(host.real(store.FINGERPRINT)).st_mtime
+    except OSError:
+        return None

@@ -1,0 +1,70 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a host knows of itself, in Prometheus' text format 0.0.4. Pure. PRIVATE to the collection.
+
+Labels hold concern, knob, interface and allowance; never a value or a sentence.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+_GAUGE = "conntrack_allowance_available"
+Labels = Tuple[Tuple[str, str], ...]
+Samples = Sequence[Tuple[Labels, float]]
+
+
+def render(
+    found: Mapping[str, Any], allowances: Mapping[str, Mapping[str, int]], exported: float, planned: Optional[float]
+) -> str:
+    """The text for what `nearmetal status` found, and for each interface's allowances."""
+    lines: List[str] = []
+    for subject, kind, words, samples in _metrics(found, allowances, exported, planned):
+        if samples:
+            name = f"nearmetal_unit_{subject}"
+            lines += [f"# HELP {name} {words}", f"# TYPE {name} {kind}"]
+            lines += [f"{name}{_labels(labels)} {value:.0f}" for labels, value in samples]
+    return "\n".join(lines) + "\n"
+
+
+def _metrics(
+    found: Mapping[str, Any], allowances: Mapping[str, Mapping[str, int]], exported: float, planned: Optional[float]
+) -> Iterator[Tuple[str, str, str, Samples]]:
+    drift = Counter(map(_knob, found["drift"]))
+    failed = {failure["concern"] for failure in found["failed"]}
+    failed |= {concern["name"] for concern in found["concerns"] if concern["error"]}
+    yield "export_timestamp_seconds", "gauge", "When this file was written.", [((), exported)]
+    last = [((), planned)] if planned is not None else []
+    yield "planned_timestamp_seconds", "gauge", "When the unit last planned since the boot.", last
+    yield "drifted_settings", "gauge", "Settings that are no longer as wanted.", [((), len(found["drift"]))]
+    yield "drift", "gauge", "Places at which a setting is no longer as wanted.", list(drift.items())
+    waiting = [((), len(found["needs_reboot"]))]
+    yield "waiting_for_reboot", "gauge", "Settings that take effect at the next boot.", waiting
+    words = "Concerns that failed in their last run, or can't be planned."
+    yield "failed_concerns", "gauge", words, [((), len(failed) + len(found["damaged"]))]
+    exceeded = [
+        ((("interface", name), ("allowance", counter)), value)
+        for name, counters in allowances.items()
+        for counter, value in counters.items()
+        if counter != _GAUGE
+    ]
+    words = "Packets over an EC2 limit since the driver was loaded."
+    yield "ena_allowance_exceeded_total", "counter", words, exceeded
+    free = [((("interface", name),), counters[_GAUGE]) for name, counters in allowances.items() if _GAUGE in counters]
+    yield "ena_conntrack_available", "gauge", "Connections that EC2 can still track.", free
+
+
+def _knob(name: str) -> Labels:
+    concern, _dot, knob = name.partition(".")
+    return (("concern", concern), ("knob", knob))
+
+
+def _labels(labels: Labels) -> str:
+    joined = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+    return f"{{{joined}}}" if joined else ""
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
