@@ -41,14 +41,14 @@ class DemoError(Exception):
 class Demo:
     """The steps, numbered and timed."""
 
-    def __init__(self, folder: Path, colour: bool) -> None:
+    def __init__(self, folder: Path, color: bool) -> None:
         self._folder = folder
-        self._colour = colour
+        self._color = color
         self._number = 0
 
     def bold(self, text: str) -> str:
         """The text, bold on a terminal."""
-        return f"\033[1m{text}\033[0m" if self._colour else text
+        return f"\033[1m{text}\033[0m" if self._color else text
 
     @contextlib.contextmanager
     def step(self, title: str) -> Iterator[None]:
@@ -71,7 +71,7 @@ class Demo:
             env={
                 **os.environ,
                 "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-                "ANSIBLE_FORCE_COLOR": "1" if self._colour else "0",
+                "ANSIBLE_FORCE_COLOR": "1" if self._color else "0",
                 "NEARMETAL_REPORT_DIRECTORY": str(ROOT / "build" / "demo-report"),
             },
             stdin=subprocess.DEVNULL,
@@ -154,9 +154,9 @@ def main() -> int:
     keep = parser.parse_args().keep
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     started = time.monotonic()
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     with tempfile.TemporaryDirectory(prefix="nearmetal-demo-") as folder:
-        demo = Demo(Path(folder), colour)
+        demo = Demo(Path(folder), color)
         try:
             run(keep, demo, Progress(sys.stdout))
         except (DemoError, LabError) as error:

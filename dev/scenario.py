@@ -21,7 +21,7 @@ from dev.running import junit
 
 # With colors or without. The summary at the end repeats these lines without a level, so it doesn't match.
 EXECUTED = re.compile(r"(?:^[A-Z]+ +\S+ ➜ |\[\S+ > )(?P<step>[a-z_]+)(?:\]|:) Executed: (?P<how>.*)")
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Steps:
@@ -36,7 +36,7 @@ class Steps:
 
     def read(self, line: str) -> None:
         """Add a case for a step that ended. A step without a playbook counts as failed."""
-        match = EXECUTED.search(COLOUR.sub("", line))
+        match = EXECUTED.search(COLOR.sub("", line))
         if not match:
             return
         step, how = match["step"], match["how"].strip()

@@ -56,7 +56,7 @@ class ActionModule(StateAction):
     def _confirmed(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         """What to add to the result when a new connection has shown that the host can still be reached.
 
-        Here and not in a task of its own, because another host's failure may end the play before that.
+        This isn't a task of its own, because another host's failure may end the play before that task.
         """
         self._connection.reset()
         confirmed = self._execute_module(module_name=_CONFIRM, module_args={}, task_vars=task_vars)

@@ -154,7 +154,7 @@ def _container_group(text: str) -> str:
 
 
 def _nothing(text: str) -> str:
-    """That it is there says enough."""
+    """Nothing of the file: that it exists says enough."""
     return ""
 
 
@@ -251,7 +251,7 @@ _NUMBERED = re.compile(r"(?:socket|pid|net):\[[0-9]{1,20}\]", re.ASCII)
 
 
 def is_of_process(path: str) -> bool:
-    """Whether it tells of a process. Of those that are no known program nothing is kept, not even that they run."""
+    """Whether the path is about a process. Nothing is kept of unknown programs, not even that they run."""
     return _PROCESS.fullmatch(path) is not None
 
 

@@ -135,7 +135,7 @@ class AllowedHost(Host):
 
 
 def record_key(record: bytes) -> str:
-    """An ethtool question by its beginning and its length; the rest is room for the answer."""
+    """The key of an ethtool request: its beginning and its length, because the rest is room for the answer."""
     return f"{record[:16].hex()}/{len(record)}"
 
 

@@ -61,7 +61,7 @@ def read(path: str) -> Dict[str, Any]:
 
 
 def _wrong(captured: Any) -> Iterator[str]:
-    """What keeps it from being a capture; each check relies on those before it."""
+    """Why the data isn't a capture, or an empty text; each check relies on those before it."""
     if not isinstance(captured, dict) or captured.get("format") != FORMAT or captured["format"] is True:
         yield f"its format isn't {FORMAT}"
         return

@@ -32,7 +32,7 @@ WIDTH = 80
 STATUS_WIDTH = 16  # of the column of statuses
 VALUE_WIDTH = 60  # of one value
 # Status of a finding → its color (SGR).
-_COLOURS = {
+_COLORS = {
     "ok": "32",
     "would_change": "33;1",
     "needs_reboot": "33",
@@ -212,7 +212,7 @@ def _drawn(concern: Dict[str, Any], color: bool) -> Iterator[str]:
     if concern["error"]:
         yield from _folded(f"  {_painted('failed', '31;1', STATUS_WIDTH, color)}", concern["error"])
     for knob in concern["knobs"]:
-        paint = _COLOURS.get(knob["status"], "")
+        paint = _COLORS.get(knob["status"], "")
         head = f"  {_painted(status_words(knob['status']), paint, STATUS_WIDTH, color)}"
         if knob["status"] in ("ok", "would_change"):
             yield head + _cut(_value(knob), WIDTH - STATUS_WIDTH - 2)

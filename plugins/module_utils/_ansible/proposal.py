@@ -104,7 +104,7 @@ def _described(host: WritableHost, begun: states.Begun) -> Dict[str, Any]:
 
 
 def _digest(experiment: running.Experiment) -> str:
-    """By it the controller knows the same two states again, whatever their values are."""
+    """A digest by which the controller recognizes the same two states in a later run."""
     values = [[action.what, action.where, action.after] for action in (*experiment.difference, *experiment.shared)]
     if experiment.against:
         values += [[action.what, action.where, action.before, "against"] for action in experiment.difference]

@@ -112,7 +112,7 @@ def _address(facts: Facts, found: RoutesFacts, place: str, address: Address, wan
 
 
 def _of_others(found: RoutesFacts, knob: Knob, address: Address, number: int, wanted: Wanted) -> Plan:
-    """What is said of an address for which somebody else has made a rule; ours is taken back."""
+    """The plan for an address for which somebody else has made a rule: nearmetal's rule is taken back."""
     own = [route for route in found.routes if (route.table, route.interface) == (number, address.interface)]
     program = found.program or "another program"
     if not any(route.destination == "default" for route in own):

@@ -330,7 +330,7 @@ def _plan_with_owners(concern: Concern, owners: Optional[OwnersFacts], facts: Fa
 def _with_owner(plan: Plan, tuned: AbstractSet[str]) -> Plan:
     """The plan with this collection as the owner of each knob that it has `tuned`, as the journal says.
 
-    A knob that would change isn't ours any more: somebody has written another value since, and we don't know who.
+    A knob that would change is somebody else's by now: somebody has written another value since, and we don't know who.
     """
     findings = tuple(
         finding._replace(owner=NEARMETAL)

@@ -49,7 +49,7 @@ def plan_restore(
     forget: List[Entry] = []
     boot_id = host.boot_id() if entries else ""
     renewed: Set[Tuple[str, str]] = set()
-    at_boot = set_at_boot(host, entries)  # these values are ours, even if a run has set others since
+    at_boot = set_at_boot(host, entries)  # nearmetal's files set these values, even if a run has set others since
     for entry in way_back(entries):
         lever = lever_of(entry.what)
         if detached(lever, host, entry.where):

@@ -116,7 +116,8 @@ def _line(outcome: Outcome) -> str:
         parts.append(status_words("needs_reboot"))
     else:
         parts.append("no reboot")
-    return f"{outcome.name}: {'' if outcome.done else 'would change '}{', '.join(parts)}"
+    done = "" if outcome.done else f"{status_words('would_change')} "
+    return f"{outcome.name}: {done}{', '.join(parts)}"
 
 
 def _unchanged(outcome: Outcome) -> str:

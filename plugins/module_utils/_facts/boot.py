@@ -66,7 +66,7 @@ class BootFacts(NamedTuple):
     configured: Optional[Tuple[str, ...]]  # the arguments of kernels installed later; None: no file has them
     # Our arguments in every entry of the next boot; a mapping for one that some entries lack.
     arguments: Mapping[str, Value] = {}
-    damage: str = ""  # why our record can't be read: then nobody knows which arguments are ours
+    damage: str = ""  # why nearmetal's record can't be read: then nobody knows which arguments it added
 
     def by_hand(self, text: str) -> str:
         """What an operator has to do where nearmetal can't set arguments."""
@@ -94,7 +94,7 @@ class BootFacts(NamedTuple):
 
 
 def read_record(host: Host) -> boot_record.Record:
-    """Our record; empty when there is none. Raises Damaged when it isn't ours, or isn't a file."""
+    """nearmetal's record; empty when there is none. Raises Damaged when it isn't a file, or not nearmetal's."""
     text = host.text(boot_record.PATH, limit=65536)
     if host.link(boot_record.PATH) is not None or (text is None and host.exists(boot_record.PATH)):
         raise Damaged(f"{boot_record.PATH} is not a regular file: look at it, move it away, and run again")

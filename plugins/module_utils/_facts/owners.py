@@ -42,7 +42,7 @@ class OwnersFacts(NamedTuple):
     tuned_profile: Optional[str]  # None: tuned neither runs nor starts with the host
     tuned: Mapping[str, str]  # plugin.option → value of the active profile: cpu.governor, cmdline.nosmt
     tuned_reapplies: bool  # it reads sysctl.d again after it has set its profile's keys
-    sysctl: Mapping[str, Tuple[str, str]]  # key → file that is read after ours, and its value
+    sysctl: Mapping[str, Tuple[str, str]]  # key → file that is read after nearmetal's, and its value
     mtu: Mapping[str, Tuple[str, str]]  # place of an interface → file that gives it an MTU at each start, and which
     kubelet: bool  # this host is a Kubernetes node
     immutable: Optional[str]  # ostree | bottlerocket | read-only /etc

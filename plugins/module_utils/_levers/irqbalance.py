@@ -5,7 +5,7 @@
 
 The file belongs to the distribution and the operator: one variable's text is
 replaced, every other byte stays. irqbalance runs as root, so a value may contain
-only words that are in the file already, and ours.
+only words that are in the file already, and nearmetal's.
 """
 
 from __future__ import annotations

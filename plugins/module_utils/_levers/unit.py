@@ -48,7 +48,7 @@ class AgentValues(Values):
     """Identities of the agent."""
 
     def remembered(self, value: Value) -> Value:
-        # Any version of the agent is ours, and is removed with the last concern that needs it.
+        # Any version of the agent is nearmetal's, and is removed with the last concern that needs it.
         return None if value is None else "agent"
 
 
@@ -116,7 +116,7 @@ class EnabledValues(OursAlone):
     """Whether our timer is enabled."""
 
     def remembered(self, value: Value) -> Value:
-        return None if value is None else True  # an older version's link is ours, too
+        return None if value is None else True  # an older version's link is nearmetal's, too
 
 
 class Enabled(Installed):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Judging a place element by element: ours, original, or somebody else's. PRIVATE to the collection.
+"""Judging a place element by element: set by nearmetal, original, or set by somebody else. PRIVATE to the collection.
 
 A run may end inside a table, and somebody may set one element of it, so the elements of a
 table may differ in this. A place that is no table has one element.

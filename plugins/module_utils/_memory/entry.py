@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An entry of the journal: the original of one place, and the values of ours. PRIVATE to the collection."""
+"""An entry of the journal: the original of one place, and the values that nearmetal set. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Entry(NamedTuple):
         }
         try:
             lever.check(self.where, self.value({**after, **made}))
-        except NearmetalError:  # no value that could be told again
+        except NearmetalError:  # no value that the journal could recognize
             return self
         return self._replace(ours=(*self.ours[:-1], self.value(made), self.ours[-1])[-MOST_OURS:]) if made else self
 

@@ -217,7 +217,7 @@ class Journal:
         return {entry.key: entry._replace(ours=(entry.value({**ours, **removed.ours}),), whole=True)}
 
     def forget(self, entries: Iterable[Entry]) -> None:
-        """Remove these entries, whose places are no longer ours."""
+        """Remove these entries, whose places have no value of nearmetal any more."""
         dropped = list(entries)
         forgotten = {entry.key for entry in dropped if entry not in self._exchanged}
         self._exchanged = [entry for entry in self._exchanged if entry not in dropped]

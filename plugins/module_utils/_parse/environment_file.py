@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Files of environment variables (/etc/default, /etc/sysconfig) and the unit that reads them. PRIVATE.
 
-A variable's text is kept verbatim, with its quotes: what isn't ours is never quoted
-anew. Shells source these files, too, so only what both read alike is changed.
+A variable's text is kept verbatim, with its quotes: what nearmetal didn't add is never quoted
+again. Shells source these files, too, so only what both read alike is changed.
 """
 
 from __future__ import annotations

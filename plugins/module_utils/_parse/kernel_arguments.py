@@ -63,7 +63,7 @@ def in_force(arguments: Tuple[str, ...], wanted: Tuple[str, ...]) -> bool:
 
 
 def merge(foreign: Tuple[str, ...], our_tokens: Tuple[str, ...]) -> Tuple[str, ...]:
-    """All foreign arguments verbatim, then ours; ours before a "--", because init gets what follows that."""
+    """All foreign arguments verbatim, then nearmetal's, before a "--", because init gets what follows that."""
     head = _for_kernel(foreign)
     return head + our_tokens + foreign[len(head) :]
 

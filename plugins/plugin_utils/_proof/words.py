@@ -25,7 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, SAME, WORSE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict, verdict
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable, status_words
 
 SCOPE = "holds for this load, this host and this hour"
 _LONGEST_COMMAND = 100  # characters of a command
@@ -126,7 +126,8 @@ def block(record: Record, result: Verdict, ending: Ending) -> List[str]:
     lines.append(f"  tested: {', '.join(ending.tested)}{_against(record)}")
     if ending.untested:
         listed = clipped("; ".join(map(printable, ending.untested)), 400)
-        lines.append(f"  {_untested_label(ending)}: {listed}{'; needs a reboot' if ending.reboot_required else ''}")
+        pending = f"; {status_words('needs_reboot')}" if ending.reboot_required else ""
+        lines.append(f"  {_untested_label(ending)}: {listed}{pending}")
     if ending.left_out:
         lines.append(f"  left out: {clipped('; '.join(map(printable, ending.left_out)), 400)}")
     lines.append(f"  seed {result.seed}   {SCOPE}")
@@ -311,7 +312,7 @@ def facts(record: Record, result: Verdict, ending: Ending) -> List[str]:
     lines = [*_quality(result), _cost(record), f"tested: {', '.join(ending.tested)}{_against(record)}"]
     lines += [f"{_untested_label(ending)}: {text}" for text in ending.untested]
     lines += [f"left out: {text}" for text in ending.left_out]
-    lines += ["needs a reboot"] if ending.reboot_required else []
+    lines += [status_words("needs_reboot")] if ending.reboot_required else []
     return [*lines, f"seed {result.seed}, nearmetal {record.start.version}"]
 
 

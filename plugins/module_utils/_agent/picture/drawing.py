@@ -56,7 +56,7 @@ def paragraph(text: str, room: int, style: str = "text") -> Item:
 
 
 def label(text: str, style: str, width: int = 0, about: str = "") -> Item:
-    """A text in the middle of a box of at least that width; `about` is shown to who points at it."""
+    """A text in the middle of a box of at least that width; `about` is shown while the pointer is on it."""
     shown = clipped(printable(text), LONGEST)
     wide = max(width, width_of(shown) + PAD)
 

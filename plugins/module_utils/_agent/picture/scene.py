@@ -118,7 +118,7 @@ def summary(scene: Scene) -> str:
 
 
 def sentences(scene: Scene) -> List[str]:
-    """What is drawn, for who can't see it."""
+    """What is drawn, in words for those who can't see it."""
     topology, facts = scene.topology, scene.facts
     found = [node_words(node) for node in topology.nodes]
     found += [cache_words(topology, cache) for cache in topology.caches]

@@ -18,7 +18,7 @@ TAG = "nearmetal:start-again"
 
 # What a tag means for its instance.
 NONE = "none"  # no tag
-FOREIGN = "foreign"  # its content isn't ours
+FOREIGN = "foreign"  # this module didn't write its content
 AT_WORK = "at_work"  # a run may be about to stop it
 LEFT = "left"  # a run stopped it and did not get it started
 OVER = "over"  # it was started since, or somebody else stopped it

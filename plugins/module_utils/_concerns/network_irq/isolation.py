@@ -37,7 +37,7 @@ def wanted_of(wanted: Wanted) -> bool:
 
 
 def foreign(facts: Facts, network: NetworkFacts) -> str:
-    """The CPUs that somebody else keeps free of work; empty where there are none, or where it was us."""
+    """The CPUs that somebody else keeps free of work; empty where there are none, or where nearmetal isolates them."""
     recorded = facts.boot.arguments if facts.boot is not None else {}
     return "" if any(knob.place in recorded for knob in KNOBS) else network.isolated or ""
 

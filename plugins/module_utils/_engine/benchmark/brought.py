@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Packages that a run brings to a host, and takes away again, also if it was killed. PRIVATE to the collection.
 
-What comes is written down before it comes. The run's end takes it away; after a run that was killed, the next does.
+The packages are recorded before they are installed, and removed at the run's end, or by the next run after a kill.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _not_installed(manager: Manager, names: Sequence[str], error: NearmetalError
 
 
 def _demand_new(new_packages: Sequence[str], before: Mapping[str, str]) -> None:
-    """Raises NearmetalError for a package that couldn't be taken away without more of the host's own."""
+    """Raises NearmetalError for a package of which the host still has settings, which its removal would delete."""
     old = [name for name in new_packages if name in before]
     if old:
         raise NearmetalError(

@@ -50,7 +50,7 @@ class Measured(NamedTuple):
     used: Usage
     seconds: float
     installed: Tuple[str, ...]  # the packages that were installed for this run, and removed at its end
-    left: str = ""  # why some of them didn't go
+    left: str = ""  # why some of them weren't removed
 
 
 def measure(

@@ -52,7 +52,7 @@ rm -rf -- "$folder" || code=1
 exit $code
 """
 # The leader of a session starts its program only when the guard knows the session. The shell stays, because a program
-# of another user in its place could not be killed by ours. If the host runs out of memory, the benchmark ends first.
+# of another user in its place could not be killed. If the host runs out of memory, the benchmark ends first.
 _LEADER = r"""
 read -r _ || exit 1
 exec </dev/null

@@ -111,7 +111,7 @@ def _line(place: Place, record: Record) -> str:
 
 
 def _foreign(place: Place, record: Record) -> str:
-    """The arguments of a line that aren't ours: those that it had before us, and what others added."""
+    """The arguments of a line that nearmetal didn't add: those from before it, and what others added."""
     nearmetal_texts = {
         name: tuple(text for text in texts if place.name not in record.foreign.get(text, ()))
         for name, texts in record.texts().items()

@@ -96,7 +96,7 @@ class BootArguments(Shared, OnDisk):
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
         facts = boot.observe(host)
         if facts.provider is None or host.exists(boot_record.PATH):
-            return ()  # while an argument is ours, the boot loader's old files are kept
+            return ()  # while nearmetal has an argument, the boot loader's old files are kept
         return PROVIDERS[facts.provider].copies(host)
 
     def pending(self, host: WritableHost, where: str, value: Value) -> str:

@@ -49,7 +49,7 @@ class MountValues(OursAlone):
     """Options of a mount of nearmetal."""
 
     def remembered(self, value: Value) -> Value:
-        # A mount that somebody unmounted is still ours.
+        # A mount that somebody unmounted is still nearmetal's.
         return value[: -len(hugetlbfs.ABSENT)] if isinstance(value, str) and value.endswith(hugetlbfs.ABSENT) else value
 
 
