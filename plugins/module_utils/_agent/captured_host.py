@@ -10,7 +10,6 @@ from typing import Any, Dict, List, Mapping, Optional, Set
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import record_key
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import MAX_LINKS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 # Code that opens files itself finds none here: no system has this folder (Debian Policy, 9.2.3), and a plan makes none.
@@ -50,7 +49,7 @@ class CapturedHost(WritableHost):
         return self._machine
 
     def names(self, path: str) -> List[str]:
-        return sorted(self._folders.get(self._resolved(path), ()))
+        return sorted(self._folders.get(self._place(path), ()))
 
     def link(self, path: str) -> Optional[str]:
         return self._links.get(self._unfollowed(path))
@@ -60,15 +59,15 @@ class CapturedHost(WritableHost):
         return place in self._files or place in self._folders or place in self._links
 
     def fixed(self, path: str) -> bool:
-        return self._resolved(path) in self._read_only
+        return self._place(path) in self._read_only
 
     def writable(self, path: str) -> bool:
         """Whether it exists: to root a file's mode is no obstacle."""
-        place = self._resolved(path)
+        place = self._place(path)
         return place in self._files or place in self._folders
 
     def _bytes(self, path: str, limit: int, records: bool) -> Optional[bytes]:
-        text = self._files.get(self._resolved(path))
+        text = self._files.get(self._place(path))
         return text[:limit].encode("utf-8", "replace")[:limit] if text is not None else None
 
     def _driver(self, device: str, record: bytes) -> bytes:
@@ -76,9 +75,6 @@ class CapturedHost(WritableHost):
         if answer is None:
             raise OSError(95, "not in the capture", device)
         return bytes.fromhex(answer)
-
-    def _inside(self, path: str) -> str:
-        return self.root + self._resolved(path)
 
     def _add_folder(self, path: str) -> None:
         """Add a folder, and those above it."""
@@ -92,28 +88,12 @@ class CapturedHost(WritableHost):
     def _unfollowed(self, path: str) -> str:
         """The real path of what has this name, be it a link."""
         folder, name = posixpath.split(path)
-        return posixpath.join(self._resolved(folder), name)
+        return posixpath.join(self._place(folder), name)
 
-    def _resolved(self, path: str) -> str:
-        """The real path, component by component; empty, which no path is, at the end of a loop."""
-        done = ""
-        todo = path.split("/")[::-1]
-        links = 0
-        while todo:
-            part = todo.pop()
-            if part in ("", "."):
-                continue
-            if part == "..":
-                done = done.rpartition("/")[0]
-                continue
-            target = self._links.get(f"{done}/{part}")
-            if target is None:
-                done = f"{done}/{part}"
-                continue
-            links += 1
-            if links > MAX_LINKS:
-                return ""
-            if target.startswith("/"):
-                done = ""
-            todo.extend(target.split("/")[::-1])
-        return done or "/"
+    def _place(self, path: str) -> str:
+        """The real path; empty, which no path is, at the end of a loop."""
+        found = self._resolved(path)
+        return "" if found is None else found or "/"
+
+    def _target(self, place: str) -> Optional[str]:
+        return self._links.get(place)

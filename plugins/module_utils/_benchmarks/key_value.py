@@ -32,8 +32,8 @@ _TESTS = ("GET", "SET")
 _OTHERS = {"fedora": "redis", "amzn": "redis6", "suse": "redis"}
 _OLDEST = (6, 2)  # an older client prints no percentiles
 _FEWEST_REQUESTS, _MOST_REQUESTS = 1000, 1000000000
-_FIRST_REQUESTS, _SECOND_REQUESTS = 2000, 20000  # of the loads that say how many requests take the time that is wanted
-_OTHER_CLIENTS = 32  # the load asks for the server's settings by a connection of its own
+_FIRST_REQUESTS, _SECOND_REQUESTS = 2000, 20000  # of the short loads from which the length of the real one follows
+_OTHER_CLIENTS = 32  # room for more connections: the load asks for the server's settings by another one
 _MOST_THREADS = 128
 _SERVER = Tool(
     "redis-server",
@@ -51,7 +51,7 @@ _CLIENT = Tool(
     oldest=_OLDEST,
     also=("valkey-benchmark", "redis6-benchmark"),
 )
-# Who reaches the port can connect: to read and write the keys of the load, and for nothing else.
+# Anybody who reaches the port can connect, but can only read and write the keys of the load.
 _CONFIGURATION = """bind {address}
 protected-mode no
 port {port}
@@ -85,13 +85,13 @@ def _run(options: Options, _folder: str) -> Run:
         address=pair.listens_on(options),
         port=options["port"],
         threads=options.get("threads", 1),
-        # Before the server has closed those of one kind of request, the client may open those of the next.
+        # The client may connect for the next kind of request before the server has closed the last kind's connections.
         clients=2 * options["clients"] + _OTHER_CLIENTS,
     )
     server = ("redis-server", "redis.conf")
     if options["part"] == pair.SERVER:
         return Run((pair.until_served(options),), (server,), {"redis.conf": configuration})
-    # Without a number of its own the load is as long as short ones say, because redis-benchmark has no time.
+    # redis-benchmark can't run for a time. Without the option `requests`, short loads say how many requests take it.
     first = _load(options, options.get("requests") or _FIRST_REQUESTS)
     if options["part"] == pair.CLIENT:
         return Run((first,))
@@ -103,7 +103,7 @@ def _load(options: Options, requests: int) -> Command:
     load = [
         *(_TOOL, "-h", pair.reached_at(options), "-p", str(options["port"]), "-t", "set,get", "-n", str(requests)),
         *("-c", str(options["clients"]), "-P", str(options["pipeline"]), "-d", "100", "--csv", "--precision", "3"),
-        # The client's own threads: one that is busy would be the limit of a server with several.
+        # A client with a single busy thread would be the limit of a server with several.
         *(("--threads", str(threads)) if threads > 1 else ()),
     ]
     return Command(tuple(load))
@@ -112,7 +112,7 @@ def _load(options: Options, requests: int) -> Command:
 def _then(outputs: Sequence[str], options: Options) -> Tuple[Command, ...]:
     if "requests" in options or options["part"] == pair.SERVER:
         return ()
-    # On a slow host the first load says enough, and a second one would take too long.
+    # On a slow host the first short load is enough, and a second would take too long.
     before = 2 if _within(outputs[0], options) > _SECOND_REQUESTS else 1
     if len(outputs) < before:
         return (_load(options, _SECOND_REQUESTS),)

@@ -25,7 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 BOTH, SERVER, CLIENT = "both", "server", "client"
 PROGRAM = "served"
 LOOPBACK = "127.0.0.1"
-# Seconds that a server waits for its client: Ansible starts the two one after the other, on slow hosts, too.
+# Seconds that a server waits for its client: Ansible starts one after the other, which takes long on slow hosts.
 WAITS = 120
 # A name or an address of IPv4: memcaslap divides its argument at the first colon.
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
@@ -56,7 +56,7 @@ def check(name: str, options: Options, pattern: "re.Pattern[str]" = _ADDRESS, mu
 
 
 def port(options: Options) -> int:
-    """The port on which this host listens; 0 where only the client is."""
+    """The port on which this host listens; 0 on a host with the client alone."""
     return 0 if options["part"] == CLIENT else int(options["port"])
 
 
@@ -71,13 +71,13 @@ def reached_at(options: Options) -> str:
 
 
 def until_served(options: Options) -> Command:
-    """What a host waits for that has the server alone: that its client has come and gone."""
+    """On a host with the server alone: wait until the client has come and gone."""
     longest = 3 * options["seconds"] + 60
     return Command((PROGRAM, str(options["port"]), str(WAITS), f"{longest:g}"), own=True)
 
 
 def seconds(options: Options) -> float:
-    """The most that a run may take; of a server alone, with the time in which it waits for its client."""
+    """The longest that a run may take. A server alone also waits for its client."""
     return float(3 * options["seconds"] + 60 + (WAITS if options["part"] == SERVER else 0))
 
 
@@ -92,7 +92,7 @@ def client_cpus(options: Options, machine: Machine) -> int:
 
 
 def served(output: str) -> Result:
-    """The result on a host that has the server alone; the figures are the client's."""
+    """The result on a host with the server alone: the client has the figures."""
     most = whole(PROGRAM, at(PROGRAM, json_of(PROGRAM, output), "connections"))
     if not most:
         raise NearmetalError(f"no client came within {WAITS} s: is the port open to it, and did it get this address?")
@@ -100,7 +100,7 @@ def served(output: str) -> Result:
 
 
 def details(options: Options) -> Dict[str, Any]:
-    """Where the load came from, which belongs to each figure."""
+    """Where the load came from: part of what each figure means."""
     return {"client_on": "same host" if options["part"] == BOTH else "a host of its own"}
 
 

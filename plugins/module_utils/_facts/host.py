@@ -16,7 +16,7 @@ import sys
 MAX_BYTES = 4 * 1024 * 1024  # of a file that no reader sets another limit for
 
 # A chain of symbolic links this long is a loop (the kernel's MAXSYMLINKS).
-MAX_LINKS = 40
+_MAX_LINKS = 40
 # Longer than any path may be (PATH_MAX), so a path with this part never exists.
 _NOWHERE = "x" * 4096
 
@@ -185,8 +185,13 @@ class Host:
         return b"".join(chunks)
 
     def _inside(self, path: str) -> str:
-        """The real path below the root, component by component; a loop ends as a path that doesn't exist."""
-        done: list[str] = []
+        """The real path below the root; a loop ends as a path that doesn't exist."""
+        found = self._resolved(path)
+        return self.root + (f"/{_NOWHERE}" if found is None else found)
+
+    def _resolved(self, path: str) -> str | None:
+        """The host's real path, component by component; empty for /, None at a loop."""
+        done = ""
         todo = path.split("/")[::-1]
         links = 0
         while todo:
@@ -194,17 +199,23 @@ class Host:
             if part in ("", "."):
                 continue
             if part == "..":
-                del done[-1:]
+                done = done.rpartition("/")[0]
                 continue
-            try:
-                target = os.readlink("/".join([self.root, *done, part]))
-            except (OSError, ValueError):
-                done.append(part)
+            target = self._target(f"{done}/{part}")
+            if target is None:
+                done = f"{done}/{part}"
                 continue
             links += 1
-            if links > MAX_LINKS:
-                return "/".join([self.root, *done, _NOWHERE])
+            if links > _MAX_LINKS:
+                return None
             if target.startswith("/"):
-                done = []
+                done = ""
             todo.extend(target.split("/")[::-1])
-        return "/".join([self.root, *done])
+        return done
+
+    def _target(self, place: str) -> str | None:
+        """The text of the link at a real path of the host."""
+        try:
+            return os.readlink(self.root + place)
+        except (OSError, ValueError):
+            return None
