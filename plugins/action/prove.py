@@ -111,7 +111,7 @@ class _Run(loop.HostControl):
     def __init__(self, action: ActionModule, arguments: Mapping[str, Any], task_vars: dict[str, Any]) -> None:
         self._action, self._task_vars = action, task_vars
         self._parent = os.getppid()
-        self._keeping = self._reboot_required = False
+        self._began = self._keeping = self._reboot_required = False
         self._busiest_programs: Any = None  # programs other than the load that used CPU time, the busiest first
         self._host = str(task_vars.get("inventory_hostname", ""))
         self._options = validate("prove", OPTIONS, arguments)
@@ -183,6 +183,7 @@ class _Run(loop.HostControl):
                 answer = self._step_around_reboot("begin")
                 if "nothing" in answer:
                     return self._nothing_to_compare(str(answer["nothing"]))
+                self._began = True
                 compared = answers.begin(answer)
                 if self._settings.reboot:
                     reboots.demand_another_machine(answer.get("boot_id"))
@@ -338,6 +339,8 @@ class _Run(loop.HostControl):
                 ended = self._step_around_reboot("back").get("ended") is True
         except NearmetalError as error:
             advice = reboots.way_back(self._settings)
+            if not self._began:  # perhaps the host was never reached
+                raise NearmetalError(f"{reason}; if the run had begun on the host, {advice}") from None
             if self._keeping and not self._options["only"]:
                 has_timer = self._settings.abandon_after
                 advice = (

@@ -117,9 +117,10 @@ def _metrics(load: Mapping[str, Any], limit: float, timed: bool) -> "Tuple[Tuple
     """The metrics that the command printed, or its time if `timed`, and an empty text; or none, and why it failed."""
     code, end, message = load.get("code"), load.get("end"), str(load.get("message") or "").strip().splitlines()
     if end == "time":
-        return (
-            (),
-            f"the command was stopped after {limit:g} s: set prove_seconds to the time that one measurement takes",
+        last_message = f"; its last message is {message[-1]}" if message else ""
+        return (), sentence(
+            f"the command was stopped after {limit:g} s: set prove_seconds to the time that one measurement"
+            f" takes{last_message}"
         )
     if end or isinstance(code, bool) or not isinstance(code, int):
         return (), "the command was stopped because the experiment ended"

@@ -156,7 +156,11 @@ def test_another_host_does_not_go_on(tmp_path: Path) -> None:
     [
         ({"code": 3, "message": "bench: no server\n"}, "the command ended with code 3: bench: no server"),
         ({"code": -9}, "the command was stopped by signal 9: no message"),
-        ({"code": -9, "end": "time"}, "the command was stopped after 60 s"),
+        ({"code": -9, "end": "time"}, "the command was stopped after 60 s: set prove_seconds to the time"),
+        (
+            {"code": -9, "end": "time", "message": "warning\nCould not connect to Redis\n"},
+            "one measurement takes; its last message is Could not connect to Redis",
+        ),
         ({"code": "0"}, "the command was stopped"),
         ({"code": True}, "the command was stopped because the experiment ended"),
         ({"seconds": None}, "the time that the command took isn't known"),

@@ -115,7 +115,7 @@ def _compared(host: WritableHost, tuning: Tuning) -> Tuple[Tuple[Action, ...], L
     tested = _knobs(actions)
     findings = [finding for outcome in planned.outcomes for finding in outcome.plan.findings]
     if not actions:
-        raise states.NothingDiffers("untuned and tuned are the same on this host: there is nothing to compare")
+        raise states.NothingDiffers(states.no_difference((), findings))
     if not any(finding.status == "needs_reboot" and (finding.concern, finding.knob) in tested for finding in findings):
         raise NearmetalError(
             "no setting of this tuning needs a reboot: leave prove_reboot out, and the host is switched while it runs"

@@ -34,7 +34,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, in_words
 
 if TYPE_CHECKING:
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
@@ -45,6 +45,7 @@ PATIENCE = 60  # seconds that a step waits for an earlier one, such as that of a
 STATES = (UNTUNED, TUNED)
 _PERSIST = "persist"  # the option that says where a value is kept, which has no effect at runtime
 _LATER = ("needs_reboot", "needs_restart")
+_LONGEST_LIST = 600  # characters of what tune would refuse
 # Levers whose values another program takes back at once, unless a lever that isn't switched prevents it.
 _RESTS_ON = {
     "network.affinity": ("irqbalance.in_force", "irqbalance would move the interrupts back: only tune prevents it"),
@@ -123,7 +124,7 @@ def preview(
         if _waits(experiment, finding) and f"{finding.concern}.{finding.knob}" not in tested
     ]
     if not tested:
-        raise NothingDiffers(_no_difference(left_out))
+        raise NothingDiffers(no_difference(left_out, findings))
     return tested, tuple(left_out)
 
 
@@ -229,7 +230,10 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], st
         if (finding.concern, finding.knob) not in written
     )
     if not compared.difference:
-        raise NothingDiffers(_no_difference((*untested, *left_out)))
+        found = [
+            finding for outcomes, _refused in accepted for outcome in outcomes for finding in outcome.plan.findings
+        ]
+        raise NothingDiffers(no_difference((*untested, *left_out), found))
     against = len(asks) > 1
     experiment = experiment._replace(difference=compared.difference, shared=compared.shared, against=against)
     write(host, experiment)
@@ -367,8 +371,11 @@ def _waits(experiment: Experiment, finding: Finding) -> bool:
     return later and finding.knob != _PERSIST and experiment.selects(finding.concern, finding.knob)
 
 
-def _no_difference(untested: Sequence[Finding]) -> str:
+def no_difference(untested: Sequence[Finding], findings: Sequence[Finding]) -> str:
+    """Why there is nothing to compare: what waits for a reboot, and what `tune` would refuse, with its reasons."""
     waiting = (finding for finding in untested if finding.status != "advice")
     knobs = ", ".join(dict.fromkeys(f"{finding.concern}.{finding.knob}" for finding in waiting))
     waits = f" in what can be switched while it runs; what can't: {knobs}" if knobs else ""
-    return f"untuned and tuned are the same on this host{waits}: there is nothing to compare"
+    refusals = dict.fromkeys(finding.reason for finding in findings if finding.status == "refused")
+    refused = clipped(f"; tune would refuse: {'; '.join(refusals)}", _LONGEST_LIST) if refusals else ""
+    return f"untuned and tuned are the same on this host{waits}: there is nothing to compare{refused}"

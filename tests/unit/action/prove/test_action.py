@@ -193,6 +193,13 @@ def test_a_lost_host_is_reported_as_taking_itself_back(host: FakeKernel, play: P
     )
 
 
+def test_a_host_that_was_never_reached_is_not_said_to_be_switched(host: FakeKernel, play: Play) -> None:
+    play.before_step = lambda _number: play.lose()
+    message = play(command=load(host, 120))["msg"]
+    assert message == ("no route to host; if the run had begun on the host, its timer restores it within 900 s")
+    assert host.written == []
+
+
 def test_a_host_that_ended_its_experiment_is_left_alone(host: FakeKernel, play: Play) -> None:
     def fire(number: int) -> None:
         if number == 9:
