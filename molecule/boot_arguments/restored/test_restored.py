@@ -21,5 +21,5 @@ def test_the_kernels_files_are_as_before(host: Host) -> None:
     assert host.check_output("cd /sys; cut -d: -f1 /root/before/kernel | xargs grep -H .") == before
 
 
-def test_nothing_of_ours_is_left(host: Host) -> None:
+def test_nothing_of_nearmetal_is_left(host: Host) -> None:
     assert host.check_output("find / -xdev -name '*nearmetal*' -not -path '/proc/*'") == ""

@@ -22,7 +22,7 @@ def test_one_write_and_one_reboot_brought_all_of_it(host: Host) -> None:
     assert host.check_output("cat /root/before/grub").split()[0] == old
 
 
-def test_the_kernel_has_its_earlier_arguments_and_ours_at_the_end(host: Host) -> None:
+def test_the_kernel_has_its_earlier_arguments_and_nearmetals_at_the_end(host: Host) -> None:
     before = host.check_output("cat /root/before/cmdline").split()
     now = host.check_output("cut -d' ' -f2- /proc/cmdline").split()
     assert now[: len(before)] == before

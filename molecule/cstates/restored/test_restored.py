@@ -13,5 +13,5 @@ def test_all_is_as_before(host: Host) -> None:
     assert host.check_output(now) == host.check_output("cat /root/before/power")
 
 
-def test_nothing_of_ours_is_left(host: Host) -> None:
+def test_nothing_of_nearmetal_is_left(host: Host) -> None:
     assert host.check_output("find / -xdev -name '*nearmetal*' -not -path '/proc/*'") == ""

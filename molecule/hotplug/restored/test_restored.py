@@ -20,10 +20,10 @@ def test_both_disks_are_as_the_kernel_starts_them(host: Host) -> None:
         assert found == ["[none]", "mq-deadline", "128"]
 
 
-def test_nothing_of_ours_is_left(host: Host) -> None:
+def test_nothing_of_nearmetal_is_left(host: Host) -> None:
     assert host.check_output("find / -xdev -name '*nearmetal*' -not -path '/proc/*'") == ""
 
 
-def test_systemd_knows_no_unit_of_ours(host: Host) -> None:
+def test_systemd_knows_no_unit_of_nearmetal(host: Host) -> None:
     # If there is none, only systemctl's exit code says so.
     assert host.run("systemctl list-unit-files 'nearmetal*' --no-legend").stdout == ""

@@ -25,5 +25,5 @@ def test_no_file_differs(host: Host) -> None:
     assert host.check_output(FILES) == ""
 
 
-def test_nothing_of_ours_is_left(host: Host) -> None:
+def test_nothing_of_nearmetal_is_left(host: Host) -> None:
     assert host.check_output("find / -xdev -name '*nearmetal*' -not -path '/proc/*'") == ""

@@ -15,12 +15,12 @@ def test_it_was_rebooted_once(host: Host) -> None:
     assert host.check_output("last -x reboot | grep -c ^reboot") == "2"
 
 
-def test_the_running_kernel_has_its_earlier_arguments_and_ours_at_the_end(host: Host) -> None:
+def test_the_running_kernel_has_its_earlier_arguments_and_nearmetals_at_the_end(host: Host) -> None:
     before = host.check_output("cat /root/before/cmdline").split()
     assert host.check_output("cat /proc/cmdline").split() == [*before, "tsc=reliable"]
 
 
-def test_recovery_stays_without_ours(host: Host) -> None:
+def test_recovery_entries_get_no_argument_of_nearmetal(host: Host) -> None:
     lines = host.check_output(LINES).splitlines()
     assert [line.split().count("tsc=reliable") for line in lines] == [0 if " single" in line else 1 for line in lines]
     assert sum(" single" in line for line in lines) == 1

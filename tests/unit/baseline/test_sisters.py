@@ -227,7 +227,7 @@ def test_only_runs_of_the_same_kind_and_of_this_instance_are_compared() -> None:
     assert odd_ones(fleet_of(steady(odd=-0.5), instance_type="")) == [], "outside EC2 nothing is a type"
 
 
-def test_an_odd_one_with_a_kernel_of_its_own_is_told() -> None:
+def test_an_odd_host_with_a_kernel_of_its_own_is_reported_with_it() -> None:
     runs = fleet_of(steady(odd=-0.2))
     runs["h-3"] = [each._replace(kernel="5.10.9") for each in runs["h-3"]]
     assert words.sentences(ranked(runs))[0].endswith("sisters; it alone has kernel 5.10.9")

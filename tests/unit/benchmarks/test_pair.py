@@ -95,7 +95,7 @@ def serve(capsys: pytest.CaptureFixture[str], port: int, wait: float, longest: f
     return int(json.loads(capsys.readouterr().out)["connections"])
 
 
-def test_a_server_alone_ends_when_its_client_has_gone(
+def test_a_server_alone_ends_when_its_client_has_ended(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(served, "_QUIET", 0.3)

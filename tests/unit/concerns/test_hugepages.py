@@ -207,7 +207,7 @@ def test_a_mount_and_a_group_and_back(host: FakeKernel, call: Call) -> None:
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["removed", "a folder"])
-def test_a_mount_whose_unit_is_gone_leaves_no_link_without_a_word(host: FakeKernel, call: Call, replaced: bool) -> None:
+def test_a_mount_whose_unit_was_removed_leaves_no_link_unreported(host: FakeKernel, call: Call, replaced: bool) -> None:
     systemd, mounts = Path(host.root) / "etc/systemd/system", Path(host.root) / "proc/1/mounts"
     before, unmounted = everything(host), mounts.read_text()
     call(hugepages.main, host, mount={"path": "/mnt/huge"})

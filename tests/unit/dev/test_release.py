@@ -98,7 +98,7 @@ def test_what_is_refused_changes_nothing(project: Path) -> None:
     assert "no fragment says what has changed" in refused(project, "7.8.9")
 
 
-def test_readers_are_told_to_install_the_version_that_is_released_or_the_branch() -> None:
+def test_the_pages_install_the_released_version_or_the_branch() -> None:
     version = release.present()
     for name, pattern in release.PLACES.items():
         found: List[str] = [match[0] for match in re.finditer(pattern, (ROOT / name).read_text("utf-8"), re.M)]

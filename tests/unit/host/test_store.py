@@ -373,7 +373,7 @@ def test_a_masked_unit_stops_no_concern_and_each_run_says_what_to_do(
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFIFO, stat.S_IFSOCK], ids=["pipe", "socket"])
-def test_what_is_no_file_in_place_of_a_file_of_ours_is_told_with_what_to_do(tmp_path: Path, kind: int) -> None:
+def test_what_is_no_regular_file_is_reported_with_what_to_do(tmp_path: Path, kind: int) -> None:
     host = WritableHost(str(tmp_path))
     for path in (WANTED, store.LOCK):
         host_path = Path(host.real(path))

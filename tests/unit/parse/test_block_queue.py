@@ -33,7 +33,7 @@ def test_a_timeout_reads_back_as_the_kernel_rounds_it(milliseconds: int, hz: int
 
 
 @given(st.integers(1, 1 << 31), st.integers(1, 40))
-def test_another_timeout_is_not_mistaken_for_ours(milliseconds: int, more: int) -> None:
+def test_another_timeout_is_not_mistaken_for_the_wanted_one(milliseconds: int, more: int) -> None:
     now = kernel_timeout(milliseconds, 1000) + more
     possible = {kernel_timeout(milliseconds, hz) for hz in (100, 250, 300)}
     assert block_queue.holds("io_timeout", str(now), str(milliseconds)) == (now in possible)

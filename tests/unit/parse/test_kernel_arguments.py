@@ -42,14 +42,14 @@ LONG = tuple(f"filler.option{number:04}=0123456789" for number in range(69))  # 
     ],
     ids=["duplicates and quotes", "nothing there", "what init gets", "another value", "2,000 characters"],
 )
-def test_merge_keeps_what_is_not_ours(foreign: Tuple[str, ...], mine: Tuple[str, ...], line: str) -> None:
+def test_merge_keeps_foreign_arguments(foreign: Tuple[str, ...], mine: Tuple[str, ...], line: str) -> None:
     merged = merge(foreign, mine)
     assert " ".join(merged) == line
     assert in_force(merged, mine)
     assert without(merged, mine) == foreign
 
 
-def test_an_argument_of_somebody_else_survives_ours_of_the_same_text() -> None:
+def test_a_foreign_argument_survives_one_of_nearmetal_with_the_same_text() -> None:
     assert without(("nosmt", "quiet", "nosmt"), ("nosmt",)) == ("nosmt", "quiet")
 
 
@@ -134,11 +134,11 @@ def test_foreign_text_stays_to_the_byte(line: str, last: bool) -> None:
         ("ro  quiet", "ro  quiet"),
     ],
 )
-def test_our_argument_moved_by_somebody(line: str, left: str) -> None:
+def test_an_argument_of_nearmetal_that_somebody_moved(line: str, left: str) -> None:
     assert boot_line.foreign(line, {"nosmt": ("nosmt",)}, last=False) == left
 
 
-def test_where_a_write_is_uncertain_only_the_last_argument_is_ours() -> None:
+def test_where_a_write_is_uncertain_only_the_last_argument_is_removed() -> None:
     assert boot_line.foreign("x=1 x=2", {"x": ("x=1",)}, last=True) == "x=1 x=2"
     assert boot_line.foreign("x=1 x=2", {"x": ("x=1", "x=2")}, last=True) == "x=1"
 

@@ -152,7 +152,7 @@ def test_a_run_that_is_killed_at_any_byte_goes_on_as_if_nothing_had_happened() -
         (lambda lines: [lines[0], *[b"{}\n"] * 6000], "6001 lines"),
     ],
 )
-def test_a_record_that_is_not_ours_is_refused_in_one_sentence(
+def test_a_record_of_another_form_is_refused_in_one_sentence(
     spoil: "Callable[[List[bytes]], List[bytes]]", words: str
 ) -> None:
     with pytest.raises(NearmetalError, match=words) as refused:

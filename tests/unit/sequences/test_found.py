@@ -130,9 +130,7 @@ def test_kernel_arguments_beside_which_an_old_file_stays_are_not_forgotten(at: i
 
 
 @pytest.mark.parametrize("at", [22, 25, 28])
-def test_a_number_of_requests_that_a_rule_of_ours_changed_at_boot_is_settled_by_restore(
-    at: int, tmp_path: Path
-) -> None:
+def test_a_number_of_requests_that_a_udev_rule_changed_at_boot_is_settled_by_restore(at: int, tmp_path: Path) -> None:
     """The run that wrote the rule was killed, so restore took the rule's value for the original one."""
     scheduled = tune(block_storage={"scheduler": "mq-deadline"})
     assert lived(tmp_path, "metal", [failing(scheduled, at), Step("reboot", {"unit": False})]) == ""
@@ -167,7 +165,7 @@ def test_a_run_that_fails_while_it_arms_the_dead_man_leaves_no_file_of_the_timer
         assert lived(tmp_path, "nitro_big", [fault]) == ""
 
 
-def test_a_wanted_value_that_holds_only_after_taking_ours_back_is_set(tmp_path: Path) -> None:
+def test_a_wanted_value_that_only_a_restore_would_leave_is_set(tmp_path: Path) -> None:
     """The earlier run's MTU wasn't taken back, but the run reported the original MTU as set."""
     world = World(tmp_path / "host", "xen_pv")
     mtu = Path(world.host.root) / "sys/class/net/eth0/mtu"

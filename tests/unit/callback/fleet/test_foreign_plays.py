@@ -80,7 +80,7 @@ def test_a_failure_in_a_play_of_others_is_not_reported(fleet: Fleet, task: str, 
     assert "h2" in run.stdout
 
 
-def test_a_failed_loop_of_ours_is_reported(fleet: Fleet) -> None:
+def test_a_failed_loop_of_a_role_of_nearmetal_is_reported(fleet: Fleet) -> None:
     fleet.inventory(
         {
             "h1": {"module_result": {"failed": True, "msg": "broken arguments"}},
@@ -115,7 +115,7 @@ def test_hosts_that_were_lost_before_an_include_are_in_the_report(fleet: Fleet, 
     assert report["hosts"][2]["message"] == "ansible.builtin.fail: before"
 
 
-def test_when_all_are_lost_before_an_include_of_ours_that_is_the_report(fleet: Fleet) -> None:
+def test_hosts_that_are_all_lost_before_an_include_are_the_report(fleet: Fleet) -> None:
     fleet.inventory({f"h{number}": {"ansible_host": "127.0.0.1", "ansible_port": 1} for number in (1, 2)})
     assert played(fleet, INCLUDED.format(include=HOW[0], gathers=True)).returncode == 4
     assert states(checked(fleet)) == {"h1": "unreachable", "h2": "unreachable"}

@@ -74,7 +74,7 @@ def test_the_meaning_of_a_tag(case: Any) -> None:
 
 
 @pytest.mark.parametrize("value", STRANGE, ids=lambda value: repr(value[:50]))
-def test_content_that_is_not_ours_starts_nothing(value: str) -> None:
+def test_content_that_nearmetal_did_not_write_starts_nothing(value: str) -> None:
     assert judge(PowerFacts("stopped", LAUNCHED, LATER, OURS, value), ASKED) == stop_mark.FOREIGN
 
 

@@ -76,7 +76,7 @@ def test_what_somebody_sets_later_is_still_left_alone(host: Rounding, call: Call
     assert host.value(SWAPPINESS) == "33"
 
 
-def test_of_a_table_only_the_element_that_the_kernel_changed_is_ours(tmp_path: Path, call: Call) -> None:
+def test_of_a_table_only_the_element_that_the_kernel_changed_is_nearmetals(tmp_path: Path, call: Call) -> None:
     host = Rounding(tmp_path, files_of("nitro_big"))
     places = sorted(Path(host.root).glob("proc/irq/*/smp_affinity_list"))
     before = {place: place.read_text() for place in places}

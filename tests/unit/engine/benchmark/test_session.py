@@ -179,7 +179,7 @@ def test_a_server_listens_before_the_load_begins_and_ends_with_the_run(tmp_path:
     assert started.used.user_seconds > 0
 
 
-def test_a_server_of_somebody_else_on_the_port_is_not_taken_for_ours(
+def test_a_server_of_somebody_else_on_the_port_is_not_taken_for_the_benchmarks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "_STARTS", 0)

@@ -360,7 +360,7 @@ def test_a_step_does_not_go_on_while_the_host_is_taken_back(
 
 
 @pytest.mark.parametrize("ends", ["the timer", "a restore", "another run", "the same run"])
-def test_a_timer_whose_experiment_is_gone_is_removed(
+def test_a_timer_without_an_experiment_is_removed(
     ends: str, host: RebootingHost, steps: RebootSteps, call: Call
 ) -> None:
     before = files(host)

@@ -153,7 +153,7 @@ def test_a_run_that_died_while_it_changed_a_value(
     assert everything(host) == before
 
 
-def test_a_run_that_dies_again_and_again_forgets_nothing_of_ours(tmp_path: Path, call: Call) -> None:
+def test_a_run_that_dies_again_and_again_forgets_no_value_that_it_set(tmp_path: Path, call: Call) -> None:
     host = rhel(tmp_path, 9)
     before = everything(host)
     call(block_storage.main, host, io_timeout="600000", method="boot")

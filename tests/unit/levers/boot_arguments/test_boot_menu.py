@@ -63,7 +63,7 @@ def test_a_kernel_that_update_grub_adds(tmp_path: Path, call: Call) -> None:
     assert menu(host) == UBUNTU_PV.replace("3.13.0-170-generic", "3.13.0-180-generic")
 
 
-def test_a_kernel_without_ours_gets_it(tmp_path: Path, call: Call) -> None:
+def test_a_kernel_without_nearmetals_argument_gets_it(tmp_path: Path, call: Call) -> None:
     host = amazon_1(tmp_path)
     call(clocksource.main, host, tsc_reliable="enabled")
     added = AMAZON_1[AMAZON_1.index("title") :].split("\n\n")[1]

@@ -130,7 +130,7 @@ def test_a_value_that_could_not_be_put_back_is_not_changed(tmp_path: Path, call:
     assert command(["restore"], host) == 0
 
 
-def test_a_restore_after_a_reboot_heeds_the_clock_source_that_the_kernel_was_told(tmp_path: Path, call: Call) -> None:
+def test_a_restore_after_a_reboot_heeds_the_clock_source_of_the_command_line(tmp_path: Path, call: Call) -> None:
     current = f"{CLOCK}/current_clocksource"
     files = {f"{CLOCK}/available_clocksource": "xen tsc hpet acpi_pm\n", current: "hpet\n"}
     host = FakeKernel(tmp_path, files_of("xen_hvm", {**files, "/proc/cmdline": "ro clocksource=hpet\n"}))

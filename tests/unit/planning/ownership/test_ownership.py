@@ -180,7 +180,7 @@ def test_the_file_that_would_keep_a_refused_value_is_not_written(tmp_path: Path)
     assert [finding.status for finding in plan.findings] == ["refused"]
 
 
-def test_a_sysctl_file_that_is_read_after_ours_owns_its_keys(tmp_path: Path) -> None:
+def test_a_sysctl_file_that_is_read_after_nearmetals_owns_its_keys(tmp_path: Path) -> None:
     found = owners(
         tmp_path,
         {
