@@ -148,6 +148,27 @@ def test_a_kernel_without_a_switch_for_threads_takes_them_offline_one_by_one(hos
     assert host.run("cat /sys/devices/system/cpu/online").strip() == "0-7"
 
 
+def test_cpus_that_somebody_took_offline_stay_offline(host: Host, tmp_path: Path) -> None:
+    """`on` in smt/control of this kernel brings every CPU online."""
+    offline, hand = "cat /sys/devices/system/cpu/offline", "echo {} > /sys/devices/system/cpu/cpu{}/online"
+    host.run(hand.format(0, 2))
+    for changed in (True, False):
+        assert module("smt", host, tmp_path, threads="disabled")["changed"] == changed
+        assert host.run(offline).strip() == "1-2,5,7"  # CPU 3 has its core for itself already
+    module("restore", host, tmp_path)
+    assert host.run(offline).strip() == "2"
+    host.run(hand.format(1, 2))
+    module("smt", host, tmp_path, threads="disabled")
+    host.run(hand.format(0, 4))
+    assert host.run(f"cat /sys/devices/system/cpu/smt/control; {offline}").split() == ["off", "1,3-5,7"]
+    module("restore", host, tmp_path)
+    assert host.run(f"cat /sys/devices/system/cpu/smt/control; {offline}").split() == ["on", "4"]
+    host.run("echo off > /sys/devices/system/cpu/smt/control")
+    assert module("smt", host, tmp_path, threads="enabled")["changed"]
+    assert host.run(offline).strip() == "4"
+    assert not module("smt", host, tmp_path, threads="enabled")["changed"]
+
+
 def test_services_and_interrupts_go_to_the_node_of_their_device(near: Host, tmp_path: Path) -> None:
     named = dict(line.split() for line in near.run(NEAR).splitlines())
     assert sorted(named) == ["-1", "0", "1"]

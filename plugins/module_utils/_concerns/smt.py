@@ -13,8 +13,14 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.smt import CONTROL, SmtFacts, second_threads, union
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.smt import (
+    CONTROL,
+    SmtFacts,
+    difference,
+    second_threads,
+    union,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU, TopologyFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
@@ -95,7 +101,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
         each_boot = Plan(at_boot=_THREADS.lines(requested))
     if refusal is not None:
         return joined(Plan(findings=(refusal,)), advice, each_boot)
-    runtime = _runtime(threads, cpus, requested, switch_off, wanted) if method != "boot" else Plan()
+    runtime = _runtime(facts, threads, cpus, switch_off, wanted) if method != "boot" else Plan()
     at_boot = _at_boot(facts, threads, requested, wanted) if method != "runtime" else Plan()
     return joined(runtime, at_boot, advice, each_boot)
 
@@ -156,35 +162,66 @@ def _lock(threads: SmtFacts, switch_off: bool) -> Optional[Finding]:
     return None
 
 
-def _runtime(threads: SmtFacts, cpus: TopologyFacts, requested: str, switch_off: bool, wanted: Wanted) -> Plan:
-    knob, goal = _THREADS, "disabled" if switch_off else "enabled"
-    if threads.control is not None and (switch_off or not _lacks_siblings(threads, cpus)):
-        before, after = threads.control, "off" if switch_off else "on"
-        as_wanted = before == after or (switch_off and before == "forceoff")
-    else:
-        threads = threads._replace(control=None)  # it can't switch the threads of this host
-        knob, before = _CPUS, threads.offline or ""
-        after = union(before, *map(str, second_threads(cpus) or ())) if switch_off else ""
-        if requested == "kernel":
-            after = threads.kernel_offline
-        as_wanted = before == after
+def _runtime(facts: Facts, threads: SmtFacts, cpus: TopologyFacts, switch_off: bool, wanted: Wanted) -> Plan:
+    requested, goal = _THREADS.value(wanted), "disabled" if switch_off else "enabled"
     reason = (
         "as the kernel booted" if requested == "kernel" else "one thread has the core for itself" if switch_off else ""
     )
     reason = reason or "both threads of each core work: more throughput, less even latency"
+    left: Tuple[Finding, ...] = ()
+    if _one_by_one(threads, cpus, requested, switch_off):
+        before, after = threads.offline or "", _offline_after(facts, threads, cpus, requested, switch_off)
+        knob, as_wanted = _CPUS, before == after
+        somebodys = difference(after, threads.kernel_offline)
+        left = _left_offline(threads, somebodys) if somebodys and not switch_off else ()
+        if switch_off or not as_wanted:
+            threads = threads._replace(control=None)  # it doesn't show these threads
+    else:
+        knob, before, after = _THREADS, threads.control or "", "off" if switch_off else "on"
+        as_wanted = before == after or (switch_off and before == "forceoff")
     if as_wanted:
-        return Plan(findings=(_finding("ok", reason, threads, goal),))
+        return Plan(findings=(_finding("ok", reason, threads, goal), *left))
     action = knob.action(knob.wanted_by(wanted), before, after, reason)
-    return Plan((action,), (_finding("would_change", reason, threads, goal),))
+    return Plan((action,), (_finding("would_change", reason, threads, goal), *left))
 
 
-def _lacks_siblings(threads: SmtFacts, cpus: TopologyFacts) -> bool:
-    """Whether cores lack a thread while smt/control says on, so that writing `on` does nothing.
+def _one_by_one(threads: SmtFacts, cpus: TopologyFacts, requested: str, switch_off: bool) -> bool:
+    """Whether the threads are switched by their `online` files.
 
-    A core whose threads are all offline is somebody's choice of cores, not of threads.
+    That is so without smt/control, and where CPUs are offline while it says on: then `off` takes the last thread of a
+    core whose first one is offline, `on` does nothing, and the way back from `off` brings all CPUs online.
     """
-    widths = [len(core) for core in cpus.cores or ()]
-    return threads.control == "on" and bool(threads.offline) and min(widths, default=2) < max([2, *widths])
+    if threads.control is None:
+        return True
+    second = union(*map(str, second_threads(cpus) or ()))
+    removable = union(second, threads.removable) == threads.removable
+    by_kernel = switch_off and (requested == "kernel" or not removable)
+    return threads.control == "on" and bool(threads.offline) and cpus.cores is not None and not by_kernel
+
+
+def _offline_after(facts: Facts, threads: SmtFacts, cpus: TopologyFacts, requested: str, switch_off: bool) -> str:
+    """The CPUs that are to be offline. What somebody took offline stays so, unless it looks like SMT switched off."""
+    offline = threads.offline or ""
+    if switch_off and requested != "kernel":
+        return union(offline, *map(str, second_threads(cpus) or ()))
+    original, ours = facts.originals.get((_CPUS.lever, ""), (None, ()))
+    if original is not None:
+        kept = difference(offline, difference(union(*map(str, ours)), str(original)))
+        if kept != offline:
+            return kept
+    if second_threads(cpus):
+        return offline
+    return threads.kernel_offline if requested == "kernel" else ""
+
+
+def _left_offline(threads: SmtFacts, cpus: str) -> Tuple[Finding, ...]:
+    """The advice about CPUs that somebody took offline one by one."""
+    names = f"CPU {cpus} is" if cpus.isdigit() else f"CPUs {cpus} are"
+    sentence = (
+        f"{names} offline although SMT is on, and not by nearmetal: left alone; to bring one back:"
+        f" echo 1 > {CPU}/cpuN/online"
+    )
+    return (_finding("advice", sentence, threads),)
 
 
 def _switch_obstacle(threads: SmtFacts, cpus: TopologyFacts, wanted: Wanted, switch_off: bool) -> Optional[Finding]:

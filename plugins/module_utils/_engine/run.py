@@ -116,6 +116,10 @@ def run(host: WritableHost, ask: Ask, conditions: Conditions = PLAIN) -> Run:
         dead_man.expire(host, session.stored)
         dead_man.remove_leftovers(host)
         store.remove_temporary(host)
+        if host.exists(store.SMT_ON):
+            from ansible_collections.nearmetal.ec2.plugins.module_utils._levers import smt  # few runs need it
+
+            smt.complete_killed(host)
         planned = _plan(session, ask, conditions)
         tunes = any(isinstance(request, Tune) for request in planned.requests)
         if conditions.step_of:

@@ -97,6 +97,11 @@ def union(*lists: Optional[str]) -> str:
     return cpulist.render(cpu for text in lists for cpu in cpulist.parse(text or ""))
 
 
+def difference(text: str, *others: Optional[str]) -> str:
+    """A kernel list without the CPUs of the others."""
+    return cpulist.render(set(cpulist.parse(text)).difference(cpulist.parse(union(*others))))
+
+
 def second_threads(cpus: TopologyFacts) -> Optional[Cpus]:
     """The online CPUs that aren't the first of their core; None when the host doesn't list siblings."""
     if cpus.cores is None:

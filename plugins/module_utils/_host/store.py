@@ -27,6 +27,7 @@ UNIT = "unit"  # the lock's text while the unit holds it
 _UNIT_ENDS = 600.0  # seconds that a run of the unit may take: with a twentieth of a core, a plan takes minutes
 _STALE = 0.5  # seconds in which a new holder writes its text to the lock
 FINGERPRINT = f"{RUN}/fingerprint"  # the unit writes it when it has released the lock
+SMT_ON = f"{RUN}/smt_on"  # the CPUs that were offline before a run that is switching SMT on
 METRICS = "nearmetal_host.prom"  # in the directory that an operator names; beside a report.prom that is copied there
 MAX_BYTES = 1024 * 1024
 _LABEL = "security.selinux"

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import AbstractSet, Dict, Iterable, List, Mapping
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import smt
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
     SetValues,
@@ -29,18 +32,68 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 
 class SmtControl(KernelValue, Hiding, Choosing):
-    """smt/control, by which the kernel takes all second threads offline or online."""
+    """smt/control, by which the kernel takes all second threads offline or online.
+
+    Up to Linux 6.16 `on` brings every CPU online, also a first thread that somebody took offline by hand
+    (cpuhp_smt_enable() in kernel/cpu.c). Later kernels leave its whole core offline. Here each CPU comes online that
+    `off` had taken offline, and no other.
+    """
 
     disruptive = True
 
     def __init__(self, what: str) -> None:
         super().__init__(what, smt.CONTROL, r"on|off")
 
+    def write(self, host: WritableHost, where: str, value: Value) -> None:
+        if value != "on":
+            super().write(host, where, value)
+            return
+        before = smt.offline(host) or ""
+        with suppress(NearmetalError):  # a full /run must not keep SMT off, and only a kill makes the file necessary
+            store.replace_file(host, store.SMT_ON, f"{before}\n".encode(), mode=0o600, folder_mode=0o700)
+        try:
+            super().write(host, where, value)
+        except NearmetalError:
+            store.remove_file(host, store.SMT_ON)
+            raise
+        _complete(host, before)
+
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         return smt.kernel_choice(host)
 
     def hidden(self, value: Value) -> AbstractSet[str]:
         return {"second threads"} if value == "off" else set()
+
+
+def complete_killed(host: WritableHost) -> None:
+    """Complete what a run was doing that was killed while it switched SMT on."""
+    try:
+        _complete(host, host.line(store.SMT_ON) or "")
+    except NearmetalError:  # the file waits for the next run; this one may have more important things to do
+        return
+
+
+def _complete(host: WritableHost, before: str) -> None:
+    """Take CPUs offline again that were `before` SMT was switched on, and that aren't second threads."""
+    earlier = set(cpulist.parse(before))
+    if host.line(smt.CONTROL) == "on":
+        for cpu in sorted(earlier.intersection(cpulist.parse(smt.offline(host) or ""))):
+            _switch(host, cpu, online=True)  # only beside its siblings does it show whether it is the first of them
+    back = sorted(earlier.difference(cpulist.parse(smt.offline(host) or "")))
+    for cpu in [cpu for cpu in back if cpu == _first_of_core(host, cpu)]:
+        _switch(host, cpu, online=False)
+    store.remove_file(host, store.SMT_ON)
+
+
+def _switch(host: WritableHost, cpu: int, online: bool) -> None:
+    put(
+        host, f"{CPU}/cpu{cpu}/online", "1" if online else "0", f"to take CPU {cpu} {'online' if online else 'offline'}"
+    )
+
+
+def _first_of_core(host: WritableHost, cpu: int) -> int:
+    """The first online thread of the CPU's core; -1 where the kernel lists none."""
+    return min(cpulist.parse(host.line(f"{CPU}/cpu{cpu}/topology/thread_siblings_list") or ""), default=-1)
 
 
 class OfflineValues(SetValues):
@@ -79,8 +132,7 @@ class OfflineCpus(ElementSet, Hiding, Choosing):
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         before, after = (set(cpulist.parse(str(text or ""))) for text in (smt.offline(host), value))
         for cpu in sorted(before ^ after):
-            digit, word = ("0", "offline") if cpu in after else ("1", "online")
-            put(host, f"{CPU}/cpu{cpu}/online", digit, f"to take CPU {cpu} {word}")
+            _switch(host, cpu, online=cpu not in after)
 
     def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
         before, after = (set(cpulist.parse(str(text or ""))) for text in (smt.offline(host), value))

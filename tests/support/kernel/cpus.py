@@ -50,15 +50,19 @@ class Cpus:
             cpu: {file.name: file.read_text() for file in (root / CPU / f"cpu{cpu}/topology").iterdir()}
             for cpu in self.online
         }
+        self.skips_offline_cores = False  # what `on` does since Linux 6.17
         self._lists = {file: file.read_text() for file in [root / CPU / "online", *(root / NODE).glob("node*/cpulist")]}
 
     def take(self, path: str, text: str) -> bool:
         """Carry out a write; whether the file belongs to this fake. Raises OSError as the kernel would."""
         match = re.fullmatch(rf"/{CPU}/cpu(\d+)/online", path)
         if match:
-            if text.strip() not in ("0", "1"):
+            cpu, word = int(match.group(1)), text.strip()
+            if word not in ("0", "1"):
                 raise OSError(errno.EINVAL, "Invalid argument", path)
-            self._switch(int(match.group(1)), text.strip() == "1")
+            if word == "1" and cpu != self._first(cpu) and self._is_off():  # cpu_bootable() in kernel/cpu.c
+                raise OSError(errno.EPERM, "Operation not permitted", path)
+            self._switch(cpu, word == "1")
             return True
         if path == f"/{CPU}/smt/control":
             self._control(path, text.strip())
@@ -77,12 +81,23 @@ class Cpus:
         if now == order:
             return  # kernel/cpu.c checks no more than this, even if single CPUs were taken offline meanwhile
         file.write_text(order + "\n")
-        for cpu, known in self._topology.items():
-            first = numbers(known["thread_siblings_list"])[0]
-            if cpu != first:
-                self._switch(cpu, order == "on")
+        for cpu in sorted(self.online) if order != "on" else ():
+            if cpu != self._first(cpu):
+                self._switch(cpu, False)
+        # Up to 6.16 cpuhp_smt_enable() brings every present CPU online, first threads too.
+        for cpu in sorted(set(self.present) - self.online) if order == "on" else ():
+            if self._first(cpu) in self.online or not self.skips_offline_cores:
+                self._switch(cpu, True)
         active = self._root / CPU / "smt/active"
         active.write_text("1\n" if order == "on" else "0\n")
+
+    def _first(self, cpu: int) -> int:
+        """The first thread of a CPU's core; the CPU itself if it never was online."""
+        return numbers(self._topology[cpu]["thread_siblings_list"])[0] if cpu in self._topology else cpu
+
+    def _is_off(self) -> bool:
+        control = self._root / CPU / "smt/control"
+        return control.exists() and control.read_text().strip() in ("off", "forceoff")
 
     def _switch(self, cpu: int, online: bool) -> None:
         (self.online.add if online else self.online.discard)(cpu)
