@@ -52,7 +52,7 @@ options:
   history:
     description:
       - A directory, created when absent, in which each audit keeps how many findings every host had of each status.
-      - C(report.html) then shows how these numbers went, per host and for all, over the last 60 audits.
+      - C(report.html) then shows how these numbers changed, per host and for all, over the last 60 audits.
       - A relative path starts from the working directory.
       - The variable C(audit_history) of any host of the play counts too. The run fails when they differ.
     type: path

@@ -34,8 +34,8 @@ options:
     default: {}
   install:
     description:
-      - Install the distribution's packages with the tools that are missing, and take away at the end what was
-        installed, with all that came with it. After a run that was killed, the next run of any benchmark takes it away.
+      - Install the distribution's packages with the tools that are missing, and remove them and their new dependencies
+        at the end. After a run that was killed, the next run of any benchmark removes them.
       - Fails before it installs anything, if packages of the host would be changed or removed, which only apt-get can
         say beforehand, or if a missing tool belongs to a service, such as Redis or nginx; install these yourself.
     type: bool

@@ -54,7 +54,7 @@ options:
   uncore_frequency:
     description:
       - V(max) keeps the last cache and the memory controllers of Intel's servers at their highest frequency, V(kernel)
-        gives the lowest frequency back that they had when the driver was loaded.
+        restores the lowest frequency that they had when the driver was loaded.
       - It needs the kernel module C(intel_uncore_frequency), and metal. Cores then have less power for turbo.
     type: str
     choices: [kernel, max]
@@ -76,8 +76,8 @@ options:
   persist:
     description:
       - Whether all of this is set again at each boot.
-      - A file in C(/etc/tmpfiles.d) sets O(turbo), O(governor) and O(energy_performance_preference).
-        So it does with O(energy_perf_bias) and O(platform_profile).
+      - A file in C(/etc/tmpfiles.d) sets O(turbo), O(governor), O(energy_performance_preference),
+        O(energy_perf_bias) and O(platform_profile).
       - C(nearmetal.service) sets idle states and O(uncore_frequency), which it plans again for the host that it finds.
     type: bool
     default: true

@@ -117,11 +117,11 @@ options:
     type: int
   neighbor_gc_thresh1:
     description:
-      - Up to how many neighbors none is forgotten (C(neigh.default.gc_thresh1) of IPv4 and IPv6).
+      - The number of neighbors up to which the kernel forgets none (C(neigh.default.gc_thresh1) of IPv4 and IPv6).
     type: int
   neighbor_gc_thresh2:
     description:
-      - From how many neighbors on old ones are forgotten after 5 s (C(gc_thresh2)).
+      - The number of neighbors from which on old neighbors are forgotten after 5 s (C(gc_thresh2)).
     type: int
   neighbor_gc_thresh3:
     description:

@@ -12,8 +12,8 @@ short_description: Check threads, sockets and open files of services of a Linux 
 version_added: 0.1.0
 description:
   - Only reads, and changes nothing. Each check is a finding, C(ok), C(unknown) or C(advice) with the reason.
-  - For each named service it compares the threads with the vCPUs and tells whether they wait for them, finds processes
-    that wait at one listening socket, and compares open files with their limit.
+  - For each named service it compares the threads with the vCPUs and says whether threads wait for a CPU, finds
+    processes that share one listening socket, and compares open files with their limit.
   - Threads of one process that share a socket can't be seen, and neither can processes below control groups that the
     service has made for itself.
 options:

@@ -129,9 +129,9 @@ options:
   show:
     description:
       - V(commands) also returns RV(commands), the shell commands that would do the same. It needs check mode.
-      - They are for the host as it is now. Steps on what an earlier step makes, such as new queues, aren't among them,
-        and nothing that nearmetal does besides is, such as keeping originals and looking whether the kernel took a
-        value.
+      - They are for the host as it is now. Steps that build on an earlier step, such as those on new queues, are
+        missing, and so is what nearmetal does in addition, such as keeping the original values and checking that the
+        kernel took each value.
     type: str
     choices: [findings, commands]
     default: findings
