@@ -12,6 +12,7 @@ from typing import Any, Dict, Set
 
 import pytest
 import yaml
+from ansible_collections.nearmetal.ec2.plugins.action import prove as action
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
@@ -23,7 +24,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict impor
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, several, words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import proven
 
+from tests.support.fresh_host import fresh
+from tests.support.prove.plays import Call, Play
 from tests.support.prove.proofs import noisy, run, shared, start
+from tests.support.prove.reboots import rebooting
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/prove.md").read_text("utf-8")
@@ -69,6 +73,24 @@ def test_what_was_measured_can_be_asked_again(name: str) -> None:
     for knob in shown["prove_only"]:
         concern, option = knob.split(".")
         assert option in shown["tune_concerns"][concern]
+
+
+@pytest.mark.parametrize("name", ["proof", "here", "against", "boot"])
+def test_an_example_of_the_page_has_something_to_compare(
+    name: str, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(action, "report_directory", lambda: str(tmp_path / "report"))
+    (page,) = re.findall(rf"^```yaml\n(# {name}.yml\n.*?)^```$", PAGE, re.M | re.S)
+    shown: Dict[str, Any] = yaml.safe_load(page)
+    assert set(shown) <= options("prove") | options("tune")
+    given = {name.partition("_")[2]: value for name, value in shown.items() if name.startswith("prove_")}
+    given["tune"] = {name.partition("_")[2]: value for name, value in shown.items() if name.startswith("tune_")}
+    load = {} if given.keys() & {"command", "benchmark"} else {"command": "true"}
+    hosts = {"here": "not_ec2", "against": "nitro_big"}
+    host = rebooting(tmp_path / "host") if name == "boot" else fresh(tmp_path / "host", hosts.get(name, "nitro"))
+    found = Play(call, host)(check=True, **{**load, **given})
+    assert found.get("tested"), found
+    assert host.written == []
 
 
 def test_the_page_s_two_tunings_are_variables_of_the_roles_and_options_of_tune() -> None:

@@ -350,18 +350,6 @@ def test_equal_states_are_reported_and_leave_no_trace(host: FakeKernel, steps: S
     assert files(host) == before
 
 
-@pytest.mark.parametrize("step", ["plan", "begin"])
-def test_a_host_on_which_tune_refuses_says_why_nothing_differs(step: str, tmp_path: Path, call: Call) -> None:
-    elsewhere = fresh(tmp_path / "elsewhere", "not_ec2")
-    before = files(elsewhere)
-    said = Steps(call, elsewhere)(step, tune={"workload": ["in_memory_database"]})["answer"]["nothing"]
-    assert (
-        "there is nothing to compare; tune would refuse: this host doesn't look like EC2; allow_not_ec2: true" in said
-    )
-    assert said.count("doesn't look like EC2") <= 3
-    assert files(elsewhere) == before
-
-
 def test_only_the_named_knobs_are_switched(host: FakeKernel, steps: Steps) -> None:
     refused = steps("begin", only=["clocksource.vdso"])
     assert refused["failed"]

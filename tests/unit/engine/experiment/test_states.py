@@ -143,3 +143,15 @@ def test_the_better_tuning_is_kept_as_tune_would_and_the_other_is_not(big: FakeK
     steps("measure", state="untuned")
     assert steps("keep", **options)["answer"]["kept"] is True
     assert thp(big) == "never"
+
+
+@pytest.mark.parametrize("step", ["plan", "begin"])
+def test_a_host_on_which_tune_refuses_says_why_nothing_differs(step: str, tmp_path: Path, call: Call) -> None:
+    elsewhere = fresh(tmp_path / "elsewhere", "not_ec2")
+    before = files(elsewhere)
+    said = Steps(call, elsewhere)(step, tune={"workload": ["in_memory_database"]})["answer"]["nothing"]
+    assert (
+        "there is nothing to compare; tune would refuse: this host doesn't look like EC2; allow_not_ec2: true" in said
+    )
+    assert said.count("doesn't look like EC2") <= 3
+    assert files(elsewhere) == before
