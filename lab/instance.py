@@ -287,6 +287,7 @@ def _prepared(wanted: Shape, lab_keys: Keys, progress: Progress) -> tuple[Path |
             try:
                 host.booted()
                 host.run(_WARM_UP)
+                _stop_idle(host)
                 _save(host)
             finally:
                 host.end()
@@ -315,9 +316,28 @@ def _wake(host: Host) -> None:
     host.set_clock()
 
 
-def _save(host: Host) -> None:
+def _stop_idle(host: Host) -> None:
+    """Stop a host while all of its processors wait for an interrupt.
+
+    A hypervisor such as Xen waits outside of its guest. QEMU 7.2 saves a processor inside of a nested guest, but
+    refuses to load it ("vCPU set in guest-mode inconsistent with migrated kernel nested state").
+    """
     with host.monitor() as monitor:
-        monitor.execute("stop")
+
+        def idle() -> bool:
+            monitor.execute("stop")
+            if "HLT=0" not in monitor.processors():
+                return True
+            monitor.execute("cont")
+            return False
+
+        if not host.wait(idle, SAVE_LIMIT_SECONDS):
+            raise host.stuck("its processors are never idle, so its memory can't be saved")
+
+
+def _save(host: Host) -> None:
+    """Save the memory of a stopped host."""
+    with host.monitor() as monitor:
         monitor.execute("migrate-set-parameters", **{"max-bandwidth": 10**11})
         monitor.execute("migrate", uri=f"exec:cat > {shlex.quote(str(Path(host.folder, _SAVED)))}")
 

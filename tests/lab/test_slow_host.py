@@ -1,11 +1,11 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host whose unit has a twentieth of a core: its boot doesn't wait, and it is tuned some time later.
+"""A host whose unit has a hundredth of a core: its boot doesn't wait, and it is tuned some time later.
 
-It has a twentieth for longer than systemd's start timeout, and then a whole core, because with a twentieth an
-emulated plan takes half an hour. systemd's own clock shows the order of events, its log how often the unit ran. The
-tests follow each other on one host.
+With a twentieth of a core the plan is done within systemd's start timeout, and would show nothing. It has a hundredth
+for longer than that timeout, and then a whole core, to save minutes. systemd's own clock shows the order of events,
+its log how often the unit ran. The tests follow each other on one host.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lab.host import Host
 
 CURRENT = "cat /sys/devices/system/clocksource/clocksource0/current_clocksource"
 STATE = "systemctl show -p ActiveState --value nearmetal.service"
-SLOW = "systemctl set-property nearmetal.service CPUQuota=5%"
+SLOW = "systemctl set-property nearmetal.service CPUQuota=1%"
 FAST = "systemctl set-property nearmetal.service CPUQuota="
 # systemd's DefaultTimeoutStartSec, and some more.
 LONGER_THAN_A_START = 100e6
