@@ -52,6 +52,8 @@ class BootHost(FakeKernel):
 
     def arguments(self) -> str:
         """The command line of the newest kernel, as GRUB would put it together."""
+        if self.exists("/boot/efi/loader/entries"):
+            return self._systemd_boot() + "\n"
         if self.exists("/boot/grub/menu.lst") and not self.exists("/boot/grub/grub.cfg"):
             return self._legacy() + "\n"
         bls = self.exists("/boot/loader") and "blscfg" in self._get("/boot/grub2/grub.cfg")
@@ -76,6 +78,15 @@ class BootHost(FakeKernel):
         number = re.search(r"^default[ =](\d+)", menu, re.MULTILINE)
         kernels = re.findall(r"^\s*kernel\s+\S+ (.*)$", menu, re.MULTILINE)
         return str(kernels[int(number.group(1)) if number else 0])
+
+    def _systemd_boot(self) -> str:
+        """systemd-boot hands the newest entry's initrds over as arguments."""
+        entry = sorted((Path(self.root) / "boot/efi/loader/entries").glob("*.conf"))[-1].read_text()
+        options = re.search(r"^options +(.*)$", entry, re.MULTILINE)
+        initrd = re.search(r"^initrd +(.*)$", entry, re.MULTILINE)
+        assert options is not None, "no options"
+        assert initrd is not None, "no initrd"
+        return "initrd=" + initrd.group(1).replace("/", "\\") + " " + options.group(1)
 
     def _entry(self) -> str:
         newest = sorted((Path(self.root) / "boot/loader/entries").glob("*[0-9].x86_64.conf"))[-1].read_text()
@@ -253,6 +264,38 @@ def rhel_files(release: int) -> Dict[str, str]:
     if release > 8:
         files["/etc/kernel/cmdline"] = line + "\n"
     return files
+
+
+def systemd_boot(root: Path) -> BootHost:
+    """Debian 12 with its package systemd-boot, the EFI partition at /boot/efi, on metal."""
+    line = f"root=UUID={UUID} ro console=tty0 console=ttyS0,115200n8"
+    files = {
+        "/etc/os-release": 'ID=debian\nVERSION_ID="12"\n',
+        "/etc/kernel/cmdline": f"{line}\n",
+        "/boot/efi/EFI/systemd/systemd-bootx64.efi": "",
+        f"/dev/disk/by-uuid/{UUID}": "",
+    }
+    for release in (OLD, NEW):
+        files.update(systemd_boot_kernel(release, line))
+    host = BootHost(root, {**files_of("metal"), **files}, [])
+    host.boot()
+    return host
+
+
+def systemd_boot_kernel(release: str, line: str) -> Dict[str, str]:
+    """A kernel as 90-loaderentry.install of systemd 252 adds it, with these arguments."""
+    token = "0123456789abcdef0123456789abcdef"
+    folder = f"/{token}/{release}"
+    entry = (
+        f"title      Debian GNU/Linux 12 (bookworm)\nversion    {release}\nmachine-id {token}\nsort-key   debian\n"
+        f"options    {line} systemd.machine_id={token}\nlinux      {folder}/linux\n"
+        f"initrd     {folder}/initrd.img-{release}\n"
+    )
+    return {
+        f"/boot/efi/loader/entries/{token}-{release}.conf": entry,
+        f"/boot/efi{folder}/linux": "kernel",
+        f"/boot/efi{folder}/initrd.img-{release}": "initrd",
+    }
 
 
 def bls_entry(version: str, options: str) -> str:

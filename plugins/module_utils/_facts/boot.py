@@ -31,6 +31,8 @@ BLOCK_BEGIN = "# BEGIN nearmetal.ec2: its kernel arguments. Take them back with 
 BLOCK_JOINED = " The line above had no end: it ends with this block only."
 BLOCK_END = "# END nearmetal.ec2"
 ENTRIES = "/boot/loader/entries"
+# Where kernel-install looks for the boot loader's partition, in its order.
+BOOT_ROOTS = ("/efi", "/boot", "/boot/efi")
 # RHEL 9 and newer give these arguments to kernels installed later; without the file those of the running kernel.
 KERNEL_CMDLINE = "/etc/kernel/cmdline"
 VARIABLE = "GRUB_CMDLINE_LINUX_DEFAULT"
@@ -42,7 +44,8 @@ _BY_HAND = {
     "bottlerocket": "set it under settings.boot.kernel-parameters with apiclient: {0}",
     "zipl": "put this into parameters= in /etc/zipl.conf and run zipl: {0}",
     "extlinux": "put this at the end of each line that begins with append in /boot/extlinux/extlinux.conf: {0}",
-    "systemd_boot": "put this at the end of /etc/kernel/cmdline and run kernel-install add-all: {0}",
+    "systemd_boot": "put this at the end of each line options in the files of loader/entries, and of"
+    " /etc/kernel/cmdline if there is one: {0}",
 }
 _BY_HAND_ELSEWHERE = "put this at the end of the kernel's command line in your boot loader: {0}"
 
@@ -60,7 +63,9 @@ class BootFacts(NamedTuple):
     """The command lines of the running kernel and of the next boot. None is what can't be known."""
 
     loader: Optional[str]  # as platform.boot_loader, and ostree, bottlerocket, zipl, extlinux
-    provider: Optional[str]  # debian | bls | mkconfig | menu: how nearmetal sets arguments; None: it can't
+    provider: Optional[
+        str
+    ]  # debian | bls | mkconfig | menu | systemd_boot: how nearmetal sets arguments; None: it can't
     running: Optional[Tuple[str, ...]]
     entries: Optional[Tuple[BootEntry, ...]]
     configured: Optional[Tuple[str, ...]]  # the arguments of kernels installed later; None: no file has them
@@ -75,7 +80,7 @@ class BootFacts(NamedTuple):
     def coming(self, text: str) -> bool:
         """Whether every kernel's next boot has this argument, whoever set it."""
         places = [entry.arguments for entry in self.entries or ()]
-        if self.provider in ("bls", "menu") and self.configured is not None:
+        if self.provider in ("bls", "menu", "systemd_boot") and self.configured is not None:
             places.append(self.configured)
         tokens = kernel_arguments.checked_tokens(text)
         return bool(self.entries) and all(kernel_arguments.in_force(place, tokens) for place in places)
@@ -175,8 +180,8 @@ def block(text: str) -> Optional[str]:
 def read_entries(host: Host, provider: str, new: Optional[Mapping[str, str]] = None) -> Tuple[BootEntry, ...]:
     """The entries that the provider's files hold; `new` are texts that aren't in their places yet."""
     new = new or {}
-    if provider == "bls":
-        return _bls_entries(host, new)
+    if provider in ("bls", "systemd_boot"):
+        return _bls_entries(host, new, entries_folder(host) if provider == "systemd_boot" else ENTRIES)
     path = config_path(host, provider)
     text = new[path] if path in new else host.text(path) or ""
     found = grub_menu.entries(text) if provider == "menu" else grub_config.entries(text)
@@ -187,19 +192,25 @@ def read_entries(host: Host, provider: str, new: Optional[Mapping[str, str]] = N
     )
 
 
-def entry_names(host: Host) -> List[str]:
+def entry_names(host: Host, folder: str = ENTRIES) -> List[str]:
     """The files of entries, without those for rescue."""
-    return [name for name in host.names(ENTRIES) if name.endswith(".conf") and "-0-rescue" not in name]
+    return [name for name in host.names(folder) if name.endswith(".conf") and "-0-rescue" not in name]
 
 
-def _bls_entries(host: Host, new: Mapping[str, str]) -> Tuple[BootEntry, ...]:
+def entries_folder(host: Host) -> str:
+    """The folder with systemd-boot's entries, which is on the EFI partition, or on one beside it."""
+    folders = [f"{root}/loader/entries" for root in BOOT_ROOTS]
+    return next((folder for folder in folders if entry_names(host, folder)), ENTRIES)
+
+
+def _bls_entries(host: Host, new: Mapping[str, str], folder: str) -> Tuple[BootEntry, ...]:
     def text(path: str) -> str:
         return new[path] if path in new else host.text(path) or ""
 
     variables = boot_entry.environment(text(environment_path(host)))
     found: List[BootEntry] = []
-    for name in entry_names(host):
-        entry = boot_entry.parse(text(f"{ENTRIES}/{name}"))
+    for name in entry_names(host, folder):
+        entry = boot_entry.parse(text(f"{folder}/{name}"))
         kernel = entry.get("linux", ("",))[-1]
         initrds = tuple(word for line in entry.get("initrd", ()) for word in line.split() if not word.startswith("$"))
         arguments = boot_entry.arguments(entry.get("options", ()), variables)
@@ -228,6 +239,10 @@ def _loader(host: Host) -> Optional[str]:
 def _provider(host: Host, loader: Optional[str]) -> Optional[str]:
     if loader == "grub_legacy":
         return "menu"
+    if loader == "systemd_boot":
+        # Other boot loaders read such entries too: petitboot, zipl, U-Boot.
+        installed = any(host.names(f"{root}/EFI/systemd") for root in BOOT_ROOTS)
+        return "systemd_boot" if installed and entry_names(host, entries_folder(host)) else None
     if loader not in ("grub_pc", "grub_efi", "grub_bls"):
         return None
     if host.exists(DEBIAN_CONFIG):
@@ -246,7 +261,7 @@ def _configured(host: Host, provider: Optional[str]) -> Optional[Tuple[str, ...]
     if provider == "menu":
         line = boot_line.read(grub_menu.OPTIONS, host.text(config_path(host, provider)) or "")
     else:
-        text = host.text(KERNEL_CMDLINE) if provider == "bls" else None
+        text = host.text(KERNEL_CMDLINE) if provider in ("bls", "systemd_boot") else None
         line = boot_line.read(boot_line.KERNEL_CMDLINE, text or "")
     return cmdline.tokens(line) if line is not None else None
 

@@ -174,7 +174,9 @@ def _boot_loader(host: Host) -> Optional[str]:
         return "grub_efi" if host.exists("/sys/firmware/efi") else "grub_pc"
     if host.exists("/boot/grub/menu.lst") or host.exists("/boot/grub/grub.conf"):
         return "grub_legacy"
-    if entries or any(name.endswith(".conf") for name in host.names("/efi/loader/entries")):
+    # On Debian the EFI partition is at /boot/efi.
+    elsewhere = (name for root in ("/efi", "/boot/efi") for name in host.names(f"{root}/loader/entries"))
+    if entries or any(name.endswith(".conf") for name in elsewhere):
         return "systemd_boot"
     return None
 

@@ -224,7 +224,7 @@ LOADERS: Dict[str, Any] = {
     "grub_efi": {"/boot/grub/grub.cfg": "", "/sys/firmware/efi/systab": ""},
     "grub_bls": {"/boot/grub2/grub.cfg": "", "/boot/loader/entries/6.1.conf": "", "/sys/firmware/efi/systab": ""},
     "grub_legacy": {"/boot/grub/menu.lst": ""},
-    "systemd_boot": {"/boot/loader/entries/6.1.conf": ""},
+    "systemd_boot": {"/boot/efi/loader/entries/6.1.conf": ""},
     None: {"/boot/vmlinuz": ""},
 }
 

@@ -25,6 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_l
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record, flat
 
 Texts = Dict[str, str]  # file → its content
+_BOOT = ("/boot/", "/efi/")  # the folders whose files a boot loader reads
 
 
 class Place(NamedTuple):
@@ -39,7 +40,7 @@ class Place(NamedTuple):
 class Edited(Provider):
     """Changes only our part of each line: all entries are checked before anything is written, then files are renamed.
 
-    Files below /boot, which the boot loader reads, are kept beside the new ones.
+    Files below /boot or /efi, which the boot loader reads, are kept beside the new ones.
     """
 
     name = ""
@@ -76,7 +77,7 @@ class Edited(Provider):
         }
 
     def stays(self, host: WritableHost, text: str, record: Record) -> bool:
-        booted = [place.name for place in self.places(host) if place.path.startswith("/boot/")]
+        booted = [place.name for place in self.places(host) if place.path.startswith(_BOOT)]
         return all(name in record.foreign.get(text, ()) for name in booted)
 
     def realise(self, host: WritableHost, record: Record) -> None:
@@ -125,7 +126,7 @@ def _in_force(line: str, text: str) -> bool:
 
 def _write(host: WritableHost, old: Texts, new: Texts) -> None:
     """Write new files first, which needs space, then rename them. Old files of GRUB are kept beside the new ones."""
-    grubs = [path for path in new if path.startswith("/boot/")]
+    grubs = [path for path in new if path.startswith(_BOOT)]
     try:
         for path in grubs:
             _put(host, f"{path}.nearmetal-new", new[path], host.mode(path))

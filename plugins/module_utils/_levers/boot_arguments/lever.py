@@ -17,13 +17,20 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_argumen
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.menu import Menu
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.mkconfig import Mkconfig
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import HalfDone, Provider
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.systemd_boot import SystemdBoot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk, Shared
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_record, kernel_arguments
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 # Boot loader, as the facts name it → its provider.
-PROVIDERS: Dict[str, Provider] = {"debian": Debian(), "bls": Bls(), "mkconfig": Mkconfig(), "menu": Menu()}
+PROVIDERS: Dict[str, Provider] = {
+    "debian": Debian(),
+    "bls": Bls(),
+    "mkconfig": Mkconfig(),
+    "menu": Menu(),
+    "systemd_boot": SystemdBoot(),
+}
 
 
 class ArgumentValues(OursAlone):

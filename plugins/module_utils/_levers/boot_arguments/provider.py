@@ -88,8 +88,9 @@ def judge(
 
 
 def _boot_file(host: WritableHost, path: str) -> bool:
-    """Paths are as GRUB sees them: from the root of the file system that holds /boot, or of a subvolume."""
-    return any(host.exists(place) for place in (path, f"/boot{path}", f"/boot/{posixpath.basename(path)}"))
+    """Paths are as the boot loader sees them: from the root of the file system with its files, or of a subvolume."""
+    places = (path, f"/boot{path}", f"/boot/{posixpath.basename(path)}", f"/efi{path}", f"/boot/efi{path}")
+    return any(host.exists(place) for place in places)
 
 
 def _demand_root(host: WritableHost, entry: BootEntry) -> None:
