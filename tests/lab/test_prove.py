@@ -120,6 +120,8 @@ def test_a_limit_that_strangles_a_load_with_many_connections_is_worse_and_taken_
     output = play(command(host, tmp_path, "", prove_command=CROWD, prove_timed=False, **options), tmp_path)
     assert f"PROVE  {host.name}  worse, restored" in output
     assert "tested: network_stack.somaxconn" in output
+    unwatched = output.partition("not watched: ")[2].partition("\n")[0].split(", ")
+    assert "timers" not in unwatched, "systemd names its timers"
     assert host.run(f"cat {SOMAXCONN}").strip() == before
     assert host.run(LEFT) == ""
     assert host.run("ls /var/lib/nearmetal 2>/dev/null; true") == ""

@@ -39,7 +39,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clippe
 if TYPE_CHECKING:
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Outcome
 
 PATIENCE = 60  # seconds that a step waits for an earlier one, such as that of an interrupted run
 STATES = (UNTUNED, TUNED)
@@ -54,6 +54,17 @@ _RESTS_ON = {
 
 class NothingDiffers(NearmetalError):
     """There is nothing to compare."""
+
+
+class Proposal(NamedTuple):
+    """What `tune` would do on the host as it is."""
+
+    outcomes: Sequence[Outcome]
+    left_alone: Set[str]  # concerns that it would not touch
+
+    def taking_part(self) -> List[Outcome]:
+        """The concerns that it is about."""
+        return [outcome for outcome in self.outcomes if outcome.plan.findings and outcome.name not in self.left_alone]
 
 
 class Begun(NamedTuple):
@@ -78,7 +89,8 @@ def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[
         previous = _demand_no_other(host, run_id)
         if previous is not None:
             switching.put_back(host, previous)
-        experiment = _armed(host, _unarmed(host, run_id, asks, knobs, abandon_after), python)
+        proposals = [_proposal(host, ask) for ask in asks]
+        experiment = _armed(host, _unarmed(host, run_id, proposals, knobs, abandon_after), python)
         try:
             return _planned(host, experiment, asks, switching.untune(host, experiment))
         except NearmetalError:
@@ -94,12 +106,11 @@ def preview(
     What only a switch shows is unknown: the values that a driver refuses. Raises NothingDiffers, and NearmetalError
     for an obstacle.
     """
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import plan_run
-
     demand_possible(host, abandon_after)
     _demand_no_other(host, run_id)
-    experiment = _unarmed(host, run_id, asks, knobs, abandon_after)
-    outcomes = [plan_run(host, ask).outcomes for ask in asks]
+    proposals = [_proposal(host, ask) for ask in asks]
+    experiment = _unarmed(host, run_id, proposals, knobs, abandon_after)
+    outcomes = [proposal.outcomes for proposal in proposals]
     findings = [finding for tuning in outcomes for outcome in tuning for finding in outcome.plan.findings]
     actions = [[action for outcome in tuning for action in outcome.plan.actions] for tuning in outcomes]
     resting = {place: reason for of_tuning in actions for place, reason in _resting(of_tuning).items()}
@@ -147,18 +158,18 @@ def another_run(name: str) -> NearmetalError:
 
 
 def _unarmed(
-    host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[str], abandon_after: int
+    host: WritableHost, run_id: str, proposals: Sequence[Proposal], knobs: Sequence[str], abandon_after: int
 ) -> Experiment:
     """The experiment with the concerns and knobs that take part, before anything is changed."""
-    found = [_findings(host, ask) for ask in asks]
-    concerns = dict.fromkeys(name for by_concern in found for name in by_concern)
-    findings = [finding for by_concern in found for of_concern in by_concern.values() for finding in of_concern]
+    taking_part = [outcome for proposal in proposals for outcome in proposal.taking_part()]
+    concerns = dict.fromkeys(outcome.name for outcome in taking_part)
+    findings = [finding for outcome in taking_part for finding in outcome.plan.findings]
     owned = tuple(f"{finding.concern}.{finding.knob}" for finding in findings if finding.status == "refused")
     return Experiment(run_id, host.boot_id(), tuple(concerns), tuple(knobs), abandon_after, owned=owned)
 
 
-def _findings(host: WritableHost, ask: Ask) -> Dict[str, Sequence[Finding]]:
-    """What `tune` would find, by concern."""
+def _proposal(host: WritableHost, ask: Ask) -> Proposal:
+    """What `tune` would do now. Raises NearmetalError for what it couldn't."""
     # Imported late, because a switch, of which a run has some 50, costs mostly its imports.
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Leave
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import plan_run
@@ -174,8 +185,7 @@ def _findings(host: WritableHost, ask: Ask) -> Dict[str, Sequence[Finding]]:
     errors = [f"{outcome.name}: {outcome.error}" for outcome in planned.outcomes if outcome.error]
     if errors:
         raise NearmetalError(f"tune could not do what is to be proven: {'; '.join(errors)}")
-    outcomes = [outcome for outcome in planned.outcomes if outcome.plan.findings and outcome.name not in left_alone]
-    return {outcome.name: outcome.plan.findings for outcome in outcomes}
+    return Proposal(planned.outcomes, left_alone)
 
 
 def _armed(host: WritableHost, experiment: Experiment, python: str) -> Experiment:

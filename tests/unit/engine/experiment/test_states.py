@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Dict, Tuple
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import run as engine
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
@@ -155,3 +156,20 @@ def test_a_host_on_which_tune_refuses_says_why_nothing_differs(step: str, tmp_pa
     )
     assert said.count("doesn't look like EC2") <= 3
     assert files(elsewhere) == before
+
+
+@pytest.mark.parametrize("against", [{}, {"concerns": {"hugepages": {"thp": "always"}}}])
+def test_a_preview_plans_each_tuning_once(
+    against: Dict[str, Any], big: FakeKernel, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = []
+    plan_run = engine.plan_run
+
+    def counted(*arguments: Any, **more: Any) -> engine.Run:
+        planned.append(arguments)
+        return plan_run(*arguments, **more)
+
+    monkeypatch.setattr(engine, "plan_run", counted)
+    answer = Steps(call, big)("plan", tune=BOTH, against=against)["answer"]
+    assert "hugepages.thp" in answer["tested"]
+    assert len(planned) == (2 if against else 1)
