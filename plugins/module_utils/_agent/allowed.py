@@ -171,6 +171,7 @@ def _rule(path: str, keep: Filter = words) -> Tuple[Pattern[str], Filter]:
 
 
 _NAME = r"[A-Za-z0-9_.:@-]{1,64}"
+_AT_BOOT = _any(path for knob in _KNOBS for path in knob.at_boot).replace(r"\*", _NAME)
 _KEY_FILES = _any(key.replace(".", "/") for key in OBSERVED)
 RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
     _rule(rf"/sys/devices/system/(?:cpu|node|clocksource)(?:/{_NAME})*"),
@@ -196,7 +197,7 @@ RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
     ),
     _rule(r"/sys/fs/selinux/enforce"),
     _rule(r"/etc/systemd/system/timers\.target\.wants/fstrim\.timer", _nothing),
-    _rule(r"/sys/firmware/acpi/platform_profile(?:_choices)?"),
+    _rule(rf"(?:{_AT_BOOT})(?:_choices)?"),  # with the file beside it that lists its words
     _rule(rf"/proc/sys/(?:{_KEY_FILES}|fs/file-nr|kernel/osrelease|kernel/arch)"),
     _rule(r"/proc/(?:meminfo|interrupts|stat|uptime|vmstat|diskstats|net/(?:dev|softnet_stat|netstat|snmp))"),
     _rule(r"/proc/swaps", _swaps),

@@ -199,6 +199,8 @@ def test_a_capture_keeps_what_tuned_and_the_boot_loader_set_for_each_knob() -> N
             kind, _dot, option = setting.partition(".")
             line = f"cmdline_site={option}" if kind == "cmdline" else f"{option}=1"
             assert of_tuned(f"{line}\nsecret=1\n") == f"{line}\n", setting
+        for path in knob.at_boot:
+            assert rule_of(path.replace("*", "0")) is not None, path
 
 
 @pytest.mark.parametrize(("masked", "owner"), [(False, "tuned"), (True, "")])
