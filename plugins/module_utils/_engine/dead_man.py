@@ -20,7 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import endin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import roll_back
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import agent_timer, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
     detached,
@@ -47,7 +47,6 @@ AGENT = "/run/nearmetal/dead-man.pyz"
 TIMER = f"{NAME}.timer"
 STOP = ("systemctl", "stop", TIMER)
 PATIENCE = 60  # seconds that a confirmation waits for the run that it confirms
-RETRY = 15  # seconds between two attempts to put the old values back, in which somebody can confirm
 SHORTEST, LONGEST = 30, 3600
 
 
@@ -117,14 +116,10 @@ class Guard:
 
         The timer does nothing without the file, but with the file alone nobody would take the change back.
         """
-        with suppress(NearmetalError):  # left by a run that was killed
-            self._host.command(STOP)
         devices = [identity(lever_of(action.what), self._host, action.where) for action in self._actions]
         armed = _Armed(self._host.boot_id(), self._actions, devices, self._entries, self._wanted)
-        store.replace_file(self._host, AGENT, bundle.build(VERSION), mode=0o600, folder_mode=0o755)
-        when = (f"--on-active={self._seconds}", f"--timer-property=OnUnitInactiveSec={RETRY}")
-        timer = ("systemd-run", "--quiet", "--collect", f"--unit={NAME}", *when, "--timer-property=AccuracySec=1")
-        self._host.command((*timer, self._python, "-I", AGENT, "dead-man"))
+        agent_timer.bring_agent(self._host, VERSION, AGENT)
+        agent_timer.start(self._host, NAME, self._seconds, (self._python, "-I", AGENT, "dead-man"))
         _write(self._host, armed)
 
     def end(self) -> bool:

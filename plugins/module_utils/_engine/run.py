@@ -124,32 +124,59 @@ def run(host: WritableHost, ask: Ask, conditions: Conditions = PLAIN) -> Run:
         tunes = any(isinstance(request, Tune) for request in planned.requests)
         if conditions.step_of:
             demand_own(host, conditions.step_of, tunes)
-        in_experiment = compares(host) and not conditions.step_of
-        if in_experiment and tunes:
+        waiting = _Waiting(host, planned.requests, conditions)
+        if waiting.compares and tunes:
             running(host)  # raises with a remedy of its own when the file can't be read
             lasting(host)
             raise NearmetalError(
                 "prove is comparing two states of this host, so nothing else may tune it: wait until it ends, or end"
                 " it with the module prove and step: back"
             )
-        restored = {request.name for request in planned.requests if isinstance(request, Restore)}
+        if waiting.end_comparison():
+            planned = _plan(kind(host, conditions.origin), ask, conditions)
+        return _carry_out(planned, conditions, waiting)
+
+
+class _Waiting:
+    """Ends what prove or the dead-man timer waits for, where a run restores it: they would tune the host again."""
+
+    def __init__(self, host: WritableHost, requests: Sequence[Request], conditions: Conditions) -> None:
+        self.compares = compares(host) and not conditions.step_of
+        self._host, self._everything = host, conditions.restores_all
+        self._concerns = {request.name for request in requests if isinstance(request, Restore)}
+
+    def end_comparison(self) -> bool:
+        """Before the run, because prove holds values of its own. Returns whether the host is another one now."""
         # Imported late, because few runs end an experiment.
-        if conditions.restores_all:
+        if self._everything:
             from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting_timer
 
-            if lasting_timer.is_left(host):
-                lasting_timer.end(host)
-        elif in_experiment and restored and host.exists(REBOOTS):
+            if lasting_timer.is_left(self._host):
+                lasting_timer.end(self._host)
+        elif self.compares and self._concerns and self._host.exists(REBOOTS):
             raise NearmetalError(
                 "prove compares two states of this host across reboots: restore everything, without naming concerns,"
                 " which ends it"
             )
-        if in_experiment and (restored or conditions.restores_all) and host.exists(EXPERIMENT):
-            from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching
+        if not self.compares or not (self._concerns or self._everything) or not self._host.exists(EXPERIMENT):
+            return False
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching
 
-            switching.give_way(host, restored)
-            planned = _plan(kind(host, conditions.origin), ask, conditions)
-        return _carry_out(planned, conditions)
+        switching.give_way(self._host, self._concerns)
+        return True
+
+    def end_dead_man(self, outcomes: List[Outcome]) -> List[Outcome]:
+        """After the run, because what it could not restore still needs the timer."""
+        restored = {outcome.name for outcome in outcomes if outcome.done and outcome.name in self._concerns}
+        everything = self._everything and all(outcome.done for outcome in outcomes)
+        if not restored and not everything:
+            return outcomes
+        try:
+            dead_man.give_up(self._host, None if everything else restored)
+        except NearmetalError as error:
+            note = f"the dead-man timer may set it again: {error}"
+            return [outcome._replace(error=note) if outcome.name in restored else outcome for outcome in outcomes]
+        return outcomes
 
 
 def _demand_possible(host: WritableHost, conditions: Conditions) -> None:
@@ -180,7 +207,7 @@ def _plan(session: Session, ask: Ask, conditions: Conditions) -> Planned:
     return planned if planned.cuts_off or dead_man.waits(session.host) else planned._replace(confirm_within=0)
 
 
-def _carry_out(planned: Planned, conditions: Conditions) -> Run:
+def _carry_out(planned: Planned, conditions: Conditions, waiting: _Waiting) -> Run:
     """Do the plan, one concern after the other, and the unit last."""
     session, cuts_off, waits = planned.session, planned.cuts_off, planned.confirm_within
     if cuts_off and session.kind is RUNNING and any(isinstance(request, Tune) for request in planned.requests):
@@ -193,27 +220,9 @@ def _carry_out(planned: Planned, conditions: Conditions) -> Run:
     kept = any(outcome.done and dead_man.cuts_off(outcome.plan.actions) for outcome in outcomes)
     if cuts_off and not kept and not guard.end():
         waits = 0  # each of these concerns failed and was taken back
-    outcomes = _give_up(planned, outcomes, conditions.restores_all)
+    outcomes = waiting.end_dead_man(outcomes)
     _note_failures(planned, (*outcomes, *of_unit))
     return Run(planned.facts, (*outcomes, *of_unit, *session.damaged()), waits)
-
-
-def _give_up(planned: Planned, outcomes: List[Outcome], restores_all: bool) -> List[Outcome]:
-    """Let the dead-man timer put back nothing of what this run has restored."""
-    restored = {
-        outcome.name
-        for request, outcome in zip(planned.requests, outcomes)
-        if isinstance(request, Restore) and outcome.done
-    }
-    everything = restores_all and all(outcome.done for outcome in outcomes)
-    if not restored and not everything:
-        return outcomes
-    try:
-        dead_man.give_up(planned.session.host, None if everything else restored)
-    except NearmetalError as error:
-        note = f"the dead-man timer may set it again: {error}"
-        return [outcome._replace(error=note) if outcome.name in restored else outcome for outcome in outcomes]
-    return outcomes
 
 
 def _note_failures(planned: Planned, outcomes: Sequence[Outcome]) -> None:

@@ -11,10 +11,10 @@ same bytes: sorted names, one time, no compiled code.
 from __future__ import annotations
 
 import io
-import os
 import re
 import sys
 import zipimport
+from contextlib import suppress
 from functools import lru_cache
 from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
@@ -55,32 +55,32 @@ def identity(version: str) -> str:
 
 @lru_cache(maxsize=2)
 def build(version: str) -> bytes:
-    """The zip application, with its identity in its second line."""
+    """The zip application, with its identity in its second line. Raises NearmetalError in a run of the cache."""
     agent = _running_agent()
     if agent and agent.is_compiled:
-        return _installed_beside(agent)
+        raise NearmetalError("the agent was removed or replaced while it ran: run again")
     if agent:
         with open(agent.path, "rb") as stream:
             return stream.read()
     return _archive(b"#!/usr/bin/python3 -I\n" + mark(version), _sources(), packed=True)
 
 
-def _installed_beside(agent: _Agent) -> bytes:
-    """The zip application with the sources of the cache that runs, which is installed beside it.
+def agent_of(root: str, version: str) -> bytes:
+    """The agent of the host at `root`, if it is made of what runs here; else one that is built.
 
-    Raises NearmetalError when it isn't there any more, or isn't what the cache was made of.
+    The cache of the agent has no sources, so a run of it can't build one.
     """
     from ansible_collections.nearmetal.ec2.plugins.module_utils._host import installed, walk
 
-    root = os.path.realpath(agent.path).partition(installed.FOLDER)[0] or "/"  # the path may be an open descriptor's
-    descriptor = walk.open_file(root, f"{installed.FOLDER}/nearmetal.pyz")
-    if descriptor is not None:
-        with open(descriptor, "rb") as stream:
-            data = stream.read() if walk.is_closed(descriptor) else b""
-        found = _MARK.match(data)
-        if found and found[2].decode("ascii") == agent.identity:
-            return data
-    raise NearmetalError("the agent was removed or replaced while it ran: run again")
+    with suppress(NearmetalError):  # something else has its place
+        descriptor = walk.open_file(root, f"{installed.FOLDER}/nearmetal.pyz")
+        if descriptor is not None:
+            with open(descriptor, "rb") as stream:
+                data = stream.read() if walk.is_closed(descriptor) else b""
+            found = _MARK.match(data)
+            if found and found[2].decode("ascii") == identity(version):
+                return data
+    return build(version)
 
 
 def mark(version: str) -> bytes:

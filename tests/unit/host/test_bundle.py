@@ -87,7 +87,7 @@ sys.path.insert(0, sys.argv[1])
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 try:
-    print(sha256(bundle.build({VERSION!r})).hexdigest())
+    print(sha256(bundle.agent_of(sys.argv[2], {VERSION!r})).hexdigest())
 except NearmetalError as error:
     print(error)
 """
@@ -95,7 +95,14 @@ except NearmetalError as error:
 
 def _built_by_cache(folder: Path) -> str:
     with open(folder / installed.cache_name(), "rb") as cache:
-        command = [sys.executable, "-I", "-c", BUILT_BY_CACHE, f"/proc/self/fd/{cache.fileno()}"]
+        command = [
+            sys.executable,
+            "-I",
+            "-c",
+            BUILT_BY_CACHE,
+            f"/proc/self/fd/{cache.fileno()}",
+            str(folder.parents[3]),
+        ]
         passed = {"pass_fds": [cache.fileno()]}
         return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, **passed).stdout.strip()
 

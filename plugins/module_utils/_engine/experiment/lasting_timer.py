@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.timer import NAME, RETRY, TIMER
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.timer import NAME, TIMER
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import REBOOTS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import agent_timer, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.unit import link
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
@@ -44,7 +44,7 @@ def is_left(host: WritableHost) -> bool:
 def arm(host: WritableHost, python: str, seconds: int) -> None:
     """Arm the timer that each boot starts again. Raises NearmetalError when it can't be: nothing of it is left."""
     try:
-        store.replace_file(host, AGENT, bundle.build(VERSION), mode=0o600, folder_mode=0o700)
+        agent_timer.bring_agent(host, VERSION, AGENT, folder_mode=0o700)
         store.replace_file(
             host,
             _SERVICE_FILE,
@@ -62,7 +62,7 @@ def arm(host: WritableHost, python: str, seconds: int) -> None:
 
 def wait(host: WritableHost, seconds: int) -> None:
     """Let the lasting timer wait so long from now on, and from each boot on."""
-    text = _TIMER_TEXT.format(seconds=seconds, retry=RETRY)
+    text = _TIMER_TEXT.format(seconds=seconds, retry=agent_timer.RETRY)
     store.replace_file(host, _TIMER_FILE, text.encode(), mode=0o644, folder_mode=0o755)
     host.command(("systemctl", "daemon-reload"))
     wind_up(host)
@@ -71,6 +71,8 @@ def wait(host: WritableHost, seconds: int) -> None:
 def wind_up(host: WritableHost) -> None:
     """Let the lasting timer start to count again. Raises NearmetalError when it doesn't run afterwards."""
     host.command(("systemctl", "restart", TIMER))
+    if not agent_timer.waits(host, TIMER):
+        raise NearmetalError(f"systemd has no {TIMER} after `systemctl restart {TIMER}`: look at `systemctl status`")
 
 
 def disarm(host: WritableHost) -> None:

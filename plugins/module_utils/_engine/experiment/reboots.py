@@ -19,13 +19,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import TUNED, UNTUNED, Lasting
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment, running
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.switching import journal_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.timer import RETRY
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Conditions, Run, plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin, Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.agent_timer import RETRY
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding

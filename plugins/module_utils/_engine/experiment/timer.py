@@ -10,14 +10,13 @@ from contextlib import suppress
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment, write
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import agent_timer, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 
 NAME = "nearmetal-prove"
 AGENT = "/run/nearmetal/prove.pyz"
 TIMER = f"{NAME}.timer"
-RETRY = 15  # seconds between two attempts to take it back
 # A soft reboot, which keeps the kernel and /run, ends all units but those that nothing stops for it
 # (systemd-soft-reboot.service(8)). An old systemd takes neither property, and knows no soft reboot.
 _LASTING = ("--timer-property=DefaultDependencies=no", "--timer-property=IgnoreOnIsolate=yes")
@@ -26,7 +25,7 @@ _LASTING = ("--timer-property=DefaultDependencies=no", "--timer-property=IgnoreO
 def arm(host: WritableHost, experiment: Experiment) -> None:
     """Arm the timer, then write the experiment: one that nobody takes back must not begin."""
     if experiment.abandon_after:
-        store.replace_file(host, AGENT, bundle.build(VERSION), mode=0o600, folder_mode=0o755)
+        agent_timer.bring_agent(host, VERSION, AGENT)
         try:
             _start(host, experiment)
         except NearmetalError as error:
@@ -51,23 +50,12 @@ def wind_up(host: WritableHost, experiment: Experiment) -> None:
 
 def waits(host: WritableHost) -> bool:
     """Whether systemd has the timer; True also when systemd doesn't answer."""
-    try:
-        state = host.command(("systemctl", "show", "--property=ActiveState", TIMER)).strip()
-    except NearmetalError:
-        return True
-    return state not in ("ActiveState=inactive", "ActiveState=failed")
+    return agent_timer.waits(host, TIMER)
 
 
 def _start(host: WritableHost, experiment: Experiment) -> None:
-    with suppress(NearmetalError):
-        host.command(("systemctl", "stop", TIMER))
-    when = (f"--on-active={experiment.abandon_after}", f"--timer-property=OnUnitInactiveSec={RETRY}")
-    command = ("systemd-run", "--quiet", "--collect", f"--unit={NAME}", *when, "--timer-property=AccuracySec=1")
-    agent = (experiment.python, "-I", AGENT, "abandoned")
-    try:
-        host.command((*command, *_LASTING, *agent))
-    except NearmetalError:
-        host.command((*command, *agent))
+    command = (experiment.python, "-I", AGENT, "abandoned")
+    agent_timer.start(host, NAME, experiment.abandon_after, command, (_LASTING, ()))
 
 
 def disarm(host: WritableHost) -> None:

@@ -40,6 +40,7 @@ class Systemd(FakeKernel):
     timer = False
     order: "list[str]"  # files written and commands started, in this order
     broken = ""  # the error of systemd-run
+    forgets = False  # systemd-run reports success, and there is no timer
     killed_after = ""  # the call, or the file, after which the run is killed
     hangs_up = False  # the terminal of the run goes with the connection, as soon as a value is written
 
@@ -54,7 +55,7 @@ class Systemd(FakeKernel):
             if self.broken or self.timer:
                 reason = self.broken or "Unit nearmetal-dead-man.timer was already loaded or has a fragment file."
                 raise NearmetalError(f"systemd-run --quiet --collect failed with code 1: {reason}")
-            self.timer = True
+            self.timer = not self.forgets
         if argv[:2] == ("systemctl", "stop") and argv[-1] == dead_man.TIMER:
             if not self.timer:
                 raise NearmetalError(f"systemctl stop {argv[-1]} failed with code 5: Unit {argv[-1]} not loaded.")
@@ -279,6 +280,14 @@ def test_confirmed_values_are_wanted_again(host: Systemd, call: Call, by: str) -
     assert current(host) == "xen", "the originals are those of before the first run"
 
 
+@pytest.mark.usefixtures("cutting")
+def test_a_timer_that_systemd_does_not_have_is_not_armed(host: Systemd, call: Call) -> None:
+    host.forgets = True
+    failed = tuned(call, host, "tsc")
+    assert "no dead-man timer could be armed, so nothing was changed: systemd-run reported success" in failed["msg"]
+    assert (current(host), traces(host)) == ("xen", [])
+
+
 def hold(path: str, ready: Any, done: Any) -> None:
     import fcntl
 
@@ -320,7 +329,8 @@ def test_the_clock_starts_at_the_first_change_that_may_cut_off(tmp_path: Path, c
     done = call(tune.main, host, concerns=wanted, confirm_within=90)
     assert not done.get("failed"), done["msg"]
     armed = host.order.index("systemd-run")
-    assert host.order[armed + 1].endswith("/mtu")
+    assert host.order[armed + 1] == "systemctl", "it asks systemd whether it has the timer"
+    assert host.order[armed + 2].endswith("/mtu")
     assert [path for path in host.order[:armed] if "hugepages" in path], "it takes its time and cuts nobody off"
 
 
