@@ -87,7 +87,8 @@ class Generated(Provider):
         beside = f"{path}.nearmetal-new"
         try:
             made = host.output([str(boot.tool(host, self.make))])
-            judge(host, boot.read_entries(host, self.name, {path: made.decode("utf-8", "replace")}), arguments)
+            config = made.decode("utf-8", "replace")
+            judge(host, boot.read_entries(host, self.name, {path: config}), arguments, config=config)
             store.replace_file(host, beside, made, mode=host.mode(path), folder_mode=0o755)
             host.command([str(boot.tool(host, self.check)), beside])
             swap.publish(host, path, beside, keep_old=bool(arguments))

@@ -59,9 +59,11 @@ def judge(
     arguments: Mapping[str, str],
     device: str = "",
     longest: int = kernel_arguments.LONGEST,
+    config: str = "",
 ) -> None:
     """Demand that each entry can boot and has our arguments; `device` is what GRUB puts before a kernel's name.
 
+    `config` is the text of the file that has the entries, for the cause of a refusal.
     Raises NearmetalError that names the entry.
     """
     if not entries:
@@ -80,11 +82,28 @@ def judge(
         for text in arguments.values():
             tokens = kernel_arguments.checked_tokens(text)
             if not kernel_arguments.in_force(entry.arguments, tokens):
-                present = " ".join(kernel_arguments.same(entry.arguments, tokens)) or "nothing"
-                raise NearmetalError(
-                    f"the boot entry of {entry.name} has {present} instead of {text}: another file of the boot loader"
-                    " overrides it; look for a file that sorts after ours, or for a -- in the arguments"
-                )
+                raise NearmetalError(f"the boot entry of {entry.name} {_cause(entry, text, tokens, config)}")
+
+
+def _cause(entry: BootEntry, text: str, tokens: Tuple[str, ...], config: str) -> str:
+    """Why an argument isn't in force in an entry, and what to do."""
+    after = entry.arguments[entry.arguments.index("--") :] if "--" in entry.arguments else ()
+    if set(tokens) <= set(after):
+        return (
+            f"has {text} behind a --, and the kernel hands to init what follows that: remove the -- and what follows it"
+            " from the files in which the boot loader's arguments are set, such as /etc/default/grub"
+        )
+    words = [line.split() for line in config.splitlines()]
+    if any(set(tokens) <= set(line) and not line[0].startswith(("linux", "module")) for line in words):
+        return (
+            f"has {text} on a line of its own, which GRUB takes for a command: one of the variables"
+            " GRUB_CMDLINE_LINUX and GRUB_CMDLINE_LINUX_DEFAULT goes over several lines; write it on one line"
+        )
+    present = " ".join(kernel_arguments.same(entry.arguments, tokens)) or "nothing"
+    return (
+        f"has {present} instead of {text}: another file of the boot loader overrides it; look for a file that sorts"
+        " after ours"
+    )
 
 
 def _boot_file(host: WritableHost, path: str) -> bool:

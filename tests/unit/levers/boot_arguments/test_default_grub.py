@@ -71,6 +71,26 @@ def test_a_file_that_ends_before_our_line_is_refused_and_the_line_named(name: st
     assert everything(host) == before
 
 
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ('GRUB_CMDLINE_LINUX="quiet -- init=/x"\n', "behind a --, and the kernel hands to init what follows that"),
+        ('GRUB_CMDLINE_LINUX="quiet\nsplash"\n', "on a line of its own"),
+        ('GRUB_CMDLINE_LINUX="quiet"\nGRUB_CMDLINE_LINUX_DEFAULT="a=1\n"\n', "on a line of its own"),
+    ],
+)
+def test_a_value_that_leaves_no_room_for_our_argument_is_refused_with_its_cause(
+    text: str, cause: str, tmp_path: Path, call: Call
+) -> None:
+    host = amazon_2(tmp_path)
+    before = with_defaults(host, text)
+    result = call(clocksource.main, host, tsc_reliable="enabled")
+    assert result["failed"]
+    assert cause in result["msg"], result["msg"]
+    assert "overrides" not in result["msg"]
+    assert everything(host) == before
+
+
 def test_an_unreadable_file_does_not_count_as_unchanged(tmp_path: Path) -> None:
     """Its kernel argument would be forgotten, and stay for ever."""
     host = rhel(tmp_path, 9)
