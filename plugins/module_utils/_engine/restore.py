@@ -62,7 +62,7 @@ def plan_restore(
         in_force = entry._replace(ours=ours, original=original)
         found = in_force.judged(host, original)
         if entry.boot_id == boot_id or not void:
-            findings += _left_alone(entry, found)
+            findings += _left_alone(host, entry, found)
         if not void:
             findings += _out_of_reach(entry, found, cpus)
         goal = _goal(host, in_force, found, not void and (entry.what, entry.where) in renewed, cpus)
@@ -177,13 +177,18 @@ def _goal(
     }
 
 
-def _left_alone(entry: Entry, found: Judged) -> Iterator[Finding]:
+def _left_alone(host: WritableHost, entry: Entry, found: Judged) -> Iterator[Finding]:
     """Findings for elements that somebody else set; one sentence for all elements with the same change."""
     groups: Dict[str, List[str]] = {}
     for name, (now, original) in found.foreign.items():
         unknown = original is None and lever_of(entry.what).scope == "runtime"
         earlier = "only a boot shows what it was before nearmetal" if unknown else f"before nearmetal it was {original}"
-        groups.setdefault(f"to {now} after nearmetal did: left alone; {earlier}", []).append(name)
+        how = _unverified(entry, name)
+        change = f"{how}: left alone; {earlier}" if how else f"after nearmetal did: left alone; {earlier}"
+        if how and name == "" and not unknown:
+            commands = lever_of(entry.what).commands(host, entry.where, original)
+            change += f"; to set that: {commands[0]}" if len(commands) == 1 else ""
+        groups.setdefault(f"to {now}{', ' if how else ' '}{change}", []).append(name)
     changes = list(groups.items())
     if len(changes) > _MOST_SENTENCES:
         summarized = [name for _change, names in changes[_MOST_SENTENCES:] for name in names]
@@ -200,6 +205,18 @@ def _left_alone(entry: Entry, found: Judged) -> Iterator[Finding]:
             reason=" ".join(filter(None, ("somebody set", _listed(names), change))),
             reference="journal",
         )
+
+
+def _unverified(entry: Entry, name: str) -> str:
+    """How an element may have its value by a run that was interrupted before it read back what it had written."""
+    lever = lever_of(entry.what)
+    intended = lever.values.elements(entry.ours[-1], [name]).get(name)
+    if entry.whole or entry.disturbed_by or intended == lever.values.elements(entry.original, [name]).get(name):
+        return ""
+    return (
+        f"or the kernel made it of {intended}, which a run of nearmetal wrote and could not verify, because it was"
+        " interrupted"
+    )
 
 
 def _out_of_reach(entry: Entry, found: Judged, cpus: AbstractSet[int]) -> Iterator[Finding]:

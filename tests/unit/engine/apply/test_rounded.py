@@ -17,6 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.modules import memory, network_ir
 
 from tests.support.fake_kernel import CLOCK, FakeKernel
 from tests.support.hosts import files_of
+from tests.support.sequences.faults import Killed
 
 Call = Callable[..., Dict[str, Any]]
 SWAPPINESS = "/proc/sys/vm/swappiness"
@@ -74,6 +75,27 @@ def test_what_somebody_sets_later_is_still_left_alone(host: Rounding, call: Call
     host.write_value(SWAPPINESS, "33\n")
     assert "somebody set to 33" in json.dumps(call(restore.main, host))
     assert host.value(SWAPPINESS) == "33"
+
+
+def test_a_value_of_a_run_that_ended_before_it_read_it_back_is_not_called_somebodys_alone(
+    host: Rounding, call: Call
+) -> None:
+    write = host.write_value
+
+    def killed(path: str, text: str) -> None:
+        write(path, text)
+        raise Killed
+
+    host.write_value = killed  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        call(memory.main, host, swappiness=1)
+    host.write_value = write  # type: ignore[method-assign]
+    (left,) = [finding for finding in call(restore.main, host)["findings"] if finding["knob"] == "swappiness"]
+    assert left["reason"] == (
+        "somebody set to 7, or the kernel made it of 1, which a run of nearmetal wrote and could not verify, because it"
+        " was interrupted: left alone; before nearmetal it was 60; to set that: sysctl -w vm.swappiness=60"
+    )
+    assert host.value(SWAPPINESS) == "7"
 
 
 def test_of_a_table_only_the_element_that_the_kernel_changed_is_nearmetals(tmp_path: Path, call: Call) -> None:
