@@ -167,13 +167,13 @@ def facts_alone(payload_files: "dict[str, Path]", count: int) -> "list[str]":
             spent[name].append(cost_of([[sshd.python(), str(payload_files[name])]], environment()).cpu)
     middle = {name: statistics.median(values) for name, values in spent.items()}
     beyond = {name: middle[name] - middle["ping"] for name in names}
-    ours = sum(beyond[name] for name in FACT_MODULES)
+    fact_modules = sum(beyond[name] for name in FACT_MODULES)
     per_module = " · ".join(f"{name} {spread(values)}" for name, values in spent.items())
-    ratio = f"ratio {ours / beyond['setup']:.2f}, allowed 0.33"
+    ratio = f"ratio {fact_modules / beyond['setup']:.2f}, allowed 0.33"
     return [
         f"facts on the host: {count} interleaved runs, median CPU seconds (lowest to highest)",
         f"  cpu  {per_module}",
-        f"  beyond a ping: ours {ours:.3f} s · setup {beyond['setup']:.3f} s · {ratio}",
+        f"  beyond a ping: ours {fact_modules:.3f} s · setup {beyond['setup']:.3f} s · {ratio}",
     ]
 
 

@@ -78,17 +78,17 @@ class Machine:
     """One QEMU, from its start to its end."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        ours, its = socket.socketpair()
-        events = ["-chardev", f"socket,id=events,fd={its.fileno()}", "-mon", "chardev=events,mode=control"]
+        own_end, machine_end = socket.socketpair()
+        events = ["-chardev", f"socket,id=events,fd={machine_end.fileno()}", "-mon", "chardev=events,mode=control"]
         self._process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "--", *command, "-no-reboot", *events], pass_fds=[its.fileno()]
+            ["setpriv", "--pdeathsig", "KILL", "--", *command, "-no-reboot", *events], pass_fds=[machine_end.fileno()]
         )
-        its.close()
+        machine_end.close()
         beside = Path(f"{QEMU}.new")
         ticks = process.start_ticks(self._process.pid) or 0
         beside.write_text(json.dumps([self._process.pid, ticks]), encoding="ascii")
         beside.rename(QEMU)
-        self.channel = Channel(ours)
+        self.channel = Channel(own_end)
         self.ports: dict[str, int] = {}
         try:
             self.channel.greet()

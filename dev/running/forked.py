@@ -95,8 +95,8 @@ def _child(copy: Path, tests: "list[str]", folder: Path, variables: "dict[str, s
 
 
 def _exchange_the_project(copy: Path) -> None:
-    ours = ("", str(ROOT), str(ROOT / COLLECTIONS))
-    sys.path[:] = [str(copy), *(entry for entry in sys.path if entry not in ours)]
+    paths = ("", str(ROOT), str(ROOT / COLLECTIONS))
+    sys.path[:] = [str(copy), *(entry for entry in sys.path if entry not in paths)]
     for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
         del sys.modules[name]
     # The next run in this copy uses the bytecode that this run writes.

@@ -74,7 +74,7 @@ class CallbackModule(DefaultCallback):
         self._clock = plays.Clock()
         self._mode = ""  # audit | tune | restore; empty before the first play of nearmetal
         self._gate = plays.GateTask()
-        self._is_our_play = False  # whether the play has tasks of nearmetal
+        self._has_nearmetal_tasks = False  # whether the play has tasks of nearmetal
         self._early_failures: List[
             Tuple[Record, str, str]
         ] = []  # hosts that failed before the play was known to be ours
@@ -92,7 +92,7 @@ class CallbackModule(DefaultCallback):
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
         mode = plays.mode_of(play)
-        self._play, self._is_our_play, self._early_failures = play, False, []
+        self._play, self._has_nearmetal_tasks, self._early_failures = play, False, []
         if mode:
             self._join(mode)
         else:
@@ -101,18 +101,18 @@ class CallbackModule(DefaultCallback):
 
     def _join(self, mode: str) -> None:
         """Add the hosts of a play of nearmetal to the report."""
-        self._is_our_play = True
+        self._has_nearmetal_tasks = True
         self._mode = plays.stronger(self._mode, mode)
         self._collector.expect(plays.hosts_of(self._play))
         for record, name, message in self._early_failures:
             record(name, message)
 
     def v2_runner_on_start(self, host: Any, task: Any) -> None:
-        if plays.is_ours(task):
+        if plays.is_nearmetal_task(task):
             self._any_task_started = True
             mode = plays.mode_of_task(task)
             self._mode = plays.stronger(self._mode, mode)
-            if mode and not self._is_our_play:
+            if mode and not self._has_nearmetal_tasks:
                 self._join(mode)
             self._collector.groups(host.get_name(), [group.get_name() for group in host.get_groups()])
             self._progress.show(self._collector, self._mode)
@@ -146,8 +146,8 @@ class CallbackModule(DefaultCallback):
             self._record_failure(
                 self._collector.failed, name, f"{result.task_name}: {result.result.get('msg', 'failed')}"
             )
-        is_our_task = plays.is_ours(result.task) or plays.checks_our_options(result.task)
-        if self._is_our_play and is_our_task and not self._display.verbosity:
+        is_role_task = plays.is_nearmetal_task(result.task) or plays.checks_role_options(result.task)
+        if self._has_nearmetal_tasks and is_role_task and not self._display.verbosity:
             self._print_failure(result)
             return
         self._progress.erase()
@@ -158,7 +158,7 @@ class CallbackModule(DefaultCallback):
         self._keep_proof(result, "unreachable")
         name, message = result.host.get_name(), text(result.result.get("msg", "")).removeprefix("Task failed: ")
         self._record_failure(self._collector.unreachable, name, message)
-        if not self._is_our_play:
+        if not self._has_nearmetal_tasks:
             self._progress.erase()
             super().v2_runner_on_unreachable(result)
             return
@@ -175,7 +175,7 @@ class CallbackModule(DefaultCallback):
             self._proofs[name] = proof
 
     def _record_failure(self, record: Record, name: str, message: str) -> None:
-        if self._is_our_play:
+        if self._has_nearmetal_tasks:
             record(name, message)
         else:
             self._early_failures.append((record, name, message))
@@ -195,13 +195,13 @@ class CallbackModule(DefaultCallback):
     def v2_on_file_diff(self, result: Any) -> None:
         result = results.of(result)
         # The actions of a fleet are in the report; --diff shows them per host.
-        if not plays.is_ours(result.task) or context.CLIARGS.get("diff"):
+        if not plays.is_nearmetal_task(result.task) or context.CLIARGS.get("diff"):
             self._progress.erase()
             super().v2_on_file_diff(result)
 
     def _take(self, result: Any, failed: bool = False) -> bool:
         """Whether this was a result of nearmetal, which is counted and not printed."""
-        if not plays.is_ours(result.task):
+        if not plays.is_nearmetal_task(result.task):
             return False
         self._print_warnings(result)
         if self._gate.take(result):
@@ -222,7 +222,7 @@ class CallbackModule(DefaultCallback):
 
     def _handle_warnings(self, res: Any) -> None:
         result = getattr(self, "_current_task_result", None)  # since ansible-core 2.19
-        if result and plays.is_ours(result.task):
+        if result and plays.is_nearmetal_task(result.task):
             self._print_warnings(result)
         super()._handle_warnings(res)
 

@@ -36,7 +36,7 @@ _BUCKETS = {"type": "int", "range": (8192, 1 << 28), "step": 8192}
 _NEIGHBORS = "Linux kernel, ip-sysctl"
 _TABLE = (
     ("neighbor_gc_thresh1", "gc_thresh1", "the number of neighbors up to which the kernel forgets none"),
-    ("neighbor_gc_thresh2", "gc_thresh2", "from how many neighbors on old ones are forgotten after 5 s"),
+    ("neighbor_gc_thresh2", "gc_thresh2", "the number of neighbors from which on old ones are forgotten after 5 s"),
     ("neighbor_gc_thresh3", "gc_thresh3", "how many neighbors the kernel knows at most"),
 )
 _SOCKETS = "Netflix, 2014–2017; Linux kernel, sysctl/net"

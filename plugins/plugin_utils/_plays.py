@@ -23,7 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import docum
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Past, Run
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary import OURS, PROGRAM, TUNE
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary import COLLECTION, PROGRAM, TUNE
 
 RESTORE = "nearmetal.ec2.restore"
 AUDIT = "nearmetal.ec2.audit"
@@ -39,9 +39,9 @@ AUDITS = {AUDIT: TUNE, "nearmetal.ec2.cloud_audit": TUNE}
 _WORKLOAD = re.compile(r"[a-z0-9_]{1,64}(?:,[a-z0-9_]{1,64}){0,15}", re.ASCII)
 
 
-def is_ours(task: Any) -> bool:
+def is_nearmetal_task(task: Any) -> bool:
     """Whether the task runs a module of this collection."""
-    return str(getattr(task, "resolved_action", None) or task.action).startswith(OURS)
+    return str(getattr(task, "resolved_action", None) or task.action).startswith(COLLECTION)
 
 
 def proves(task: Any) -> bool:
@@ -54,16 +54,16 @@ def measures(task: Any) -> bool:
     return str(task.resolved_action or task.action) == BENCHMARK
 
 
-def checks_our_options(task: Any) -> bool:
+def checks_role_options(task: Any) -> bool:
     """Whether the task is Ansible's own check of the variables of a role of this collection."""
     role = getattr(task, "_role", None)
-    return task.action == VALIDATION and role is not None and str(role.get_name()).startswith(OURS)
+    return task.action == VALIDATION and role is not None and str(role.get_name()).startswith(COLLECTION)
 
 
 def mode_of_task(task: Any) -> str:
     """audit, tune or restore; empty for tasks of other collections, and for tasks that only read or report."""
     action = str(task.resolved_action)
-    if not is_ours(task) or action in NO_FINDINGS or action.endswith(("_facts", "_info")):
+    if not is_nearmetal_task(task) or action in NO_FINDINGS or action.endswith(("_facts", "_info")):
         return ""
     if action == RESTORE:
         return "restore"
@@ -73,10 +73,10 @@ def mode_of_task(task: Any) -> str:
 def _mode_of_role(task: Any) -> str:
     """The mode of an include_role of nearmetal, whose tasks are unknown before it runs; empty for any other task."""
     role = str(task.args.get("name") or task.args.get("role") or "") if task.action in C._ACTION_INCLUDE_ROLE else ""
-    if not role.startswith(OURS):
+    if not role.startswith(COLLECTION):
         return ""
     if role in (AUDIT, RESTORE):
-        return role[len(OURS) :]
+        return role[len(COLLECTION) :]
     applied = task.args.get("apply")
     is_audit = task.check_mode or (isinstance(applied, dict) and applied.get("check_mode") is True)
     return "audit" if is_audit else "tune"
@@ -95,8 +95,8 @@ def no_task() -> str:
     if not tags and not skipped:
         return ""
     if tags:
-        return f"No report written: no task of {OURS[:-1]} in this run has these tags: {text(', '.join(tags))}"
-    return f"No report written: --skip-tags leaves no task of {OURS[:-1]} in this run: {text(', '.join(skipped))}"
+        return f"No report written: no task of {COLLECTION[:-1]} in this run has these tags: {text(', '.join(tags))}"
+    return f"No report written: --skip-tags leaves no task of {COLLECTION[:-1]} in this run: {text(', '.join(skipped))}"
 
 
 def error_of_loop(result: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ from typing import Dict, List
 from lab import instance
 from lab.host import Host
 
-OURS, THEIRS = "10.231.77.1", "10.231.77.2"
+HOST_ADDRESS, GUEST_ADDRESS = "10.231.77.1", "10.231.77.2"
 NIC = "ens6"
 SHAPE = """\
 like = "network"
@@ -118,16 +118,16 @@ def connect(host: Host) -> str:
     if found is None:
         raise SystemExit("the second NIC of the shape has no tap device")
     tap = found[1]
-    subprocess.run(["ip", "addr", "add", f"{OURS}/24", "dev", tap], check=True)
+    subprocess.run(["ip", "addr", "add", f"{HOST_ADDRESS}/24", "dev", tap], check=True)
     subprocess.run(["ip", "link", "set", tap, "up"], check=True)
-    host.run(f"ip addr add {THEIRS}/24 dev {NIC}; ip link set {NIC} up")
+    host.run(f"ip addr add {GUEST_ADDRESS}/24 dev {NIC}; ip link set {NIC} up")
     return tap
 
 
 def rate(host: Host, change: str, seconds: int, sent: int) -> float:
     """Packets per second that reach UDP while this machine sends; counted while it is silent, before and after."""
     before = int(host.run(f"{change}; {_PLACE}; {_COUNT}").split()[-1])
-    sender = [sys.executable, "-c", _SENDER, THEIRS, str(seconds), str(sent)]
+    sender = [sys.executable, "-c", _SENDER, GUEST_ADDRESS, str(seconds), str(sent)]
     took = float(subprocess.run(sender, check=True, stdout=subprocess.PIPE, text=True).stdout)
     arrived = int(host.run(_COUNT)) - before
     if not arrived:

@@ -173,7 +173,7 @@ def instance_facts(
         boot_mode=answer.get("CurrentInstanceBootMode") or answer.get("BootMode"),
         kernel_id=answer.get("KernelId") or None,
         image_id=answer.get("ImageId"),
-        public_address=any(_given_back(interface) for interface in answer.get("NetworkInterfaces", ())),
+        public_address=any(_is_lost_by_a_stop(interface) for interface in answer.get("NetworkInterfaces", ())),
         auto_scaling_group=tags.get(_ASG_TAG),
         managed_by=_managed_by(answer, tags),
         bandwidth_weighting=answer.get("NetworkPerformanceOptions", {}).get("BandwidthWeighting"),
@@ -208,7 +208,7 @@ def _managed_by(answer: Raw, tags: Mapping[Any, Any]) -> Optional[str]:
     return f"EMR cluster {tags[_EMR_TAG]}" if tags.get(_EMR_TAG) else None
 
 
-def _given_back(interface: Raw) -> bool:
+def _is_lost_by_a_stop(interface: Raw) -> bool:
     association = interface.get("Association", {})
     return bool(association.get("PublicIp")) and association.get("IpOwnerId") == "amazon"
 

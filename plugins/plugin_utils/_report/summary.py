@@ -33,8 +33,8 @@ LIMIT = 3  # hosts that a command names; more are in a file beside the reports
 HOSTS_FILE = re.compile(r"hosts-[0-9a-f]{12}\.txt")
 _PATH = re.compile(r"[^\s,:;\[\]]+")  # a path that --limit doesn't split
 PROGRAM = "ansible-playbook"
-OURS = "nearmetal.ec2."
-TUNE = f"{OURS}tune"
+COLLECTION = "nearmetal.ec2."
+TUNE = f"{COLLECTION}tune"
 VALUE = 60  # characters of a value beside a sentence
 
 
@@ -149,7 +149,7 @@ def fix_command(report: Report, hosts: Tuple[str, ...], only: str = "") -> str:
     in_file = len(hosts) > LIMIT and _PATH.fullmatch(report.directory)
     limit = f"@{os.path.join(report.directory, _hosts_file(hosts))}" if in_file else ",".join(hosts)
     playbooks = itertools.takewhile(lambda word: not word.startswith("-"), run.command[1:])
-    limited = only and run.mode != "restore" and all(playbook.startswith(OURS) for playbook in playbooks)
+    limited = only and run.mode != "restore" and all(playbook.startswith(COLLECTION) for playbook in playbooks)
     words = shlex.join([*run.command, "--limit", limit, *(["-e", f"tune_only={only}"] if limited else [])])
     # No shell accepts the brackets, so nobody runs the command without what they ask for.
     return f"{words} ({run.beside})" if run.beside else words

@@ -44,7 +44,7 @@ def asked(host: BootHost, *concerns: Concern, roll_back_all: bool = False) -> Ru
     return run(host, lambda _known: requests, conditions=Conditions(roll_back_all=roll_back_all))
 
 
-def ours(host: BootHost) -> List[str]:
+def nearmetal_arguments(host: BootHost) -> List[str]:
     """The arguments on the next boot's command line that the image didn't bring."""
     line = re.search(r"^\tlinux\t.*\+p\"(.*)$", (Path(host.root) / "boot/grub/grub.cfg").read_text(), re.MULTILINE)
     assert line is not None
@@ -63,7 +63,7 @@ def test_two_concerns_one_write(tmp_path: Path) -> None:
     host = debian(tmp_path)
     done = asked(host, concern("one", "numa_balancing=disable"), concern("two", "hugepagesz=1G hugepages=4"))
     assert errors(done) == {}
-    assert ours(host) == ["hugepagesz=1G", "hugepages=4", "numa_balancing=disable"]
+    assert nearmetal_arguments(host) == ["hugepagesz=1G", "hugepages=4", "numa_balancing=disable"]
     assert generated(host) == 1
 
 
@@ -73,7 +73,7 @@ def test_two_concerns_disagree(tmp_path: Path) -> None:
         NearmetalError, match=r"one\.value wants .* numa_balancing=1 and two\.value wants numa_balancing=0"
     ):
         asked(host, concern("one", "numa_balancing=1"), concern("two", "numa_balancing=0"))
-    assert ours(host) == []
+    assert nearmetal_arguments(host) == []
     assert generated(host) == 0
 
 
@@ -82,7 +82,7 @@ def test_a_concern_disagrees_with_an_argument_of_an_earlier_run(tmp_path: Path) 
     asked(host, concern("one", "numa_balancing=1"))
     with pytest.raises(NearmetalError, match=r"one\.value .* two\.value"):
         asked(host, concern("two", "numa_balancing=0"))
-    assert ours(host) == ["numa_balancing=1"]
+    assert nearmetal_arguments(host) == ["numa_balancing=1"]
 
 
 def test_a_concern_fails_later_and_the_other_keeps_its_argument(tmp_path: Path) -> None:
@@ -90,10 +90,10 @@ def test_a_concern_fails_later_and_the_other_keeps_its_argument(tmp_path: Path) 
     host.moods[CLOCK] = "EIO"
     done = asked(host, concern("one", "nosmt", source="hpet"), concern("two", "quiet_boot=1"))
     assert list(errors(done)) == ["one"]
-    assert ours(host) == ["quiet_boot=1"]
+    assert nearmetal_arguments(host) == ["quiet_boot=1"]
     host.moods.clear()
     assert errors(asked(host, concern("one", "nosmt", source="hpet"))) == {}
-    assert ours(host) == ["nosmt", "quiet_boot=1"]
+    assert nearmetal_arguments(host) == ["nosmt", "quiet_boot=1"]
 
 
 def test_a_concern_that_needs_a_failed_one_loses_its_argument_too(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_concern_that_needs_a_failed_one_loses_its_argument_too(tmp_path: Path
     host.moods[CLOCK] = "EIO"
     done = asked(host, concern("one", "nosmt", source="hpet"), concern("two", "quiet_boot=1", after=("one",)))
     assert list(errors(done)) == ["one", "two"]
-    assert ours(host) == []
+    assert nearmetal_arguments(host) == []
 
 
 def test_the_write_fails_and_both_are_named(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_the_write_fails_and_both_are_named(tmp_path: Path) -> None:
         host, concern("one", "nosmt", source="hpet"), concern("two", "quiet_boot=1"), concern("three", "quiet")
     )
     assert sorted(errors(done)) == ["one", "three", "two"]
-    assert ours(host) == []
+    assert nearmetal_arguments(host) == []
     assert (tmp_path / CLOCK[1:]).read_text() == "tsc\n"
 
 
@@ -119,7 +119,7 @@ def test_a_whole_run_is_taken_back(tmp_path: Path) -> None:
     host = debian(tmp_path)
     host.moods[CLOCK] = "EIO"
     asked(host, concern("two", "quiet_boot=1"), concern("one", "nosmt", source="hpet"), roll_back_all=True)
-    assert ours(host) == []
+    assert nearmetal_arguments(host) == []
     assert not (tmp_path / "var/lib/nearmetal").exists()
 
 
@@ -139,9 +139,9 @@ def test_what_could_not_be_taken_back_is_not_forgotten(
         patched.setattr(host, "write_value", fail)
         done = asked(host, concern("one", "nosmt", source="hpet"), roll_back_all=roll_back_all)
     assert "the journal keeps the originals" in errors(done)["one"]
-    assert ours(host) == ["nosmt"]
+    assert nearmetal_arguments(host) == ["nosmt"]
     check.write_text(good)
     restored = run(host, lambda known: restore_requests(None, known))
     assert errors(restored) == {}
-    assert ours(host) == []
+    assert nearmetal_arguments(host) == []
     assert not (tmp_path / "var/lib/nearmetal").exists()

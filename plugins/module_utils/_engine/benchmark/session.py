@@ -238,8 +238,8 @@ class Session:
         self._processes.append(process)
         if cpus:
             os.sched_setaffinity(process.pid, cpus)
-        _tell(self._guard, f"{process.pid}\n")
-        _tell(process, "\n")
+        _send_line(self._guard, f"{process.pid}\n")
+        _send_line(process, "\n")
         return process
 
     def _new_guard(self) -> "subprocess.Popen[bytes]":
@@ -258,7 +258,7 @@ class Session:
         while code is not None and code < 0 and guards < _GUARDS:  # somebody killed the guard
             guard = self._new_guard()
             for process in self._processes:
-                _tell(guard, f"{process.pid}\n")
+                _send_line(guard, f"{process.pid}\n")
             code = self._ended_guard(guard)
             guards += 1
         used = [usage for usage in map(_reap, self._processes) if usage is not None]
@@ -341,7 +341,7 @@ def _close(process: "subprocess.Popen[bytes]") -> None:
             process.stdin.close()
 
 
-def _tell(process: Optional["subprocess.Popen[bytes]"], line: str) -> None:
+def _send_line(process: Optional["subprocess.Popen[bytes]"], line: str) -> None:
     if process is not None and process.stdin is not None:
         with suppress(BrokenPipeError):
             process.stdin.write(line.encode())

@@ -57,11 +57,11 @@ def test_another_share_and_other_topics_change_the_alarm(run: Any, aws: FakeAws)
 
 
 def test_restored_deletes_what_we_made_and_nothing_else(run: Any, aws: FakeAws) -> None:
-    ours, edited, foreign, none = (burstable(aws, number) for number in (1, 2, 3, 4))
-    run("cpu_credits", instance_ids=[ours, edited], **WANTED)
+    created, edited, foreign, none = (burstable(aws, number) for number in (1, 2, 3, 4))
+    run("cpu_credits", instance_ids=[created, edited], **WANTED)
     aws.alarms[f"nearmetal-cpu-credits-{edited}"]["EvaluationPeriods"] = 6
     aws.alarms[f"nearmetal-cpu-credits-{foreign}"] = {"AlarmName": f"nearmetal-cpu-credits-{foreign}", "Threshold": 1.0}
-    ids = [ours, edited, foreign, none]
+    ids = [created, edited, foreign, none]
     checked = run("cpu_credits", check=True, instance_ids=ids, state="restored", **WANTED)
     assert (checked["changed"], len(aws.alarms)) == (True, 3)
     result = run("cpu_credits", instance_ids=ids, state="restored", specification="unlimited", **WANTED)
@@ -118,11 +118,11 @@ def test_an_alarm_that_costs_or_may_be_anothers_is_refused(run: Any, aws: FakeAw
 
 def test_somebody_elses_alarm_of_that_name_is_left_alone(run: Any, aws: FakeAws) -> None:
     instance = burstable(aws)
-    theirs = {"AlarmName": f"mine-{instance}", "AlarmDescription": "by hand", "Threshold": 5.0}
-    aws.alarms[f"mine-{instance}"] = dict(theirs)
+    foreign_alarm = {"AlarmName": f"mine-{instance}", "AlarmDescription": "by hand", "Threshold": 5.0}
+    aws.alarms[f"mine-{instance}"] = dict(foreign_alarm)
     result = run("cpu_credits", instance_ids=[instance], alarm_name="mine", **WANTED)
     assert "choose another alarm_name" in alarm_of(result, instance)[0]["reason"]
-    assert aws.alarms == {f"mine-{instance}": theirs}
+    assert aws.alarms == {f"mine-{instance}": foreign_alarm}
 
 
 @pytest.mark.parametrize(

@@ -24,16 +24,20 @@ from tests.unit.cloud.stops.ena_run import state, tags, turn_on
 ASKED = datetime(2026, 11, 22, 12, 0, tzinfo=timezone.utc)
 LAUNCHED, LATER = "2026-11-01T08:00:00Z", "2026-11-22T12:01:00Z"
 MARK = StopMark(ASKED, LAUNCHED, "0123456789abcdef").value()
-OURS = "Client.UserInitiatedShutdown"
+BY_USER = "Client.UserInitiatedShutdown"
 # state, launched, stopped, reason, tag, seconds since the stop's request → the meaning of the tag.
 MEANINGS: Dict[str, Any] = {
-    "no tag": (("stopped", LAUNCHED, LATER, OURS, None), 600, stop_mark.NONE),
-    "our stop": (("stopped", LAUNCHED, LATER, OURS, MARK), 10**6, stop_mark.LEFT),
-    "our stop, still stopping": (("stopping", LAUNCHED, LATER, OURS, MARK), 60, stop_mark.LEFT),
-    "stopped by somebody next day": (("stopped", LAUNCHED, "2026-11-23T12:00:00Z", OURS, MARK), 10**6, stop_mark.OVER),
-    "stopped six minutes later": (("stopped", LAUNCHED, "2026-11-22T12:06:00Z", OURS, MARK), 10**6, stop_mark.OVER),
-    "stopped before": (("stopped", LAUNCHED, "2026-11-22T11:58:00Z", OURS, MARK), 10**6, stop_mark.OVER),
-    "started since": (("stopped", "2026-11-22T12:00:40Z", LATER, OURS, MARK), 600, stop_mark.OVER),
+    "no tag": (("stopped", LAUNCHED, LATER, BY_USER, None), 600, stop_mark.NONE),
+    "our stop": (("stopped", LAUNCHED, LATER, BY_USER, MARK), 10**6, stop_mark.LEFT),
+    "our stop, still stopping": (("stopping", LAUNCHED, LATER, BY_USER, MARK), 60, stop_mark.LEFT),
+    "stopped by somebody next day": (
+        ("stopped", LAUNCHED, "2026-11-23T12:00:00Z", BY_USER, MARK),
+        10**6,
+        stop_mark.OVER,
+    ),
+    "stopped six minutes later": (("stopped", LAUNCHED, "2026-11-22T12:06:00Z", BY_USER, MARK), 10**6, stop_mark.OVER),
+    "stopped before": (("stopped", LAUNCHED, "2026-11-22T11:58:00Z", BY_USER, MARK), 10**6, stop_mark.OVER),
+    "started since": (("stopped", "2026-11-22T12:00:40Z", LATER, BY_USER, MARK), 600, stop_mark.OVER),
     "shut down on the host": (
         ("stopped", LAUNCHED, None, "Client.InstanceInitiatedShutdown", MARK),
         600,
@@ -45,7 +49,7 @@ MEANINGS: Dict[str, Any] = {
     "no room": (("stopped", LATER, None, "Server.InsufficientInstanceCapacity", MARK), 600, stop_mark.LEFT),
     "the key is disabled": (("stopped", LATER, None, "Client.InvalidKMSKey.InvalidState", MARK), 600, stop_mark.LEFT),
     "for a reason of tomorrow": (("stopped", LATER, None, "Client.Tomorrow", MARK), 600, stop_mark.UNCLEAR),
-    "AWS does not say when": (("stopped", LAUNCHED, None, OURS, MARK), 600, stop_mark.UNCLEAR),
+    "AWS does not say when": (("stopped", LAUNCHED, None, BY_USER, MARK), 600, stop_mark.UNCLEAR),
     "AWS does not say why": (("stopped", LAUNCHED, LATER, None, MARK), 600, stop_mark.UNCLEAR),
     "running, just asked": (("running", LAUNCHED, None, None, MARK), 30, stop_mark.AT_WORK),
     "running, asked long ago": (("running", LAUNCHED, None, None, MARK), 301, stop_mark.OVER),
@@ -75,7 +79,7 @@ def test_the_meaning_of_a_tag(case: Any) -> None:
 
 @pytest.mark.parametrize("value", STRANGE, ids=lambda value: repr(value[:50]))
 def test_content_that_nearmetal_did_not_write_starts_nothing(value: str) -> None:
-    assert judge(PowerFacts("stopped", LAUNCHED, LATER, OURS, value), ASKED) == stop_mark.FOREIGN
+    assert judge(PowerFacts("stopped", LAUNCHED, LATER, BY_USER, value), ASKED) == stop_mark.FOREIGN
 
 
 def test_what_is_written_is_what_is_read() -> None:
