@@ -15,8 +15,8 @@ class Figure(NamedTuple):
     """What one change brought on one machine."""
 
     knob: str  # concern.option
-    before: Any
-    after: Any
+    before: str
+    after: str
     words: str  # with the interval, as prove printed it
     day: str
     machine: str
@@ -50,4 +50,5 @@ FIGURES = (
 
 def gain_of(knob: str, before: Any, after: Any) -> str:
     """What this change brought where it was measured; empty if it wasn't."""
-    return next((figure.gain for figure in FIGURES if (knob, before, after) == figure[:3]), "")
+    change = (knob, str(before), str(after))
+    return next((figure.gain for figure in FIGURES if change == figure[:3]), "")

@@ -10,8 +10,13 @@ from pathlib import Path
 from typing import List
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils import _measured
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._measured import FIGURES, Figure, gain_of
+from ansible_collections.nearmetal.ec2.plugins.modules import block_storage
+
+from tests.support.fresh_host import fresh
+from tests.support.prove.experiments import Call
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/measured.md").read_text("utf-8")
@@ -47,6 +52,19 @@ def test_gains_are_of_known_settings_and_of_that_change_alone() -> None:
         assert gain_of(figure.knob, figure.after, figure.before) == "", "the way back is no gain"
     assert len({figure[:3] for figure in FIGURES}) == len(FIGURES)
     assert gain_of("clocksource.source", "xen", "tsc") == ""
+
+
+def test_the_finding_of_disks_that_all_change_alike_has_the_gain(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = fresh(tmp_path, "nitro_big")
+    figure = Figure("block_storage.read_ahead_kb", "128", "4096", "a stream was faster", "1 Dec 2026", "a machine")
+    monkeypatch.setattr(_measured, "FIGURES", (figure,))
+    for goal, gain in ((4096, figure.gain), (64, "")):
+        wanted = {"read_ahead_kb": goal, "method": "runtime"}
+        findings = call(block_storage.main, host, check=True, **wanted)["findings"]
+        (found,) = (finding["gain"] for finding in findings if finding["knob"] == "read_ahead_kb")
+        assert found == gain
 
 
 def test_no_concern_has_a_measured_gain_of_its_own() -> None:

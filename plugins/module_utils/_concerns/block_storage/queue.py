@@ -16,6 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import LONGEST_MS, BlockFacts, holds, valid
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import EBS, INSTANCE_STORE, XVD, Disk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._measured import gain_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import widened
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
@@ -174,4 +175,6 @@ def _finding(knob: Knob, status: str, reason: str, group: _Group) -> Finding:
     """One finding for all disks that share it, by place; its sentence names them."""
     unnamed = len(group.names) - _SHOWN
     names = ", ".join(group.names[:_SHOWN]) + (f" and {unnamed} more" if unnamed > 0 else "")
-    return knob.finding(status, f"{names}: {reason}", group.now, group.wanted)
+    changes = {(str(now), str(group.wanted[place])) for place, now in group.now.items()}
+    gain = gain_of(f"{NAME}.{knob.name}", *changes.pop()) if status == "would_change" and len(changes) == 1 else ""
+    return knob.finding(status, f"{names}: {reason}", group.now, group.wanted, gain)
