@@ -28,7 +28,7 @@ class Rounding(FakeKernel):
     """It makes `made` of the first value written to `place`, and takes nothing after that until it is `mended`."""
 
     place, made = SWAPPINESS, "7"
-    tries, mended = 0, False
+    tries, mended, dies = 0, False, False
 
     def write_value(self, path: str, text: str) -> None:
         if path != self.place or self.mended:
@@ -38,6 +38,8 @@ class Rounding(FakeKernel):
         if self.tries > 1:
             raise OSError(errno.EIO, "Input/output error", path)
         super().write_value(path, f"{self.made}\n")
+        if self.dies:
+            raise Killed
 
     def value(self, path: str) -> str:
         return (Path(self.root) / path[1:]).read_text().strip()
@@ -80,16 +82,9 @@ def test_what_somebody_sets_later_is_still_left_alone(host: Rounding, call: Call
 def test_a_value_of_a_run_that_ended_before_it_read_it_back_is_not_called_somebodys_alone(
     host: Rounding, call: Call
 ) -> None:
-    write = host.write_value
-
-    def killed(path: str, text: str) -> None:
-        write(path, text)
-        raise Killed
-
-    host.write_value = killed  # type: ignore[method-assign]
+    host.dies = True
     with pytest.raises(Killed):
         call(memory.main, host, swappiness=1)
-    host.write_value = write  # type: ignore[method-assign]
     (left,) = [finding for finding in call(restore.main, host)["findings"] if finding["knob"] == "swappiness"]
     assert left["reason"] == (
         "somebody set to 7, or the kernel made it of 1, which a run of nearmetal wrote and could not verify, because it"
