@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lab import instance, inventory
+from lab import instance
 from lab.host import Host
+from tests.support.lab import ansible
 
 PROGRAMS = os.environ.get("NEARMETAL_BENCHMARK_PROGRAMS")
 NETWORK = {"server": "10.9.0.1", "client": "10.9.0.2"}
@@ -89,8 +90,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
                     ["tar", "-C", PROGRAMS, "-c", "UnixBench", "ebizzy"], stdout=subprocess.PIPE, check=True
                 )
                 server.run("tar -C /opt -x && chmod -R a+rX /opt", stdin=packed.stdout)
-            (folder / "hosts.ini").write_text(inventory.ansible([server, client]), "utf-8")
-            yield Pair(server, client, folder / "hosts.ini")
+            yield Pair(server, client, ansible.inventory_of(folder, server, client))
 
 
 PROBE = f"import socket; print(socket.socket().connect_ex(('{NETWORK['server']}', 9)))"
@@ -110,15 +110,7 @@ def connect(host: Host, end: "dict[str, object]") -> None:
 
 
 def play(pair: Pair, folder: Path, playbook: str, **variables: object) -> "subprocess.CompletedProcess[str]":
-    done = subprocess.run(
-        ["ansible-playbook", "-i", str(pair.hosts), f"nearmetal.ec2.{playbook}", "-e", json.dumps(variables)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "ANSIBLE_PIPELINING": "true"},
-        check=False,
-    )
+    done = ansible.run(ansible.playbook(playbook, pair.hosts, variables), folder, ansible.PIPELINED)
     print(done.stdout)
     return done
 
@@ -209,12 +201,12 @@ def test_nothing_is_left_of_a_benchmark_that_is_killed(pair: Pair, tmp_path: Pat
     variables = {"target": "server", "benchmark_name": "web", "benchmark_options": {"seconds": 600}}
     loads = "pgrep -x wrk"
     with subprocess.Popen(
-        ["ansible-playbook", "-i", str(pair.hosts), "nearmetal.ec2.benchmark", "-e", json.dumps(variables)],
+        ansible.playbook("benchmark", pair.hosts, variables),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         cwd=tmp_path,
         start_new_session=True,
-        env={**os.environ, "ANSIBLE_PIPELINING": "true"},
+        env={**os.environ, **ansible.PIPELINED},
     ) as controller:
         assert pair.server.wait(lambda: pair.server.run(f"{loads} || true") != "", 300.0)
         if killed == "the controller":

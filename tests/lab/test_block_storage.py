@@ -10,15 +10,14 @@ disks come by QEMU's monitor, and so does an NVMe disk that isn't one of EC2's.
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from lab import instance, inventory
+from lab import instance
 from lab.host import Host
+from tests.support.lab import ansible
 
 EBS, STORE = "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage"
 RULES = "/etc/udev/rules.d/90-nearmetal-block_storage.rules"
@@ -62,17 +61,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
 
 def changes(host: Host, folder: Path, options: dict[str, object]) -> list[str]:
     """Run the module on the host and return its changes."""
-    hosts = folder / "hosts.ini"
-    hosts.write_text(inventory.ansible([host]), encoding="utf-8")
-    done = subprocess.run(
-        ["ansible", "-i", str(hosts), "all", "-m", "nearmetal.ec2.block_storage", "-a", json.dumps(options)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    result = json.loads(done.stdout.partition("=> ")[2])
+    result = ansible.module("block_storage", host, folder, options)
     return [f"{action['what']} {action['where']} {action['after']}" for action in result["actions"]]
 
 

@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab import instance, inventory
+from lab import instance
 from lab.host import Host
+from tests.support.lab import ansible
 
 THP = "/sys/kernel/mm/transparent_hugepage"
 SERVICE = """[Service]
@@ -72,20 +71,7 @@ def near(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
 
 def module(name: str, host: Host, folder: Path, **options: Any) -> dict[str, Any]:
     """What a module returned."""
-    hosts = folder / "hosts.ini"
-    hosts.write_text(inventory.ansible([host]), encoding="utf-8")
-    given = ["-a", json.dumps(options)] if options else []
-    done = subprocess.run(
-        ["ansible", "-i", str(hosts), "all", "-m", f"nearmetal.ec2.{name}", *given],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=folder,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    result: dict[str, Any] = json.loads(done.stdout.partition("=>")[2])
-    return result
+    return ansible.module(name, host, folder, options)
 
 
 def look(host: Host) -> list[str]:

@@ -8,8 +8,6 @@ The host is behind a path that loses every packet while its interface has an MTU
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -17,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from lab import instance, inventory
+from lab import instance
 from lab.host import Host
+from tests.support.lab import ansible
 
 MTU = "cat /sys/class/net/ens5/mtu"
 FIRED = "systemctl is-active nearmetal-dead-man.timer nearmetal-dead-man.service; true"
@@ -43,17 +42,9 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
 
 
 def tune(host: Host, folder: Path, **variables: object) -> "subprocess.CompletedProcess[str]":
-    hosts = folder / "hosts.ini"
-    hosts.write_text(inventory.ansible([host]), encoding="utf-8")
-    return subprocess.run(
-        ["ansible-playbook", "-i", str(hosts), "nearmetal.ec2.tune", "-e", json.dumps(variables)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "ANSIBLE_SSH_ARGS": f"{' '.join(NOTICED)} -o ControlMaster=auto -o ControlPersist=60s"},
-        check=False,
-    )
+    arguments = ansible.playbook("tune", ansible.inventory_of(folder, host), variables)
+    lost = {"ANSIBLE_SSH_ARGS": f"{' '.join(NOTICED)} -o ControlMaster=auto -o ControlPersist=60s"}
+    return ansible.run(arguments, folder, lost)
 
 
 def cut_off(host: Host, folder: Path, confirm_within: int) -> None:

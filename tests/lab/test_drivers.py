@@ -10,16 +10,15 @@ have.
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab import instance, inventory
+from lab import instance
 from lab.host import Host
+from tests.support.lab import ansible
 
 NICS = ("ens6", "ens7")
 FEATURES = ("tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload")
@@ -33,19 +32,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
 
 
 def module(name: str, host: Host, folder: Path, check: bool = False, **options: Any) -> dict[str, Any]:
-    hosts = folder / "hosts.ini"
-    hosts.write_text(inventory.ansible([host]), encoding="utf-8")
-    arguments = ["--check"] if check else []
-    done = subprocess.run(
-        ["ansible", "-i", str(hosts), "all", "-m", f"nearmetal.ec2.{name}", "-a", json.dumps(options), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    result: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
-    return result
+    return ansible.module(name, host, folder, options, *(["--check"] if check else []))
 
 
 def statuses(result: dict[str, Any]) -> dict[tuple[str, str], str]:

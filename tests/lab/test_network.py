@@ -8,15 +8,14 @@ ethtool says how many queues there are, /proc/irq where each interrupt may go.
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from lab import instance, inventory
+from lab import instance
 from lab.host import Host
+from tests.support.lab.ansible import module
 
 OPTIONS = {"policy": "spread", "rps": "auto", "xps": "auto"}
 # Interrupt name and the CPUs it may go to, a line each.
@@ -33,20 +32,6 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     monkeypatch.setenv("NEARMETAL_LAB_INSTANCES", str(tmp_path / "instances"))
     with instance.running("network", "network") as running:
         yield running
-
-
-def module(name: str, host: Host, folder: Path, options: dict[str, object]) -> None:
-    hosts = folder / "hosts.ini"
-    hosts.write_text(inventory.ansible([host]), encoding="utf-8")
-    arguments = ["-a", json.dumps(options)] if options else []
-    done = subprocess.run(
-        ["ansible", "-i", str(hosts), "all", "-m", f"nearmetal.ec2.{name}", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
 
 
 def queues(host: Host, name: str) -> int:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -15,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from lab import instance, inventory
+from lab import instance
 from lab.host import Host
+from tests.support.lab import ansible
 
 CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 SOMAXCONN = "/proc/sys/net/core/somaxconn"
@@ -60,8 +60,6 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
 
 
 def command(host: Host, folder: Path, source: str, **variables: object) -> "list[str]":
-    hosts = folder / "hosts.ini"
-    hosts.write_text(inventory.ansible([host]), encoding="utf-8")
     options: "dict[str, object]" = {
         "prove_command": LOAD,
         "prove_timed": True,
@@ -72,7 +70,7 @@ def command(host: Host, folder: Path, source: str, **variables: object) -> "list
         "tune_concerns": {"clocksource": {"source": source}},
         **variables,
     }
-    return ["ansible-playbook", "-i", str(hosts), "nearmetal.ec2.prove", "-e", json.dumps(options)]
+    return ansible.playbook("prove", ansible.inventory_of(folder, host), options)
 
 
 def prove(host: Host, folder: Path, source: str) -> str:
@@ -80,15 +78,7 @@ def prove(host: Host, folder: Path, source: str) -> str:
 
 
 def play(arguments: "list[str]", folder: Path) -> str:
-    done = subprocess.run(
-        arguments,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "ANSIBLE_PIPELINING": "true"},
-        check=False,
-    )
+    done = ansible.run(arguments, folder, ansible.PIPELINED)
     print(done.stdout)
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -135,7 +125,7 @@ def kill_after(host: Host, line: str, log: Path, arguments: "list[str]") -> None
         stderr=subprocess.STDOUT,
         cwd=log.parent,
         start_new_session=True,
-        env={**os.environ, "ANSIBLE_PIPELINING": "true"},
+        env={**os.environ, **ansible.PIPELINED},
     ) as controller:
         host.wait(lambda: line in log.read_text("utf-8") or controller.poll() is not None, 600.0, 0.2)
         # The worker has a session of its own.

@@ -10,15 +10,14 @@ its log how often the unit ran. The tests follow each other on one host.
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from lab import instance, inventory, planned
+from lab import instance, planned
 from lab.host import Host
+from tests.support.lab import ansible
 
 CURRENT = "cat /sys/devices/system/clocksource/clocksource0/current_clocksource"
 STATE = "systemctl show -p ActiveState --value nearmetal.service"
@@ -44,16 +43,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
 
 
 def play(host: Host, folder: Path, playbook: str, **variables: object) -> None:
-    hosts = folder / "hosts.ini"
-    hosts.write_text(inventory.ansible([host]), encoding="utf-8")
-    done = subprocess.run(
-        ["ansible-playbook", "-i", str(hosts), f"nearmetal.ec2.{playbook}", "-e", json.dumps(variables)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=folder,
-        check=False,
-    )
+    done = ansible.run(ansible.playbook(playbook, ansible.inventory_of(folder, host), variables), folder)
     assert done.returncode == 0, done.stdout
 
 
