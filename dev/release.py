@@ -101,22 +101,24 @@ def judged_tarball() -> Path:
 
 def try_out(tarball: Path, version: str) -> None:
     """Install the tarball as a user does, and audit a simulated host with it."""
-    from tests.support.simulated import simulate
-
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     with tempfile.TemporaryDirectory(prefix="nearmetal-release-") as name:
         folder = Path(name)
-        hosts = {"all": {"hosts": {"host": simulate(folder / "host", "xen_hvm")}}}
-        (folder / "hosts.json").write_text(json.dumps(hosts), encoding="utf-8")
         environment["ANSIBLE_COLLECTIONS_PATH"] = str(folder)
         environment["ANSIBLE_STDOUT_CALLBACK"] = "nearmetal.ec2.fleet"
-        for command in (
-            ["ansible-galaxy", "collection", "install", "--offline", str(tarball), "-p", str(folder)],
-            ["ansible-playbook", "-i", "hosts.json", "nearmetal.ec2.audit"],
-        ):
+
+        def run(*command: str) -> None:
             done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise ReleaseError(f"`{' '.join(command)}` failed:\n{done.stdout}{done.stderr}")
+
+        run("ansible-galaxy", "collection", "install", "--offline", str(tarball), "-p", str(folder))
+        sys.path.insert(0, str(folder))  # the simulated host has what the installed collection observes
+        from tests.support.simulated import simulate
+
+        hosts = {"all": {"hosts": {"host": simulate(folder / "host", "xen_hvm")}}}
+        (folder / "hosts.json").write_text(json.dumps(hosts), encoding="utf-8")
+        run("ansible-playbook", "-i", "hosts.json", "nearmetal.ec2.audit")
         report = json.loads((folder / "nearmetal-report/report.json").read_text(encoding="utf-8"))
     if report["run"]["collection"] != version:
         raise ReleaseError(f"the installed collection calls itself {report['run']['collection']}, not {version}")
