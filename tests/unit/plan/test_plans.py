@@ -15,6 +15,7 @@ error     instead of a plan: parts of the error message
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
@@ -32,6 +33,8 @@ from tests.support.kernel.routes import RoutedHost
 
 FOLDER = Path(__file__).resolve().parent
 CASES = sorted(FOLDER.glob("*/*.json"))
+# What an operator must ask back about: whose, and who.
+UNCLEAR = re.compile(r"\b(?:anew|ours|theirs|told|whom)\b")
 BY_NAME = {concern.name: concern for concern in CONCERNS.values()}
 
 
@@ -47,6 +50,7 @@ def test_plan(path: Path, tmp_path: Path) -> None:
             concern.plan(facts, Wanted(validate(concern.name, spec, case["wanted"]), by))
         for part in case["error"]:
             assert part in str(caught.value)
+        assert not UNCLEAR.search(str(caught.value))
         return
     wanted = Wanted(validate(concern.name, spec, case["wanted"]), by)
     plan = concern.plan(facts, wanted)
@@ -57,6 +61,7 @@ def test_plan(path: Path, tmp_path: Path) -> None:
     compare(actions, case["plan"]["actions"])
     compare(findings, case["plan"]["findings"])
     assert all(finding.status in STATUSES and finding.reason and finding.reference for finding in plan.findings)
+    assert not [item.reason for item in (*plan.findings, *plan.actions) if UNCLEAR.search(item.reason)]
     assert {finding.knob for finding in plan.findings} <= set(knobs_of(concern)), (
         "a waiver of it would be called misspelt"
     )
