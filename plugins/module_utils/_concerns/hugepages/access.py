@@ -80,10 +80,9 @@ def _mount(facts: Facts, pages: HugepageFacts, wanted: Wanted, gid: Optional[int
         )
     size = size_of(str(requested)) if requested is not None else pages.size
     if size is None or size not in pages.pages:
-        raise NearmetalError(
-            f"hugepages.mount.size: this kernel has no huge pages of {requested or 'a default size'}; it has"
-            f" {' '.join(pages.pages)}"
-        )
+        wrong, sizes = requested or "a default size", " ".join(pages.pages)
+        sentence = f"hugepages.mount.size: this kernel has no huge pages of {wrong}; it has {sizes}"
+        return Plan(findings=(_MOUNT.impossible(wanted, sentence),))
     if path not in pages.mounts and path in pages.mounted:
         owner = "systemd mounts" if path == "/dev/hugepages" else "somebody has mounted"
         reason = f"{owner} a {pages.mounted[path]} at {path}, which is left alone: name another path"

@@ -168,7 +168,11 @@ def _request(
     amount = int(count or 0)
     now = pages.pages[size]
     nodes = str(entry.get("nodes") or "spread")
-    named = _places(name, nodes, now) if nodes != "spread" else ()
+    named = _places(name, nodes) if nodes != "spread" else ()
+    absent = [place for place in named if place not in now]
+    if absent:
+        sentence = f"{name}.nodes: this host has no {absent[0]}; it has {' '.join(now)}; write 0,1 or spread"
+        return PAGES.impossible(wanted, sentence)
     chosen = named or _with_memory(facts, now)
     share, remainder = divmod(amount, len(chosen))
     after = dict.fromkeys(now, 0)
@@ -193,13 +197,11 @@ def _with_memory(facts: Facts, now: Mapping[str, int]) -> List[str]:
     return [place for place in now if place not in empty] or list(now)
 
 
-def _places(name: str, nodes: str, now: Mapping[str, int]) -> Tuple[str, ...]:
+def _places(name: str, nodes: str) -> Tuple[str, ...]:
     chosen = tuple(f"node{number.strip()}" for number in nodes.split(","))
     for place in chosen:
         if chosen.count(place) > 1:
             raise NearmetalError(f"{name}.nodes: {place} is named twice")
-        if place not in now:
-            raise NearmetalError(f"{name}.nodes: this host has no {place}; it has {' '.join(now)}; write 0,1 or spread")
     return chosen
 
 
