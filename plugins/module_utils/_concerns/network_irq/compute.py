@@ -94,7 +94,7 @@ def _units(facts: Facts, free_cpus: str, wanted: Wanted) -> Plan:
     names = [name for name in names if name not in bound]
     if not names:
         return joined(*refused)
-    reason = f"from their next start on, {', '.join(names)} run on the CPUs without interrupts of a NIC"
+    reason = f"from the next start on, systemd runs {', '.join(names)} on the CPUs without interrupts of a NIC"
     plan = _file(facts, _UNITS, _UNITS.wanted_by(wanted), SCRIPT.format(" ".join(names)), reason)
     return joined(plan, *refused, *_pending_restarts(facts.services or {}, names, free_cpus))
 
