@@ -118,6 +118,10 @@ def obey(root: Path, arguments: Sequence[str], take: Take) -> None:
             take("/proc/sys/kernel/numa_balancing", "1" if value == "enable" else "0")
         elif name in ("intel_idle.max_cstate", "processor.max_cstate") and value != "0":
             _idle_states(root, int(value))
+        elif name in ("isolcpus", "nohz_full"):
+            file = root / "sys/devices/system/cpu" / {"isolcpus": "isolated"}.get(name, name)
+            if file.exists():  # flags such as domain come before the list
+                file.write_text(value.lstrip("abcdefghijklmnopqrstuvwxyz_,") + "\n")
         elif argument == "idle=poll":
             _idle_states(root, -1)
         elif "." in name:

@@ -27,6 +27,9 @@ class Power:
 
         Since 5.19 show() and store() of drivers/cpufreq/cpufreq.c answer EBUSY there.
         """
+        bias = re.fullmatch(rf"{CPU}/cpu(\d+)/power/energy_perf_bias", path)
+        if bias is not None:  # the kernel takes it away with the CPU, and keeps its value
+            return int(bias[1]) not in online
         policy = re.match(rf"{CPU}/cpufreq/policy\d+/", path) if "/cpufreq/" in path else None
         if policy is None:
             return False

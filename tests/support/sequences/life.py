@@ -35,7 +35,7 @@ from tests.support.sequences.world import HOSTS, World, changed
 PLACES: Mapping[str, str] = {
     "clock": r"/sys/devices/system/clocksource/.*",
     "smt": r"/sys/devices/system/(cpu|node)/.*|/proc/irq/.*",
-    "power": r"/sys/devices/system/cpu/.*",
+    "power": r"/sys/devices/system/cpu/.*|/sys/firmware/acpi/platform_profile",
     "hugepages": r"/sys/(kernel/mm|devices/system/node)/.*|/proc/sys/vm/.*|/proc/1/mounts|/etc/systemd/.*",
     "memory": r"/proc/sys/vm/dirty_.*|/sys/kernel/mm/ksm/run",
     "boot": r"/boot/.*|/etc/(default/grub.*|kernel/cmdline)",
@@ -62,6 +62,9 @@ _SOMEBODY = {
     r"/sys/class/net/[^/]+/mtu": ("1400", "1300"),
     r"/sys/devices/system/cpu/cpufreq/policy\d+/scaling_governor": ("powersave", "schedutil"),
     r"/sys/devices/system/cpu/cpu\d+/cpuidle/state\d/disable": ("1", "0"),
+    r"/sys/devices/system/cpu/cpu\d+/power/energy_perf_bias": ("15", "4"),
+    r"/sys/devices/system/cpu/intel_uncore_frequency/[^/]+/min_freq_khz": ("900000", "1200000"),
+    r"/sys/firmware/acpi/platform_profile": ("low-power", "performance"),
     r"/sys/kernel/mm/transparent_hugepage/(enabled|defrag)": ("always", "never"),
     r"/sys/devices/system/node/node\d/hugepages/hugepages-2048kB/nr_hugepages": ("7", "9"),
     r"/sys/devices/system/clocksource/clocksource0/current_clocksource": ("acpi_pm", "hpet"),

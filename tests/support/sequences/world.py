@@ -43,6 +43,21 @@ _TOOLS = {"/boot/grub/grub.cfg": DEBIAN_TOOLS, "/boot/grub2/grub.cfg": AMAZON_2_
 # What nearmetal keeps in /run says nothing about the host, and is lost at the boot.
 _OURS = ("run/nearmetal/lock", "run/nearmetal/fingerprint", "run/nearmetal/.fingerprint.new")
 _EXTRA = {"/etc/group": "root:x:0:\n"}
+_CPU = "/sys/devices/system/cpu"
+_UNCORE = {"min": "800000", "max": "2400000", "initial_min": "800000", "initial_max": "2400000"}
+# What only processors and firmware without a hypervisor show, and CPUs that can be isolated.
+_METAL = {
+    "/sys/firmware/acpi/platform_profile": "balanced\n",
+    "/sys/firmware/acpi/platform_profile_choices": "low-power balanced performance\n",
+    f"{_CPU}/isolated": "\n",
+    f"{_CPU}/nohz_full": "(null)\n",
+    **{f"{_CPU}/cpu{cpu}/power/energy_perf_bias": "6\n" for cpu in range(16)},
+    **{
+        f"{_CPU}/intel_uncore_frequency/package_{package:02}_die_00/{name}_freq_khz": f"{text}\n"
+        for package in range(2)
+        for name, text in _UNCORE.items()
+    },
+}
 
 
 class Remembering(FakeKernel):
@@ -143,6 +158,7 @@ class World:
         running = together(first(), *(PROGRAMS[name] for name in self.programs))
         files = fresh_host.routed({**hosts.built(spec), **_EXTRA, **running})
         files.update(BOOT_FILES.get(self.name, {}))
+        files.update(_METAL if self.name == "metal" else {})
         return {"/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n", **files}
 
     def both(self) -> Tuple[Remembering, Remembering]:
