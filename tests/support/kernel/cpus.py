@@ -91,6 +91,10 @@ class Cpus:
         active = self._root / CPU / "smt/active"
         active.write_text("1\n" if order == "on" else "0\n")
 
+    def is_first(self, cpu: int) -> bool:
+        """Whether a CPU is the first thread of its core."""
+        return cpu == self._first(cpu)
+
     def _first(self, cpu: int) -> int:
         """The first thread of a CPU's core; the CPU itself if it never was online."""
         return numbers(self._topology[cpu]["thread_siblings_list"])[0] if cpu in self._topology else cpu

@@ -62,6 +62,7 @@ _SOMEBODY = {
     r"/sys/class/net/[^/]+/mtu": ("1400", "1300"),
     r"/sys/devices/system/cpu/cpufreq/policy\d+/scaling_governor": ("powersave", "schedutil"),
     r"/sys/devices/system/cpu/cpu\d+/cpuidle/state\d/disable": ("1", "0"),
+    r"/sys/devices/system/cpu/cpu[1-9]\d*/online": ("0", "0"),
     r"/sys/devices/system/cpu/cpu\d+/power/energy_perf_bias": ("15", "4"),
     r"/sys/devices/system/cpu/intel_uncore_frequency/[^/]+/min_freq_khz": ("900000", "1200000"),
     r"/sys/firmware/acpi/platform_profile": ("low-power", "performance"),
@@ -112,6 +113,10 @@ class Life:
         world = self.world
         world.replug([])
         self._quietly(["confirm"])
+        self._run(lambda known: restore_requests(None, known))
+        now, twin = (sorted(host.cpus.online) for host in world.both())
+        assert world.waits or now == twin, f"after restore CPUs {now} are online, should be {twin}"
+        world.back_online()  # what was set on them can be restored now
         done = self._run(lambda known: restore_requests(None, known))
         assert not _errors(done), f"restore: {_errors(done)}"
         assert world.journal() is None, f"restore left {world.journal()}"

@@ -178,6 +178,9 @@ class World:
         before, other = (self._text(host, path) for host in self.both())
         if before is None or other is None:
             return False
+        cpu = re.fullmatch(rf"{_CPU}/cpu(\d+)/online", path)
+        if cpu is not None and (before != other or not self.twin.cpus.is_first(int(cpu[1]))):
+            return False  # where SMT is off on one of them, nobody can do the same to a second thread of both
         numbers = [self._text(host, MIN_FREE) for host in self.both()]
         also = _counterpart(path)
         limits = {self._text(self.twin, also) or ""}
@@ -201,6 +204,11 @@ class World:
         else:
             self.strict.pop(path, None)
         return True
+
+    def back_online(self) -> None:
+        """Somebody brings the CPUs online again that they took offline."""
+        for path in [path for path in self.strict if re.fullmatch(rf"{_CPU}/cpu\d+/online", path)]:
+            self.somebody(path, "1")
 
     def their_file(self, path: str, text: Optional[str]) -> None:
         """Somebody writes or removes a file of their own."""
