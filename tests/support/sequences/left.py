@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The foreign values that restore leaves, and whether each place was named to the operator."""
+"""Where levers write, the foreign values that restore leaves, and whether each place was named to the operator."""
 
 from __future__ import annotations
 
@@ -15,6 +15,21 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import R
 
 from tests.support.fake_kernel import FakeKernel
 
+# Where a lever writes: a change elsewhere is one that check didn't promise.
+PLACES: Mapping[str, str] = {
+    "clock": r"/sys/devices/system/clocksource/.*",
+    "smt": r"/sys/devices/system/(cpu|node)/.*|/proc/irq/.*",
+    "power": r"/sys/devices/system/cpu/.*|/sys/firmware/acpi/platform_profile",
+    "hugepages": r"/sys/(kernel/mm|devices/system/node)/.*|/proc/sys/vm/.*|/proc/1/mounts|/etc/systemd/.*",
+    "memory": r"/proc/sys/vm/dirty_.*|/sys/kernel/mm/ksm/run",
+    "boot": r"/boot/.*|/etc/(default/grub.*|kernel/cmdline)",
+    "network": r"/sys/class/net/.*|/sys/devices/pci.*/msi_irqs/.*|/proc/(irq/.*|interrupts)",
+    "irqbalance": r"/etc/(sysconfig|default)/irqbalance",
+    "block": r"/sys/devices/.*/queue/.*",
+    "sysctl": r"/proc/sys/.*",
+    "files": r"/etc/.*|/usr/local/.*",
+    "unit": r"/etc/systemd/.*|/usr/local/.*|/run/nearmetal/.*",
+}
 # A file of the kernel → words of a sentence about it, with the groups of the path.
 _NAMED: Mapping[str, Sequence[str]] = {
     r"/proc/sys/vm/(dirty|dirty_background)_(?:ratio|bytes)": (r"memory\.{0} ",),

@@ -26,26 +26,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 
 from tests.support.kernel.boot import conditions_hold
 from tests.support.sequences.faults import Killed, Writes
-from tests.support.sequences.left import Left, said_by
+from tests.support.sequences.left import PLACES, Left, said_by
 from tests.support.sequences.status import untrue
 from tests.support.sequences.wanted import Step, steps
 from tests.support.sequences.world import HOSTS, World, changed
 
-# Where a lever writes: a change elsewhere is one that check didn't promise.
-PLACES: Mapping[str, str] = {
-    "clock": r"/sys/devices/system/clocksource/.*",
-    "smt": r"/sys/devices/system/(cpu|node)/.*|/proc/irq/.*",
-    "power": r"/sys/devices/system/cpu/.*|/sys/firmware/acpi/platform_profile",
-    "hugepages": r"/sys/(kernel/mm|devices/system/node)/.*|/proc/sys/vm/.*|/proc/1/mounts|/etc/systemd/.*",
-    "memory": r"/proc/sys/vm/dirty_.*|/sys/kernel/mm/ksm/run",
-    "boot": r"/boot/.*|/etc/(default/grub.*|kernel/cmdline)",
-    "network": r"/sys/class/net/.*|/sys/devices/pci.*/msi_irqs/.*|/proc/(irq/.*|interrupts)",
-    "irqbalance": r"/etc/(sysconfig|default)/irqbalance",
-    "block": r"/sys/devices/.*/queue/.*",
-    "sysctl": r"/proc/sys/.*",
-    "files": r"/etc/.*|/usr/local/.*",
-    "unit": r"/etc/systemd/.*|/usr/local/.*|/run/nearmetal/.*",
-}
 # Leftovers of a killed run too: the next run removes them.
 _ALWAYS = r"/var/lib/nearmetal/.*|/run/nearmetal/.*|.*/\.[^/]+\.new"
 _SOMEBODY = {
