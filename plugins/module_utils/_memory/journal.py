@@ -327,9 +327,8 @@ def set_by_files(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str,
     """The places that have the value that a file of ours gave them, at boot or when their device was attached."""
     levers = [(lever_of(entry.what), entry.where) for entry in entries]
     found = {place for lever, at in levers if isinstance(lever, SetsOthers) for place in lever.sets(host, at)}
-    at_boot = set_at_boot(host, entries)
-    setters = [(lever_of(what), where) for what, where in at_boot]
-    with_them = {
+    found |= set_at_boot(host, entries)
+    setters = [(lever_of(what), where) for what, where in found]
+    return found | {
         place for lever, at in setters if isinstance(lever, Disturbing) for place in lever.came_along(host, at)
     }
-    return found | at_boot | with_them

@@ -117,6 +117,22 @@ def test_a_disk_that_is_attached_later_gets_the_same_from_udev(host: FakeKernel,
     assert not host.exists("/var/lib/nearmetal")
 
 
+@pytest.mark.parametrize("tags", ["1023", "128"], ids=["deep", "shallow"])
+def test_requests_of_a_disk_that_is_attached_later_go_back_with_its_scheduler(
+    host: FakeKernel, call: Call, tags: str
+) -> None:
+    """With a scheduler the kernel has up to 256 requests, which a shallow queue without a scheduler refuses."""
+    call(block_storage.main, host, scheduler="mq-deadline")
+    queue = {"nr_requests": tags, "nr_tags": tags}
+    host.disks.attach({"name": "nvme4n1", "device": "0000:00:1c.0", "model": EBS, "queue": queue})
+    assert [read(host, "nvme4n1", name) for name in ("scheduler", "nr_requests")] == ["mq-deadline", "256"]
+    call(block_storage.main, host, scheduler="mq-deadline")
+    restored = call(restore.main, host)
+    assert not restored.get("failed"), restored["msg"]
+    assert [read(host, "nvme4n1", name) for name in ("scheduler", "nr_requests")] == ["none", tags]
+    assert not host.exists("/var/lib/nearmetal")
+
+
 def test_a_detached_disk_stops_no_run(host: FakeKernel, call: Call) -> None:
     call(block_storage.main, host, io_timeout="aws", persist=False)
     host.disks.detach("nvme2n1")
