@@ -67,6 +67,9 @@ def test_rings_moderation_and_offloads_of_two_drivers_and_back(host: Host, tmp_p
         ],
         "persist": False,
     }
+    careful = statuses(module("network_stack", host, tmp_path, check=True, **wanted))
+    assert careful["rx_ring", "ens6"] == careful["tx_ring", "ens7"] == "refused", careful
+    wanted["allow_disruptive"] = True
     checked = module("network_stack", host, tmp_path, check=True, **wanted)
     assert checked["changed"]
     assert look(host) == before
@@ -75,7 +78,7 @@ def test_rings_moderation_and_offloads_of_two_drivers_and_back(host: Host, tmp_p
     assert look(host) == {
         "ens6": ["1024", "4096", "50", "off", "on", "off"],
         "ens7": ["1024", "1024", "off", "on", "off"],
-    }
+    }, applied["findings"]
     assert statuses(applied)["rx_usecs", "ens7"] == "not_applicable"
     again = module("network_stack", host, tmp_path, **wanted)
     assert not again["changed"], again["msg"]
