@@ -65,6 +65,7 @@ _CLOCK_CODES = ("AuthFailure", "RequestExpired", "RequestTimeTooSkewed", "Signat
 _ONLY_IN = {"pricing": "us-east-1"}
 
 _LONGEST_DEADLINE = 86400  # a day; the kernel's timer doesn't take every number
+_AGAIN_SECONDS = 5  # Python drops an exception in a finalizer, so the signal of a deadline is repeated
 
 
 class _Late(BaseException):
@@ -82,7 +83,7 @@ def deadline(seconds: int) -> Iterator[None]:
         raise _Late
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_SECONDS)
     try:
         yield
     except _Late:
