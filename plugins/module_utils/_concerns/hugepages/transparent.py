@@ -19,9 +19,11 @@ REFERENCE = "AWS, 2017"
 _THP = "/sys/kernel/mm/transparent_hugepage"
 
 
-def _knob(name: str, file: str, words: str, numbers: Mapping[str, Mapping[str, str]] = {}, **more: Any) -> Knob:
+def _knob(
+    name: str, file: str, words: str, numbers: Optional[Mapping[str, Mapping[str, str]]] = None, **more: Any
+) -> Knob:
     spec = {"type": "str", "choices": ["kernel", *words.split()]}
-    at_boot = {f"{folder}/{file}": numbers.get(folder, {}) for folder in FOLDERS}
+    at_boot = {f"{folder}/{file}": (numbers or {}).get(folder, {}) for folder in FOLDERS}
     return Knob(NAME, name, f"hugepages.{name}", REFERENCE, spec, at_boot=at_boot, kubelet=True, **more)
 
 
