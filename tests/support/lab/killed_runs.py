@@ -105,8 +105,9 @@ def main() -> None:
     wrong: List[str] = []
     mixtures = 0
     for number in (0, *range(1, writes + 1)):
-        if number and in_own_process(partial(tune, number)) != -signal.SIGKILL:
-            wrong.append(f"{number}: not killed")
+        # The kernel may give in one write what took two the first time, such as huge pages: then the run is complete.
+        if number and in_own_process(partial(tune, number)) != -signal.SIGKILL and state() != tuned:
+            wrong.append(f"{number}: neither killed nor complete")
         mixtures += state() not in (before, tuned)
         failed = in_own_process(restore)
         now = state()
