@@ -125,23 +125,25 @@ def test_the_timer_is_wound_up_by_each_step_and_takes_the_host_back(
     assert current(host) == "xen", "a controller that comes back late changes nothing"
 
 
-class WithoutTimers(FakeKernel):
-    """A host whose systemd knows no timer."""
+class StoppedTimers(FakeKernel):
+    """A host on which somebody stops each timer, once `stopped` is true."""
+
+    stopped = False
 
     def command(self, argv: Sequence[str], timeout: float = 60) -> str:
         super().command(argv, timeout)
-        return "ActiveState=inactive\n" if argv[:2] == ("systemctl", "show") else ""
+        return "ActiveState=inactive\n" if self.stopped and argv[:2] == ("systemctl", "show") else ""
 
 
 @pytest.mark.parametrize("abandon_after", [300, 0])
-def test_the_unit_takes_back_an_experiment_whose_timer_was_stopped(
-    tmp_path: Path, call: Call, abandon_after: int
-) -> None:
-    host = WithoutTimers(tmp_path, files_of("xen_hvm"))
+def test_the_unit_ends_an_experiment_whose_timer_was_stopped(tmp_path: Path, call: Call, abandon_after: int) -> None:
+    host = StoppedTimers(tmp_path, files_of("xen_hvm"))
     before = files(host)
     steps = Steps(call, host)
     steps("begin", abandon_after=abandon_after)
     steps("measure", state="tuned")
+    assert current(host) == "tsc"
+    host.stopped = True
     assert command(["reapply", "--if-changed"], host) == 0
     if abandon_after:
         assert current(host) == "xen"
