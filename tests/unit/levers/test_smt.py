@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, List
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.smt import OfflineCpus
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, smt
 
 from tests.support.fake_kernel import FakeKernel
@@ -156,3 +157,11 @@ def test_the_next_run_completes_one_that_was_killed_while_it_switched_smt_on(
             assert offline(host) == [1], (newer, at, after)
             assert not host.exists(store.SMT_ON)
         assert at > 6
+
+
+@pytest.mark.parametrize(("present", "held"), [("5", True), ("5,9", True), ("9", False), ("", False)])
+def test_a_cpu_that_went_offline_counts_although_another_write_brought_the_others_back(
+    present: str, held: bool
+) -> None:
+    """smt/control brings CPUs online that a change of single CPUs leaves as they are."""
+    assert OfflineCpus.values.took(present, "9", "5,9") == held
