@@ -101,16 +101,22 @@ def test_an_instance_that_another_run_just_restarted_is_not_stopped_again(
     assert tags(aws, instance) == []
 
 
-def test_the_tag_stays_on_an_instance_whose_stop_was_not_shown_yet(
-    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run is killed after its stop. To the next one AWS still shows the instance running and without the tag."""
+def killed_after_its_stop(run: Any, aws: FakeAws, instance: str) -> Any:
+    """Kill a run after its stop; how AWS showed the instance before it."""
     before = copy.deepcopy(aws.instances[instance])
     aws.fault("ModifyInstanceAttribute", "killed")
     with pytest.raises(Killed):
         turn_on(run, instance)
     aws.faults.clear()
     aws.killed = False
+    return before
+
+
+def test_the_tag_stays_on_an_instance_whose_stop_was_not_shown_yet(
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run is killed after its stop. To the next one AWS still shows the instance running and without the tag."""
+    before = killed_after_its_stop(run, aws, instance)
     with monkeypatch.context() as patch:
         describe, written = aws.DescribeInstances, []
         after(aws, patch, "CreateTags", lambda: written.append(True))
@@ -130,12 +136,7 @@ def test_an_instance_that_the_last_look_shows_left_stopped_is_named(
     run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plan was made by an old answer; the look before the tag shows the stop and the tag of the killed run."""
-    before = copy.deepcopy(aws.instances[instance])
-    aws.fault("ModifyInstanceAttribute", "killed")
-    with pytest.raises(Killed):
-        turn_on(run, instance)
-    aws.faults.clear()
-    aws.killed = False
+    before = killed_after_its_stop(run, aws, instance)
     asked = aws.calls["StopInstances DryRun"]
     describe, old = aws.DescribeInstances, {"Reservations": [{"Instances": [before]}]}
     monkeypatch.setattr(
