@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import List, Tuple
 
 import pytest
 
+from tests.support.report import shown
 from tests.support.simulated import simulate
 
-PROJECT = Path(__file__).resolve().parents[4]
 CLOCK = "sys/devices/system/clocksource/clocksource0/current_clocksource"
 PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
 WANTED = {"clocksource": {"source": "tsc"}, "hugepages": {"thp": "never"}}
@@ -34,24 +31,9 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(place: Path, command: str) -> "subprocess.CompletedProcess[str]":
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "NEARMETAL_"))}
-    program, *arguments = shlex.split(command)
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name(program)), *arguments],
-        cwd=place,
-        env={
-            **clean,
-            "ANSIBLE_COLLECTIONS_PATH": str(PROJECT / ".ansible/collections"),
-            "ANSIBLE_STDOUT_CALLBACK": "nearmetal.ec2.fleet",
-        },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def run(place: Path, command: str) -> None:
+    done = shown.run(place, *shlex.split(command))
     assert done.returncode == 0, done.stdout + done.stderr
-    return done
 
 
 def actions(place: Path) -> List[Tuple[str, str]]:

@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Dict, List, Tuple
 
 import pytest
 
+from tests.support.report import shown
 from tests.support.simulated import simulate
 
 PROJECT = Path(__file__).resolve().parents[4]
@@ -45,29 +43,11 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(place: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "NEARMETAL_"))}
-    program, *arguments = words
-    return subprocess.run(
-        [str(Path(sys.executable).with_name(program)), *arguments],
-        cwd=place,
-        env={
-            **clean,
-            "ANSIBLE_COLLECTIONS_PATH": str(PROJECT / ".ansible/collections"),
-            "ANSIBLE_STDOUT_CALLBACK": "nearmetal.ec2.fleet",
-        },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def test_the_commands_are_printed_and_the_host_stays_as_it_is(place: Path) -> None:
     root = place / "redis-1/root"
     before = snapshot(root)
     (command,) = block("sh")
-    done = run(place, *shlex.split(command))
+    done = shown.run(place, *shlex.split(command))
     assert done.returncode == 0, done.stdout + done.stderr
     lines = ["# On redis-1", *block("text")]
     printed = done.stdout.splitlines()
@@ -81,7 +61,7 @@ def test_without_check_mode_nothing_is_shown_or_changed(place: Path) -> None:
     root = place / "redis-1/root"
     before = snapshot(root)
     (command,) = block("sh")
-    done = run(place, *(word for word in shlex.split(command) if word != "--check"))
+    done = shown.run(place, *(word for word in shlex.split(command) if word != "--check"))
     assert done.returncode == 2, done.stdout + done.stderr
     assert "run with --check" in " ".join(done.stdout.split())
     assert snapshot(root) == before
