@@ -49,17 +49,17 @@ def carry_out(found: Mapping[str, Located], works: Mapping[str, Work], tags: Map
     outcome = Outcome()
     for instance_id, work in works.items():
         done = outcome.done.setdefault(instance_id, [])
-        one = _Instance(Calls(found[instance_id].target), instance_id, tags)
+        instance = _Instance(Calls(found[instance_id].target), instance_id, tags)
         try:
             for kept in work.protect:
-                one.protect(kept.interface_id)
+                instance.protect(kept.interface_id)
                 done.append(kept.interface_id)
             for place in work.attach:
-                interface_id = one.attach(place)
+                interface_id = instance.attach(place)
                 done.append(place.name)
-                one.protect(interface_id)
+                instance.protect(interface_id)
             for taken in work.remove:
-                one.remove(taken)
+                instance.remove(taken)
                 done.append(name_of(taken))
         except Failed as failure:
             outcome.failed[instance_id] = str(failure)

@@ -37,7 +37,7 @@ class Interface:
         return f"card {self.card}, device {self.device}"
 
     @property
-    def ours(self) -> bool:
+    def made_by_nearmetal(self) -> bool:
         """Whether we made it for the instance to which it is attached."""
         return bool(self.made_for) and self.made_for == self.instance_id
 
@@ -65,7 +65,7 @@ class Attachments:
     @property
     def first(self) -> Optional[Interface]:
         """The interface that the instance was launched with."""
-        return next((one for one in self.attached if (one.card, one.device) == (0, 0)), None)
+        return next((eni for eni in self.attached if (eni.card, eni.device) == (0, 0)), None)
 
 
 def interface(answer: Raw, instance_id: str = "") -> Interface:
@@ -100,14 +100,14 @@ def attachments(instance_id: str, shown: Raw, made: Iterable[Raw], lost: str) ->
 
     The two answers may be of different moments: what either of them has is attached.
     """
-    ours = [interface(answer) for answer in made]
+    made_by_nearmetal = [interface(answer) for answer in made]
     attached = {answer["NetworkInterfaceId"]: interface(answer, instance_id) for answer in _listed(shown)}
-    attached.update((one.interface_id, one) for one in ours if one.instance_id == instance_id)
-    elsewhere = [one for one in ours if one.interface_id not in attached]
+    attached.update((eni.interface_id, eni) for eni in made_by_nearmetal if eni.instance_id == instance_id)
+    elsewhere = [eni for eni in made_by_nearmetal if eni.interface_id not in attached]
     return Attachments(
-        attached=tuple(sorted(attached.values(), key=lambda one: (one.card, one.device or 0))),
-        left=tuple(one for one in elsewhere if not one.instance_id),
-        moved=tuple(one for one in elsewhere if one.instance_id),
+        attached=tuple(sorted(attached.values(), key=lambda eni: (eni.card, eni.device or 0))),
+        left=tuple(eni for eni in elsewhere if not eni.instance_id),
+        moved=tuple(eni for eni in elsewhere if eni.instance_id),
         cluster_node=any(str(tag.get("Key")).startswith(_CLUSTER) for tag in shown.get("Tags", ())),
         lost=lost,
     )

@@ -122,7 +122,7 @@ def _attached(
 ) -> Planned:
     count = len(known.attached)
     number = max(0, options["count"] - count)
-    loose = tuple(one for one in known.attached if one.ours and not one.goes_with_instance)
+    loose = tuple(eni for eni in known.attached if eni.made_by_nearmetal and not eni.goes_with_instance)
     if known.lost:
         return _only(instance, "unknown", f"its interfaces are not known: {known.lost}", options)
     if not number and not loose:
@@ -140,7 +140,7 @@ def _attached(
         then = {**now, **{place.name: place.content for place in places}}
         actions.append(_action(instance, PLACES, now, then, _why(instance, len(places))))
     if loose:
-        before: Dict[str, Any] = {one.interface_id: False for one in loose}
+        before: Dict[str, Any] = {eni.interface_id: False for eni in loose}
         reason = "an earlier run ended before AWS knew that the interface is deleted together with its instance"
         actions.append(_action(instance, PROTECTED, before, dict.fromkeys(before, True), reason))
     finding = _say(instance, "would_change", actions[0].reason, count, options["count"])
@@ -187,9 +187,9 @@ def _chosen(
     if reason:
         return (), reason
     waiting = [
-        one for one in known.left if one.groups == groups and one.subnet_id in {subnet.subnet_id for subnet in usable}
+        eni for eni in known.left if eni.groups == groups and eni.subnet_id in {subnet.subnet_id for subnet in usable}
     ]
-    places = [Place(*slot, one.subnet_id, one.groups, one.interface_id) for slot, one in zip(slots, waiting)]
+    places = [Place(*slot, eni.subnet_id, eni.groups, eni.interface_id) for slot, eni in zip(slots, waiting)]
     free = {subnet.subnet_id: subnet.free - taken.get(subnet.subnet_id, 0) for subnet in usable}
     turn = 0
     for slot in slots[len(places) :]:
@@ -215,8 +215,8 @@ def _slots(kind: TypeFacts, attached: Sequence[Interface], number: int) -> Tuple
         return [], f"{kind.instance_type} takes at most {kind.max_interfaces} interfaces: {wanted} are too many"
     most = [card.max_interfaces or kind.max_interfaces for card in kind.cards] or [kind.max_interfaces]
     used: Dict[int, List[int]] = {card: [] for card in range(len(most))}
-    for one in attached:
-        used.setdefault(one.card, []).append(one.device or 0)
+    for eni in attached:
+        used.setdefault(eni.card, []).append(eni.device or 0)
     slots = []
     for _number in range(number):
         room = [card for card, limit in enumerate(most) if len(used[card]) < limit]
@@ -251,23 +251,23 @@ def _taken_back(instance: InstanceFacts, known: Attachments, options: Mapping[st
     count = len(known.attached)
     if known.lost:
         return _only(instance, "unknown", f"its interfaces are not known: {known.lost}", options)
-    ours = [*(one for one in known.attached if one.ours and one.device), *known.left]
+    made_by_nearmetal = [*(eni for eni in known.attached if eni.made_by_nearmetal and eni.device), *known.left]
     findings = [
-        _say(instance, "refused", f"{one.interface_id} has {one.used} by now: take it back by hand", count, None)
-        for one in ours
-        if one.used
+        _say(instance, "refused", f"{eni.interface_id} has {eni.used} by now: take it back by hand", count, None)
+        for eni in made_by_nearmetal
+        if eni.used
     ]
     findings += [
         _say(
             instance,
             "advice",
-            f"{one.interface_id} of an earlier run is attached to {one.instance_id} now, and stays there",
+            f"{eni.interface_id} of an earlier run is attached to {eni.instance_id} now, and stays there",
             count,
             None,
         )
-        for one in known.moved
+        for eni in known.moved
     ]
-    remove = tuple(one for one in ours if not one.used)
+    remove = tuple(eni for eni in made_by_nearmetal if not eni.used)
     if not remove:
         if not findings:
             return _only(instance, "ok", "no interface of an earlier run is attached", options, count)
@@ -278,7 +278,7 @@ def _taken_back(instance: InstanceFacts, known: Attachments, options: Mapping[st
     now = _table([*known.attached, *known.left])
     gone = _table(remove)
     then = {name: content for name, content in now.items() if name not in gone}
-    names = ", ".join(one.interface_id for one in remove)
+    names = ", ".join(eni.interface_id for eni in remove)
     reason = f"interfaces that earlier runs made are detached and deleted, with their addresses: {names}"
     action = _action(instance, PLACES, now, then, reason)._replace(disruptive=True)
     finding = _say(instance, "would_change", reason, count, None)
@@ -287,12 +287,12 @@ def _taken_back(instance: InstanceFacts, known: Attachments, options: Mapping[st
 
 def _table(interfaces: Sequence[Interface]) -> Dict[str, Any]:
     """Place → interface; one that isn't attached has its own name for a place."""
-    return {name_of(one): one.interface_id for one in interfaces}
+    return {name_of(eni): eni.interface_id for eni in interfaces}
 
 
-def name_of(one: Interface) -> str:
+def name_of(eni: Interface) -> str:
     """An interface's key in the tables of an action."""
-    return one.interface_id if one.device is None else one.place
+    return eni.interface_id if eni.device is None else eni.place
 
 
 def _extra(known: Attachments) -> str:
