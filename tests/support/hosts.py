@@ -21,6 +21,7 @@ from typing import Any, Dict, Iterator, Optional, Tuple
 from tests.support.files.counters import counter_files
 from tests.support.files.memory import memory_files
 from tests.support.files.power import frequency_files, idle_files
+from tests.support.files.sysctls import sysctl_files
 from tests.support.kernel.disks import disk_files
 from tests.support.kernel.nics import nic_files
 
@@ -58,6 +59,7 @@ def built(host: Dict[str, Any], changes: Optional[Dict[str, Optional[str]]] = No
         files.update(frequency_files(cpus, **host["frequency"]))
     if "nics" in host:
         files.update(nic_files(cpus, host["nics"]))
+        files.update(sysctl_files("net"))
     if "disks" in host:
         files.update(disk_files(host["disks"]))
     files.update(host["files"])

@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 
 from tests.support.files.dictionary import MemoryHost
-from tests.support.files.sysctls import DEFAULTS
+from tests.support.files.sysctls import defaults
 from tests.support.hosts import FOLDER, built
 
 PRODUCT = "/sys/devices/virtual/dmi/id/product_name"
@@ -142,7 +142,7 @@ def _tune_by_hand(files: Dict[str, str], rings: Dict[str, List[int]], chance: ra
     """Raise some of these limits, and move interrupts."""
     for key, most in RAISED.items():
         if chance.random() < 0.7:
-            least = [int(word) for word in DEFAULTS[key.replace("/", ".")].split()]
+            least = [int(word) for word in defaults()[key.replace("/", ".")].split()]
             files[f"/proc/sys/{key}"] = "\t".join(str(chance.randint(a, b)) for a, b in zip(least, most)) + "\n"
     if chance.random() < 0.5:
         files["/proc/sys/net/ipv4/tcp_keepalive_time"] = f"{chance.randint(30, 400)}\n"

@@ -9,10 +9,9 @@ name that no kernel has is on no host.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Dict
-
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import OBSERVED
 
 RECORDED = Path(__file__).with_name("sysctls.conf")
 # Where these hosts differ from the recorded one: Debian 12 on 8 GiB, two nodes, and a firewall.
@@ -29,18 +28,21 @@ OF_THESE_HOSTS = {
 }
 
 
-def _defaults() -> Dict[str, str]:
+@lru_cache(maxsize=None)
+def defaults() -> Dict[str, str]:
+    """Key → text of each parameter that the collection looks at."""
+    # Imported by the call: the Python of a simulated host imports this file with any version of the collection.
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import OBSERVED
+
     lines = [line for line in RECORDED.read_text().splitlines() if not line.startswith("#")]
-    return {**dict(line.split(" = ") for line in lines), **OF_THESE_HOSTS}
-
-
-DEFAULTS = {key: value for key, value in _defaults().items() if key in OBSERVED}
+    recorded = {**dict(line.split(" = ") for line in lines), **OF_THESE_HOSTS}
+    return {key: value for key, value in recorded.items() if key in OBSERVED}
 
 
 def sysctl_files(*rooms: str) -> Dict[str, str]:
     """Path → text of the parameters below net, vm, fs or kernel; the kernel prints tabs between several numbers."""
     return {
         "/proc/sys/" + key.replace(".", "/"): value.replace(" ", "\t") + "\n"
-        for key, value in DEFAULTS.items()
+        for key, value in defaults().items()
         if key.startswith(rooms)
     }

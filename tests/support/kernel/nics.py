@@ -19,7 +19,6 @@ import struct
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
 
-from tests.support.files.sysctls import sysctl_files
 from tests.support.kernel.cpus import numbers, ranges
 
 NET = "/sys/class/net"
@@ -41,8 +40,7 @@ def mask(cpus: List[int], width: int) -> str:
 
 def nic_files(cpus: int, nics: List[Dict[str, Any]]) -> Dict[str, str]:
     """Path → text of these NICs: {name, driver, place, queues, node} each, on a host of so many CPUs."""
-    files = sysctl_files("net")
-    files["/proc/irq/default_smp_affinity"] = mask(list(range(cpus)), cpus) + "\n"
+    files = {"/proc/irq/default_smp_affinity": mask(list(range(cpus)), cpus) + "\n"}
     table = "    " + "".join(f"       CPU{cpu}" for cpu in range(cpus)) + "\n"
     for position, nic in enumerate(nics):
         index = nic.get("index", position)

@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.parameters
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
 from tests.support.fake_kernel import CLOCK, FakeKernel
-from tests.support.files.sysctls import DEFAULTS
+from tests.support.files.sysctls import defaults
 from tests.support.hosts import files_of
 from tests.support.knobs import every_knob
 from tests.support.sequences.wanted import values_of
@@ -204,7 +204,7 @@ def _other_values(concern: str) -> Dict[str, Any]:
     for knob in CONCERNS[concern].knobs:
         if knob.lever == "sysctl" and "" not in knob.by_unit:
             values = [value for value in values_of(knob.name, knob.spec or {}) if value not in knob.by_unit]
-            found[knob.name] = next(value for value in values if value_of(knob, value) != DEFAULTS[knob.place])
+            found[knob.name] = next(value for value in values if value_of(knob, value) != defaults()[knob.place])
     return found
 
 
