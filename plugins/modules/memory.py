@@ -16,52 +16,33 @@ description:
     on request.
   - If an option is left out, it is unmanaged, and what an earlier run had set is taken back.
   - A parameter that the kernel lacks is a finding.
-  - A workload never narrows a limit; only your own values are exact. A workload's O(aio_max_nr), O(max_map_count) and
-    O(min_free_kbytes) are minimums, and O(swappiness) is a maximum.
+  - A workload never narrows a limit; only your own values are exact. Each option says whether a workload's value of it
+    is a minimum or a maximum.
 options:
-  swappiness:
-    description:
-      - How readily memory of programs goes to swap so that file cache can stay, 0 to 100 (C(vm.swappiness)).
-      - On a host without swap it changes nothing. V(0) swaps only when the kernel would otherwise kill a process.
-    type: int
-  overcommit:
-    description:
-      - Whether the kernel promises programs more memory than there is (C(vm.overcommit_memory)).
-      - V(heuristic) is 0, and refuses only what is obviously too much. V(always) is 1, so that a large process can
-        always fork. V(never) is 2, and programs get no more than C(CommitLimit) in C(/proc/meminfo).
-      - V(never) is refused where less than 512 MiB would be left to promise, because no login could start then.
-    type: str
-    choices: [heuristic, always, never]
-  aio_max_nr:
-    description:
-      - How many asynchronous requests to disks all programs together may prepare (C(fs.aio-max-nr)).
-    type: int
-  max_map_count:
-    description:
-      - How many areas of memory one process may map (C(vm.max_map_count)).
-    type: int
-  min_free_kbytes:
-    description:
-      - How much memory the kernel keeps free, for example for arriving packets (C(vm.min_free_kbytes)).
-      - More than 5 % of the memory is refused.
-    type: int
   dirty:
     description:
       - How much dirty file cache (written, but not yet on disk) there may be before a program that writes has to wait
         for the disk. A share of the memory, such as V(20%), or a number of bytes.
       - The kernel has two files for it, C(vm.dirty_ratio) and C(vm.dirty_bytes), and uses the one that was written
         last.
+      - "Set it when: writers wait too long, or data that a crash would lose is too much: lower (10 % in tuned's
+        latency-performance). Throughput counts: higher (40 % in throughput-performance)."
+      - "What it costs: lower: more and smaller writes. Higher: a long wait when the limit is reached."
     type: str
   dirty_background:
     description:
       - How much dirty file cache there may be before the kernel begins to write it to disk. A share of the memory, such
         as V(10%), or a number of bytes (C(vm.dirty_background_ratio), C(vm.dirty_background_bytes)).
       - If it isn't below O(dirty), the kernel begins at half of that.
+      - "Set it when: you set O(dirty): 3 % in tuned's latency-performance, 10 % in throughput-performance."
+      - "What it costs: lower: more and smaller writes. Higher: a long wait when the limit of O(dirty) is reached."
     type: str
   ksm:
     description:
       - Whether the kernel merges equal pages of programs that ask for it (C(/sys/kernel/mm/ksm/run)).
       - V(disabled) ends the search, and what is merged stays merged until it is written to.
+      - "Set it when: latency counts (V(disabled)), or many virtual machines run the same system (V(enabled))."
+      - "What it costs: with V(enabled), CPU time, and a page fault when a merged page is written to."
     type: str
     choices: [enabled, disabled]
   persist:
@@ -72,6 +53,7 @@ options:
     type: bool
     default: true
 extends_documentation_fragment:
+  - nearmetal.ec2.parameters.memory
   - nearmetal.ec2.state.common
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes

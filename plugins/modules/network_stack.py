@@ -15,22 +15,27 @@ description:
     back on request.
   - If an option is left out, it is unmanaged, and what an earlier run had set is taken back.
   - A parameter that the kernel lacks, or a setting that the driver lacks, is a finding.
-  - A workload never narrows a limit; only your own values are exact. A workload's O(somaxconn), O(max_syn_backlog),
-    O(netdev_max_backlog), O(netdev_budget), O(rmem_max), O(wmem_max), O(tcp_rmem), O(tcp_wmem), O(tcp_mem),
-    O(conntrack_max), O(conntrack_buckets), O(neighbor_gc_thresh1) and its neighbors, O(busy_poll), O(rx_ring) and
-    O(tx_ring) are minimums, O(keepalive_time) is a maximum, and O(port_range) is a minimum width.
+  - A workload never narrows a limit; only your own values are exact. Each option says whether a workload's value of it
+    is a minimum or a maximum.
 options:
   rx_ring:
     description:
-      - Receive descriptors per queue, a number or V(max); more of them absorb longer bursts.
+      - Receive descriptors per queue, a number or V(max); more of them absorb longer bursts. A workload's value is a
+        minimum.
+      - "Set it when: C(ethtool -S) shows C(rx_no_descriptors) or C(rx_overruns), and packets are lost in bursts
+        (Netflix, 2014–2017)."
+      - "What it costs: memory per queue; packets wait longer in a full ring."
     type: str
   tx_ring:
     description:
-      - Transmit descriptors per queue, a number or V(max).
+      - Transmit descriptors per queue, a number or V(max). A workload's value is a minimum.
     type: str
   adaptive_rx:
     description:
       - Whether the driver adapts the delay of receive interrupts to the traffic.
+      - "Set it when: interrupts take much CPU time (V(enabled)), or latency counts (V(disabled), with O(rx_usecs=0) and
+        O(tx_usecs=0))."
+      - "What it costs: latency. Aerospike, 2014, had less CPU time, but no more throughput."
     type: str
     choices: [enabled, disabled]
   rx_usecs:
@@ -44,6 +49,10 @@ options:
   offloads:
     description:
       - Whether kernel and NIC handle several packets at once.
+      - "Set it when: you measured their effect, or another program must see each frame. O(offloads.ntuple=enabled)
+        makes RFS a matter of the NIC (aRFS), and gains only where each CPU of the application has a queue."
+      - "What it costs: O(offloads.gro) and O(offloads.tso) disabled cost CPU per packet; O(offloads.lro) enabled breaks
+        forwarding. ENA has filters only on newer types, and O(offloads.ntuple) is not applicable elsewhere."
     type: dict
     suboptions:
       gro: {description: "The kernel joins incoming packets.", type: str, choices: [enabled, disabled]}
@@ -54,113 +63,20 @@ options:
   mtu:
     description:
       - The largest frame in bytes, 1280 to 9001; an internet gateway passes 1500, ENA Express 8900.
+      - "Set it when: both ends are in the VPC (9001), or ENA Express is in use (8900)."
+      - "What it costs: through an internet gateway 1500, so ICMP type 3 code 4 or O(mtu_probing) must work."
     type: int
   tx_queue:
     description:
       - The packets that wait to be sent. ENA Express wants O(tx_queue.bql=disabled), a lower limit as large as the
         upper one.
+      - "Set it when: ENA Express is in use (O(tx_queue.bql=disabled)): byte queue limits hold its long queues back
+        (Netflix, 2014–2017)."
+      - "What it costs: other connections wait behind a full queue."
     type: dict
     suboptions:
       length: {description: "Packets, C(txqueuelen).", type: int}
       bql: {description: "Byte queue limits.", type: str, choices: [enabled, disabled]}
-  somaxconn:
-    description:
-      - How many connections may wait to be accepted (C(net.core.somaxconn)).
-    type: int
-  max_syn_backlog:
-    description:
-      - How many connections may be half open (C(net.ipv4.tcp_max_syn_backlog)).
-    type: int
-  netdev_max_backlog:
-    description:
-      - Packets that may wait for a CPU when RPS is on (C(net.core.netdev_max_backlog)).
-    type: int
-  netdev_budget:
-    description:
-      - Packets per round of NAPI (C(net.core.netdev_budget)).
-    type: int
-  rmem_max:
-    description:
-      - The largest receive buffer that a program may ask for (C(net.core.rmem_max)).
-    type: int
-  wmem_max:
-    description:
-      - The largest send buffer that a program may ask for (C(net.core.wmem_max)).
-    type: int
-  tcp_rmem:
-    description:
-      - The minimum, initial and maximum receive window (C(net.ipv4.tcp_rmem)). Three ascending numbers in one text.
-    type: str
-  tcp_wmem:
-    description:
-      - The minimum, initial and maximum send buffer (C(net.ipv4.tcp_wmem)). Three ascending numbers in one text.
-    type: str
-  tcp_mem:
-    description:
-      - The pages that all TCP connections together may have (C(net.ipv4.tcp_mem)). Three ascending numbers in one text,
-        from no pressure to the maximum. A maximum above all memory is refused.
-    type: str
-  syn_retries:
-    description:
-      - How often a connection that nobody answers is tried again (C(net.ipv4.tcp_syn_retries)). V(6) takes 127 s, V(3)
-        takes 15 s.
-    type: int
-  conntrack_max:
-    description:
-      - How many connections a firewall or NAT on this host remembers (C(net.netfilter.nf_conntrack_max)). Not
-        applicable until a firewall has loaded C(nf_conntrack).
-    type: int
-  conntrack_buckets:
-    description:
-      - The lists among which these connections are spread (C(net.netfilter.nf_conntrack_buckets)), rounded up to a
-        multiple of 8192. It needs Linux 4.8.
-    type: int
-  neighbor_gc_thresh1:
-    description:
-      - The number of neighbors up to which the kernel forgets none (C(neigh.default.gc_thresh1) of IPv4 and IPv6).
-    type: int
-  neighbor_gc_thresh2:
-    description:
-      - The number of neighbors from which on old neighbors are forgotten after 5 s (C(gc_thresh2)).
-    type: int
-  neighbor_gc_thresh3:
-    description:
-      - How many neighbors the kernel knows at most (C(gc_thresh3)).
-    type: int
-  slow_start_after_idle:
-    description:
-      - Whether an idle connection forgets its window (C(net.ipv4.tcp_slow_start_after_idle)). V(disabled) is 0,
-        V(enabled) is 1.
-    type: str
-    choices: [disabled, enabled]
-  mtu_probing:
-    description:
-      - Whether the kernel finds the MTU of a path on which ICMP is dropped (C(net.ipv4.tcp_mtu_probing)).
-      - V(disabled) is 0, V(on_black_hole) is 1, V(enabled) is 2.
-    type: str
-    choices: [disabled, on_black_hole, enabled]
-  keepalive_time:
-    description:
-      - Seconds until an idle connection sends its first keep-alive (C(net.ipv4.tcp_keepalive_time)).
-      - The security groups of the newest types forget a connection that is idle for 350 s.
-    type: int
-  port_range:
-    description:
-      - Local ports for outgoing connections, as two ascending numbers in one text (C(net.ipv4.ip_local_port_range)).
-    type: str
-  busy_poll:
-    description:
-      - Microseconds of polling in poll() and read(), which buys latency with CPU time (C(net.core.busy_poll),
-        C(net.core.busy_read)).
-    type: int
-  qdisc:
-    description:
-      - The queueing discipline of interfaces that come up (C(net.core.default_qdisc)).
-    type: str
-  congestion_control:
-    description:
-      - The algorithm by which a connection finds its speed (C(net.ipv4.tcp_congestion_control)). No workload sets it.
-    type: str
   interfaces:
     description:
       - Different values for single interfaces. A bond or VLAN stands for the interfaces below it.
@@ -221,6 +137,7 @@ options:
     type: bool
     default: true
 extends_documentation_fragment:
+  - nearmetal.ec2.parameters.network_stack
   - nearmetal.ec2.state.common
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes

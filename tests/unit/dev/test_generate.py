@@ -24,7 +24,10 @@ MODULE = """DOCUMENTATION = '''
 short_description: Do c
 options:
   a:
-    description: What O(b) does, or V(x|y) with C(net.core.somaxconn). See RV(findings) too.
+    description:
+      - What O(b) does, or V(x|y) with C(net.core.somaxconn). See RV(findings) too.
+      - "Set it when: C(nstat) shows drops. Or O(b=1)."
+      - "What it costs: memory."
     type: str
     choices: [x, y]
     default: x
@@ -57,8 +60,9 @@ BY_HAND = {
     "roles/c/README.md": README,
     "meta/runtime.yml": "",
     "docs/README.md": README.replace("module's documentation", "pages' titles"),
-    "docs/c.md": "# c: what it is about\n",
+    "docs/c.md": f"# c: what it is about\n{README}",
 }
+ADVICE = ("Set it when: C(nstat) shows drops. Or O(c_b=1).", "What it costs: memory.")
 GROUP = "  - nearmetal.ec2.common.group\n"
 NAMES = ("generated-is-fresh", "role-variables-arrive", "concerns-share-their-options")
 
@@ -71,6 +75,7 @@ CASES = [
     ("generated-is-fresh", "roles/c/README.md", "`c_b`", "`c_c`", "roles/c/README.md: differs"),
     ("generated-is-fresh", "roles/c/README.md", "<!-- End of the table -->", "", "roles/c/README.md: no place"),
     ("generated-is-fresh", "docs/c.md", "is about", "was about", "docs/README.md: differs"),
+    ("generated-is-fresh", "plugins/modules/c.py", "costs: m", "costs: some m", "docs/c.md: differs"),
     ("generated-is-fresh", "plugins/action/c.py", "side of c", "side of d", "plugins/action/c.py: differs"),
     ("role-variables-arrive", "roles/c/tasks/main.yml", "{{ c_a }}", "x", "no task uses c_a"),
     ("generated-is-fresh", "meta/runtime.yml", "    - c\n", "    - d\n", "meta/runtime.yml: differs"),
@@ -88,7 +93,7 @@ def test_a_role_follows_from_its_module(tmp_path: Path) -> None:
     specs = yaml.safe_load(made["roles/c/meta/argument_specs.yml"])["argument_specs"]["main"]["options"]
     description = "What O(c_b) does, or V(x|y) with C(net.core.somaxconn). See RV(nearmetal.ec2.c#module:findings) too."
     assert specs == {
-        "c_a": {"description": [description], "type": "str", "choices": ["x", "y"], "default": "x"},
+        "c_a": {"description": [description, *ADVICE], "type": "str", "choices": ["x", "y"], "default": "x"},
         "c_b": {"description": ["Only this, whatever a says."], "type": "int"},
         "c_d": {
             "description": ["Some."],
@@ -110,6 +115,11 @@ def test_a_role_follows_from_its_module(tmp_path: Path) -> None:
         "| `c_b` | number | unmanaged | Only this, whatever a says |",
     ]
     assert "queue_map:" in made["plugins/modules/c.py"]
+
+
+def test_the_page_of_a_concern_says_when_to_set_an_option(tmp_path: Path) -> None:
+    rows = [line for line in whole(tmp_path)["docs/c.md"].splitlines() if line.startswith("| `")]
+    assert rows == ["| `a` | `nstat` shows drops. Or `b: 1` | memory |"]
 
 
 def test_generated_text_stays_as_it_is(tmp_path: Path) -> None:

@@ -8,15 +8,23 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 import yaml
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import ADVISE, choose
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import EVERY, LEAST, MOST, WIDEST
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.programs import SIGNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+from dev import ROOT
+from dev.gates import Copy
+from dev.generate.documents import documentation, paragraphs
+
+DOCS = ROOT / "docs"
+BOUNDS = {LEAST: "a minimum", MOST: "a maximum", WIDEST: "a minimum width"}
 GUIDE = (DOCS / "workloads.md").read_text("utf-8")
 
 
@@ -52,3 +60,13 @@ def test_the_programs_are_those_that_are_recognized() -> None:
     assert list(rows) == list(dict.fromkeys(sign.workload for sign in SIGNS.values()))
     for name, sign in SIGNS.items():
         assert re.search(rf"\b{name}\b", rows[sign.workload]), name
+
+
+@pytest.mark.parametrize("name", CONCERNS)
+def test_an_option_says_that_a_value_of_a_workload_is_a_bound(name: str) -> None:
+    options = documentation(Copy(ROOT), name)["options"]
+    for option, bound in CONCERNS[name].bounds.items():
+        if bound != EVERY:
+            said = re.search(r"A workload's value is (a [a-z ]+)", " ".join(paragraphs(options[option])))
+            assert said, f"{name}.{option}: say that a workload's value is {BOUNDS[bound]}"
+            assert said[1] == BOUNDS[bound]
