@@ -1,7 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The variables that the role tune passes to the module: templates are resolved, and text of a host stays text."""
+"""The variables that the role tune passes to the module.
+
+Templates are resolved, text of a host stays text, and what a survey of AWX leaves blank counts as absent.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,8 @@ PLAY: list[dict[str, Any]] = [
             "tune_exclude": ["{{ unwanted }}"],
             "tune_strict": "{{ omit }}",
             "tune_prune": "yes",
+            "tune_only": "",
+            "tune_metrics_directory": None,
         },
         "roles": ["nearmetal.ec2.tune"],
         "tasks": [
@@ -50,7 +55,7 @@ PLAY: list[dict[str, Any]] = [
             },
             {
                 "ansible.builtin.include_role": {"name": "nearmetal.ec2.tune"},
-                "vars": {"tune_workload": "{{ said.stdout }}"},
+                "vars": {"tune_workload": "{{ said.stdout }}", "tune_only": None, "tune_metrics_directory": ""},
             },
         ],
     }
