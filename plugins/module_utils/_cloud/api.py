@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import Target, error_code, targets
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import Target, error_code, targets, title
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts, type_facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -163,7 +163,7 @@ class Cloud:
     def set_credit_specifications(self, found: Mapping[str, Located], specification: str) -> Dict[str, str]:
         """Change the mode of burstable instances; the errors by instance. Writes."""
         failed: Dict[str, str] = {}
-        for target, instance_ids in _by_target(found):
+        for target, instance_ids in by_target(found):
             for ids in parts(list(instance_ids), _STATUS_IDS):
                 wanted = [{"InstanceId": instance_id, "CpuCredits": specification} for instance_id in ids]
                 operation = "modify_instance_credit_specification"
@@ -180,7 +180,7 @@ class Cloud:
     def placement_groups(self, found: Mapping[str, Located]) -> Answers:
         """The placement group of each instance that is in one."""
         answers = Answers()
-        for target, instance_ids in _by_target(found):
+        for target, instance_ids in by_target(found):
             members: Dict[str, List[str]] = {}
             for instance_id, located in instance_ids.items():
                 group = located.answer.get("Placement", {}).get("GroupName")
@@ -210,7 +210,7 @@ class Cloud:
         answers = Answers()
         end = datetime.now(timezone.utc)
         period = {"StartTime": end - timedelta(hours=hours), "EndTime": end, "ScanBy": "TimestampAscending"}
-        for target, instance_ids in _by_target(found):
+        for target, instance_ids in by_target(found):
             wanted = [
                 (instance_id, wanted_series)
                 for instance_id in instance_ids
@@ -263,7 +263,7 @@ class Cloud:
         owners: Callable[[Raw], List[str]],
     ) -> Answers:
         answers = Answers()
-        for target, instance_ids in _by_target(found):
+        for target, instance_ids in by_target(found):
             for batch in parts(list(instance_ids), size):
                 items, error = pages(target, "ec2", operation, key, request(batch))
                 terminated = _terminated(error, batch)
@@ -286,18 +286,18 @@ def pages(
     """The items of all pages; after an error, the items of the pages before it, and the error."""
     items: List[Raw] = []
     token: Dict[str, str] = {}
-    title = "".join(word.capitalize() for word in operation.split("_"))
+    name = f"{target.name}: {title(operation)}"
     while True:
         try:
             answer = target.read(service, operation, **request, **token)
         except target.boto.errors as error:
             half = f" after {len(items)} answers" if items else ""
-            return items, (error, target.boto.explain(error, f"{target.name}: {title}{half}"))
+            return items, (error, target.boto.explain(error, f"{name}{half}"))
         items.extend(answer.get(key, ()))
         if not answer.get("NextToken"):
             return items, None
         if answer["NextToken"] == token.get("NextToken"):
-            trouble = f"{target.name}: {title}: the same page comes again and again: check the endpoint and any proxy"
+            trouble = f"{name}: the same page comes again and again: check the endpoint and any proxy"
             return items, (NearmetalError(trouble), trouble)
         token = {"NextToken": answer["NextToken"]}
 
@@ -306,7 +306,8 @@ def parts(values: List[Any], size: int) -> Iterator[List[Any]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
-def _by_target(found: Mapping[str, Located]) -> List[Tuple[Target, Dict[str, Located]]]:
+def by_target(found: Mapping[str, Located]) -> List[Tuple[Target, Dict[str, Located]]]:
+    """The instances of each account and region."""
     grouped: Dict[str, Tuple[Target, Dict[str, Located]]] = {}
     for instance_id, located in found.items():
         grouped.setdefault(located.target.name, (located.target, {}))[1][instance_id] = located

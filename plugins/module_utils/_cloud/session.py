@@ -149,6 +149,11 @@ def error_code(error: BaseException) -> str:
     return str(response.get("Error", {}).get("Code", ""))
 
 
+def title(operation: str) -> str:
+    """An operation of boto's as AWS writes it: StopInstances."""
+    return "".join(word.capitalize() for word in operation.split("_"))
+
+
 def not_allowed(error: BaseException) -> bool:
     """Whether the credentials lack a permission."""
     return error_code(error) in _NOT_ALLOWED

@@ -5,10 +5,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Answers, Located, Raw, pages, parts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import Target
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import (
+    Answers,
+    Located,
+    Raw,
+    by_target,
+    pages,
+    parts,
+)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import Target, title
 
 _NAMES = 100  # the most names of DescribeAlarms and of DeleteAlarms
 
@@ -16,7 +23,8 @@ _NAMES = 100  # the most names of DescribeAlarms and of DeleteAlarms
 def alarms(found: Mapping[str, Located], names: Mapping[str, str]) -> Answers:
     """The alarm with an instance's name in `names`; no answer where there is none."""
     answers = Answers()
-    for target, owners in _by_target(found, names):
+    for target, ids in by_target(found):
+        owners = {names[instance_id]: instance_id for instance_id in ids if instance_id in names}
         for part in parts(list(owners), _NAMES):
             items, error = pages(
                 target, "cloudwatch", "describe_alarms", "MetricAlarms", {"AlarmNames": part, "MaxRecords": _NAMES}
@@ -41,26 +49,16 @@ def put(found: Mapping[str, Located], requests: Mapping[str, Raw]) -> Dict[str, 
 def delete(found: Mapping[str, Located], names: Mapping[str, str]) -> Dict[str, str]:
     """Delete the alarm of each instance; the errors by instance. Writes."""
     failed: Dict[str, str] = {}
-    for target, owners in _by_target(found, names):
-        for part in parts(list(owners), _NAMES):
-            ids = [owners[name] for name in part]
-            failed.update(_write(target, ids, "delete_alarms", {"AlarmNames": part}))
+    for target, ids in by_target(found):
+        for part in parts([instance_id for instance_id in ids if instance_id in names], _NAMES):
+            request = {"AlarmNames": [names[instance_id] for instance_id in part]}
+            failed.update(_write(target, part, "delete_alarms", request))
     return failed
 
 
 def _write(target: Target, ids: List[str], operation: str, request: Mapping[str, Any]) -> Dict[str, str]:
-    title = "".join(word.capitalize() for word in operation.split("_"))
     try:
         target.call("cloudwatch", operation, **request)
     except target.boto.errors as error:
-        return dict.fromkeys(ids, target.boto.explain(error, f"{target.name}: {title}"))
+        return dict.fromkeys(ids, target.boto.explain(error, f"{target.name}: {title(operation)}"))
     return {}
-
-
-def _by_target(found: Mapping[str, Located], names: Mapping[str, str]) -> List[Tuple[Target, Dict[str, str]]]:
-    """Per account and region, the names with their instances."""
-    grouped: Dict[str, Tuple[Target, Dict[str, str]]] = {}
-    for instance_id, name in names.items():
-        target = found[instance_id].target
-        grouped.setdefault(target.name, (target, {}))[1][name] = instance_id
-    return list(grouped.values())

@@ -12,14 +12,13 @@ import secrets
 from typing import Any, Dict, List, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Located, Raw
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.calls import Calls
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.calls import InterfaceCalls
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.facts import TAG, Interface, interface
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.plan import Place, Work, name_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.calls import BRIEF_SECONDS, attempts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import error_code
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.power import attempts
 
-_BRIEF = 60  # seconds for what takes AWS a few
-_DETACH = 180  # a running host has to let the device go first
+_DETACH_SECONDS = 180  # a running host has to let the device go first
 # Not every server of AWS knows yet that the interface exists, is ready, or is attached to nothing any more.
 _NOT_YET = (
     "IncorrectInstanceState",
@@ -49,7 +48,7 @@ def carry_out(found: Mapping[str, Located], works: Mapping[str, Work], tags: Map
     outcome = Outcome()
     for instance_id, work in works.items():
         done = outcome.done.setdefault(instance_id, [])
-        instance = _Instance(Calls(found[instance_id].target), instance_id, tags)
+        instance = _Instance(InterfaceCalls(found[instance_id].target), instance_id, tags)
         try:
             for kept in work.protect:
                 instance.protect(kept.interface_id)
@@ -67,7 +66,7 @@ def carry_out(found: Mapping[str, Located], works: Mapping[str, Work], tags: Map
 
 
 class _Instance:
-    def __init__(self, calls: Calls, instance_id: str, tags: Mapping[str, Any]) -> None:
+    def __init__(self, calls: InterfaceCalls, instance_id: str, tags: Mapping[str, Any]) -> None:
         self.calls, self.instance_id = calls, instance_id
         self.tags = [{"Key": TAG, "Value": instance_id}]
         self.tags += [{"Key": str(key), "Value": str(value)} for key, value in tags.items()]
@@ -88,7 +87,7 @@ class _Instance:
     def _create(self, place: Place) -> str:
         known = {item["NetworkInterfaceId"] for item in self.calls.unattached(self.instance_id)}
         answer, error = self.calls.insist(
-            _BRIEF,
+            BRIEF_SECONDS,
             "create_network_interface",
             # Repeated with the same token, the call makes no second interface.
             ClientToken=secrets.token_hex(16),
@@ -108,7 +107,7 @@ class _Instance:
         """Until AWS shows it attached to the instance, whatever the answers were."""
         error: Optional[BaseException] = None
         given_up = False
-        for _attempt in attempts(_BRIEF):
+        for _attempt in attempts(BRIEF_SECONDS):
             shown, _answered = self.calls.look(interface_id)
             if shown and self._is_attached(shown):
                 return
@@ -124,7 +123,9 @@ class _Instance:
                 NetworkCardIndex=place.card,
             )
             given_up = error is not None and not self._passes(error)
-        reason = self.calls.explain("attach_network_interface", error) if error else f"not attached after {_BRIEF} s"
+        reason = (
+            self.calls.explain("attach_network_interface", error) if error else f"not attached after {BRIEF_SECONDS} s"
+        )
         raise Failed(f"{interface_id}: {reason}")
 
     def _is_attached(self, shown: Raw) -> bool:
@@ -137,7 +138,7 @@ class _Instance:
     def protect(self, interface_id: str) -> None:
         """Let AWS delete the interface together with its instance."""
         error: Optional[BaseException] = None
-        for _attempt in attempts(_BRIEF):
+        for _attempt in attempts(BRIEF_SECONDS):
             shown, _answered = self.calls.look(interface_id)
             attachment = (shown or {}).get("Attachment") or {}
             if attachment.get("DeleteOnTermination"):
@@ -152,7 +153,7 @@ class _Instance:
         reason = (
             self.calls.explain("modify_network_interface_attribute", error)
             if error
-            else f"AWS still shows the old value after {_BRIEF} s"
+            else f"AWS still shows the old value after {BRIEF_SECONDS} s"
         )
         raise Failed(f"{interface_id} is attached, and would outlive its instance; the next run tries again: {reason}")
 
@@ -162,7 +163,7 @@ class _Instance:
         error: Optional[BaseException] = None
         operation = ""
         given_up = False
-        for _attempt in attempts(_DETACH):
+        for _attempt in attempts(_DETACH_SECONDS):
             shown, answered = self.calls.look(interface_id)
             if not answered:
                 continue
@@ -185,13 +186,14 @@ class _Instance:
         if error is not None:
             raise Failed(f"{interface_id}: {self.calls.explain(operation, error)}")
         raise Failed(
-            f"{interface_id} is still attached after {_DETACH} s: the host holds it; run again, or stop the host"
+            f"{interface_id} is still attached after {_DETACH_SECONDS} s: the host holds it; run again, or "
+            f"stop the host"
         )
 
     def _delete(self, interface_id: str, failure: str) -> None:
         """Delete an interface of this run; what remains has our tag, and the message says so."""
         error: Optional[BaseException] = None
-        for _attempt in attempts(_BRIEF):
+        for _attempt in attempts(BRIEF_SECONDS):
             _answer, error = self.calls.call("delete_network_interface", NetworkInterfaceId=interface_id)
             if error is None or error_code(error) == _GONE or not self._passes(error):
                 break

@@ -15,15 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Located
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Located, Raw, by_target
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.calls import BRIEF_SECONDS, attempts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import error_code
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.outcome import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.power import (
     STATE_CODES,
     Power,
-    Raw,
-    attempts,
-    by_target,
     state_of,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import (
@@ -36,7 +34,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_ma
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.tags import Tags
 
 # Before the stop, waiting is cheap to give up: nothing has happened yet.
-_BRIEF_SECONDS = 60
 # For so long an instance is watched that may stop although AWS answered with an error.
 _WATCH_SECONDS = 60
 _ENDED = ("shutting-down", "terminated")
@@ -91,7 +88,8 @@ def _signals_held() -> Iterator[List[int]]:
 def _batches(found: Mapping[str, Located], ids: List[str], at_once: int) -> Iterator[List[str]]:
     """The instances of one account and region that are changed together."""
     for start in range(0, len(ids), at_once):
-        yield from by_target(found, ids[start : start + at_once])
+        part = {instance_id: found[instance_id] for instance_id in ids[start : start + at_once]}
+        yield from (list(instances) for _target, instances in by_target(part))
 
 
 class _Batch:
@@ -103,7 +101,7 @@ class _Batch:
         self.planned: Dict[str, Raw] = {instance_id: found[instance_id].answer for instance_id in works}
         self.works, self.patience, self.outcome = works, patience, outcome
         self.power = Power(found[next(iter(works))].target)
-        self.brief = min(patience, _BRIEF_SECONDS)
+        self.brief = min(patience, BRIEF_SECONDS)
         earlier = {instance_id: work.tag for instance_id, work in works.items() if work.tag}
         self.tags = Tags(self.power, self.brief, outcome, earlier)
         self.unsure: Set[str] = set()  # asked to stop, and not seen stopped
@@ -187,7 +185,7 @@ class _Batch:
         """Whether the changes may be made: to those that are not in `failed`."""
         if stops:
             self.unsure.update(stops)
-            error = self.power.call("stop_instances", InstanceIds=stops)
+            _answer, error = self.power.call("stop_instances", InstanceIds=stops)
             if error is not None:
                 self.outcome.fail(stops, self.power.explain("stop_instances", error))
                 return False
@@ -220,7 +218,9 @@ class _Batch:
         """Not every server of AWS knows at once that the instance has stopped."""
         error = None
         for _attempt in attempts(self.brief):
-            error = self.power.insist(self.patience, "modify_instance_attribute", InstanceId=instance_id, **request)
+            _answer, error = self.power.insist(
+                self.patience, "modify_instance_attribute", InstanceId=instance_id, **request
+            )
             if error is None or error_code(error) not in STATE_CODES:
                 break
             if state_of(self.power.look([instance_id]).get(instance_id)) != "stopped":
@@ -241,7 +241,7 @@ class _Batch:
             self._halt(instance_id for instance_id, answer in seen.items() if state_of(answer) == "stopped")
             states = {instance_id: self._state(instance_id, answer) for instance_id, answer in seen.items()}
             for instance_id in [instance_id for instance_id in ids if states.get(instance_id, "stopped") == "stopped"]:
-                error = self.power.call("start_instances", InstanceIds=[instance_id])
+                _answer, error = self.power.call("start_instances", InstanceIds=[instance_id])
                 if error is None:
                     taken.add(instance_id)
                 else:

@@ -9,8 +9,10 @@ import secrets
 from datetime import timedelta
 from typing import Dict, Iterable, List, Mapping, Optional
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Raw
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.calls import attempts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.outcome import Outcome
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.power import Power, Raw, attempts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.power import Power
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import (
     LATEST_STOP_SECONDS,
     TAG,
@@ -40,7 +42,7 @@ class Tags:
                 break
             value = StopMark(begun, since, secrets.token_hex(8)).value()
             tag = {"Key": TAG, "Value": value}
-            error = self.power.insist(self.brief, "create_tags", Resources=[instance_id], Tags=[tag])
+            _answer, error = self.power.insist(self.brief, "create_tags", Resources=[instance_id], Tags=[tag])
             if error is None or self.power.target.boto.passes(error):
                 written[instance_id] = value  # perhaps, after an error
             if error is not None:
@@ -98,7 +100,7 @@ class Tags:
         """Remove these tags, and no other run's."""
         for instance_id in ids:
             tag = {"Key": TAG, "Value": self.values[instance_id]}
-            error = self.power.insist(self.brief, "delete_tags", Resources=[instance_id], Tags=[tag])
+            _answer, error = self.power.insist(self.brief, "delete_tags", Resources=[instance_id], Tags=[tag])
             if error is None:
                 del self.values[instance_id]
             else:
