@@ -20,7 +20,7 @@ from tests.support.fake_kernel import CLOCK, FakeKernel
 from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
-DIRECTORY = "/var/lib/prometheus/node-exporter"
+DIRECTORY = "/var/lib/textfiles/node-exporter"
 WANTED = {"concerns": {"clocksource": {"source": "tsc"}}, "metrics_directory": DIRECTORY}
 LOOK = ["reapply", "--if-changed"]
 
