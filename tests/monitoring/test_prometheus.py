@@ -20,12 +20,13 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import
 
 from dev import ROOT
 from dev.programs import prometheus
-from tests.support.fleet import SLOW_CLOCK, result_with
+from tests.support.fleet import SLOW_CLOCK, finding, result_with
 from tests.support.report import reports
 
 FOLDER = ROOT / "docs" / "monitoring"
 DASHBOARD = json.loads((FOLDER / "dashboard.json").read_text("utf-8"))
 RULES = yaml.safe_load((FOLDER / "alerts.yml").read_text("utf-8"))["groups"][0]["rules"]
+REVIEW = finding("kernel_check", "advice", "review_after")
 AT = 1769860800  # 31 January 2026, 12:00 UTC, when the run of the reports ended
 
 
@@ -35,7 +36,7 @@ def report() -> Report:
         {"interface": "ens5", "at": at, "seconds": at, "counters": {"pps_allowance_exceeded": at * 10}}
         for at in (1, 11)
     ]
-    result = {**result_with(SLOW_CLOCK), "workload": ["web"], "allowances": samples}
+    result = {**result_with(SLOW_CLOCK, REVIEW), "workload": ["web"], "allowances": samples}
     found = reports.collector({"web-1": result, "web-2": result})
     found.unreachable("web-3", "no route")
     built = found.report(reports.RUN)
@@ -88,6 +89,19 @@ def server(data: Path) -> Iterator[str]:
     (data / "prometheus.yml").write_text("{}")
     with prometheus.Server(data) as address:
         yield address
+
+
+def test_the_page_names_each_metric_and_no_other() -> None:
+    rows = re.findall(r"^\| (`[^|]+) \|", (FOLDER / "README.md").read_text("utf-8"), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([\w…]+)`", row)}
+    exported = re.findall(r"^# TYPE (\w+)", form.render(report()) + of_the_unit(), re.MULTILINE)
+    unnamed = [name for name in exported if not any(names(pattern, name) for pattern in named)]
+    assert (unnamed, [pattern for pattern in named if not any(names(pattern, name) for name in exported)]) == ([], [])
+
+
+def names(pattern: str, name: str) -> bool:
+    """Whether a name of the page, in which … stands for any words, is this metric's."""
+    return re.fullmatch(pattern.replace("…", r"\w+"), name) is not None
 
 
 def answers(server: str, query: str) -> List[Dict[str, Any]]:

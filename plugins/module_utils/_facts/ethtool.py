@@ -29,14 +29,15 @@ OFFLOADS = (
     "rx-ntuple-filter",
 )
 COALESCE = ("adaptive_rx", "adaptive_tx", "rx_usecs", "tx_usecs", "rx_frames", "tx_frames")
-# Counters since the driver was loaded or reset, but conntrack_allowance_available is a gauge (docs/ec2.md#ena).
+# Counters since the driver was loaded or reset, but this one is a gauge (docs/ec2.md#ena).
+CONNTRACK_AVAILABLE = "conntrack_allowance_available"
 ALLOWANCES = (
     "bw_in_allowance_exceeded",
     "bw_out_allowance_exceeded",
     "pps_allowance_exceeded",
     "conntrack_allowance_exceeded",
     "linklocal_allowance_exceeded",
-    "conntrack_allowance_available",
+    CONNTRACK_AVAILABLE,
 )
 
 

@@ -16,7 +16,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 _CPU = re.compile(r"^(cpu[0-9]{0,6})((?: +[0-9]{1,20}){8,10})\s*$", re.ASCII | re.MULTILINE)
 _CGROUP = re.compile(r"^0::(/[^\n]*)$", re.MULTILINE)
 _STAT = re.compile(r"[0-9]+ \((?P<name>.*)\) (?P<rest>.*)", re.DOTALL)
-_GAUGE = "conntrack_allowance_available"
 _KERNEL = "2"  # the parent of all kernel threads
 _MOST_PROCESSES = 20000
 _FIRST = "1"
@@ -183,7 +182,7 @@ def _allowances(host: Host) -> Dict[str, int]:
     found: Dict[str, int] = {}
     for name in host.names("/sys/class/net"):
         for counter, value in (ethtool.allowances(host, name) or {}).items():
-            if counter != _GAUGE:
+            if counter != ethtool.CONNTRACK_AVAILABLE:
                 found[counter] = found.get(counter, 0) + value
     for _device, exceeded in ebs.observe(host).exceeded:
         for counter, value in exceeded._asdict().items():

@@ -15,8 +15,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtoo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import proc_stat
 
-_GAUGE = "conntrack_allowance_available"
-
 
 class _Counters(NamedTuple):
     allowances: Mapping[str, Mapping[str, int]]  # interface → counter → value
@@ -36,7 +34,9 @@ def observe(host: Host, seconds: int, wait: Callable[[float], None] = time.sleep
         "steal": _steal(first, second),
         "allowances": {
             name: {
-                counter: value if counter == _GAUGE else value - first.allowances.get(name, {}).get(counter, 0)
+                counter: value
+                if counter == ethtool.CONNTRACK_AVAILABLE
+                else value - first.allowances.get(name, {}).get(counter, 0)
                 for counter, value in counters.items()
             }
             for name, counters in second.allowances.items()

@@ -12,20 +12,16 @@ from collections import Counter
 from datetime import datetime, timezone
 from typing import Iterator, List, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.metrics.exposition import Labels, Sample, metric
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, model
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report
-
-Sample = Tuple[Tuple[Tuple[str, str], ...], float]
 
 
 def render(report: Report) -> str:
     """The text of report.prom, in the Prometheus text format 0.0.4."""
     lines: List[str] = []
     for name, text, samples in _metrics(report):
-        found = list(samples)
-        if found:
-            lines += [f"# HELP {name} {text}", f"# TYPE {name} gauge"]
-            lines += [_line(name, sample) for sample in found]
+        lines += metric(name, "gauge", text, samples)
     return "\n".join(lines) + "\n"
 
 
@@ -92,7 +88,7 @@ def _metrics(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
     yield from _proven(report)
 
 
-def _info(host: HostReport) -> Tuple[Tuple[str, str], ...]:
+def _info(host: HostReport) -> Labels:
     known = {"type": "instance_type", "class": "host_class", "architecture": "architecture"}
     found = tuple((label, str(host.platform.get(key) or "")) for label, key in known.items())
     return (("host", host.name), *found, ("workload", host.workload))
@@ -143,16 +139,6 @@ def _findings(report: Report) -> Iterator[Sample]:
         count = Counter((finding.concern, finding.knob, finding.status) for finding in host.findings)
         for (concern, knob, status), findings in sorted(count.items()):
             yield (("host", host.name), ("concern", concern), ("knob", knob), ("status", status)), findings
-
-
-def _line(name: str, sample: Sample) -> str:
-    labels, value = sample
-    joined = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
-    return f"{name}{{{joined}}} {value}" if joined else f"{name} {value}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
 def _seconds(stamp: str) -> float:

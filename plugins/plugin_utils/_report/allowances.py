@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.ethtool import CONNTRACK_AVAILABLE
+
 # Counter → what EC2 limits, and what to do.
 LIMITS = {
     "bw_in_allowance_exceeded": ("inbound bandwidth", "use a larger size, or spread the load over more instances"),
@@ -28,7 +30,6 @@ LIMITS = {
         "cache names on the host and ask the metadata service less often",
     ),
 }
-AVAILABLE = "conntrack_allowance_available"
 INTERFACE = 64  # characters; Linux allows 15
 LARGEST = 2**64  # of a counter or clock; the difference of any two is a number in JSON
 SHORTEST = 0.001  # least seconds between two samples for a rate
@@ -100,7 +101,7 @@ def verdict(interface: str, before: Mapping[str, Any], after: Mapping[str, Any])
         "interface": interface,
         "seconds": round(seconds, 3),
         "deltas": deltas,
-        "conntrack_available": after["counters"].get(AVAILABLE),
+        "conntrack_available": after["counters"].get(CONNTRACK_AVAILABLE),
         "packets_per_second": rate,
         "sentence": _sentence(interface, deltas, seconds, rate),
     }
@@ -125,7 +126,7 @@ def _usable(sample: Any) -> bool:
         and 0 < len(sample["interface"]) <= INTERFACE
         and _number(sample.get("seconds"))
         and isinstance(sample.get("counters"), Mapping)
-        and all(_number(sample["counters"].get(name, 0)) for name in (*LIMITS, AVAILABLE))
+        and all(_number(sample["counters"].get(name, 0)) for name in (*LIMITS, CONNTRACK_AVAILABLE))
     )
 
 

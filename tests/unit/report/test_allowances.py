@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Dict
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.ethtool import ALLOWANCES, CONNTRACK_AVAILABLE
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import prometheus
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances
 from prometheus_client.parser import text_string_to_metric_families
@@ -53,6 +54,10 @@ def sample(text: str, seconds: float, interface: str = "ens5") -> Dict[str, Any]
         counters[name.strip()] = int(value)
     packets = sum(value for name, value in counters.items() if name.endswith(("_tx_cnt", "_rx_cnt")))
     return {"interface": interface, "seconds": seconds, "packets": packets, "counters": counters}
+
+
+def test_each_limit_that_is_observed_is_explained() -> None:
+    assert {*allowances.LIMITS, CONNTRACK_AVAILABLE} == set(ALLOWANCES)
 
 
 def test_only_differences_count() -> None:

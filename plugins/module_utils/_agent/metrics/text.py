@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a host knows of itself, in Prometheus' text format 0.0.4. Pure. PRIVATE to the collection.
+"""What a host knows of itself, as metrics. Pure. PRIVATE to the collection.
 
 Labels hold concern, knob, interface and allowance; never a value or a sentence.
 """
@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-_GAUGE = "conntrack_allowance_available"
-Labels = Tuple[Tuple[str, str], ...]
-Samples = Sequence[Tuple[Labels, float]]
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.metrics.exposition import Labels, Sample, metric
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.ethtool import CONNTRACK_AVAILABLE
 
 
 def render(
@@ -22,21 +21,18 @@ def render(
     """The text for what `nearmetal status` found, and for each interface's allowances."""
     lines: List[str] = []
     for subject, kind, words, samples in _metrics(found, allowances, exported, planned):
-        if samples:
-            name = f"nearmetal_unit_{subject}"
-            lines += [f"# HELP {name} {words}", f"# TYPE {name} {kind}"]
-            lines += [f"{name}{_labels(labels)} {value:.0f}" for labels, value in samples]
+        lines += metric(f"nearmetal_unit_{subject}", kind, words, samples)
     return "\n".join(lines) + "\n"
 
 
 def _metrics(
     found: Mapping[str, Any], allowances: Mapping[str, Mapping[str, int]], exported: float, planned: Optional[float]
-) -> Iterator[Tuple[str, str, str, Samples]]:
+) -> Iterator[Tuple[str, str, str, Sequence[Sample]]]:
     drift = Counter(map(_knob, found["drift"]))
     failed = {failure["concern"] for failure in found["failed"]}
     failed |= {concern["name"] for concern in found["concerns"] if concern["error"]}
-    yield "export_timestamp_seconds", "gauge", "When this file was written.", [((), exported)]
-    last = [((), planned)] if planned is not None else []
+    yield "export_timestamp_seconds", "gauge", "When this file was written.", [((), round(exported))]
+    last = [((), round(planned))] if planned is not None else []
     yield "planned_timestamp_seconds", "gauge", "When the unit last planned since the boot.", last
     yield "drifted_settings", "gauge", "Settings that are no longer as wanted.", [((), len(found["drift"]))]
     yield "drift", "gauge", "Places at which a setting is no longer as wanted.", list(drift.items())
@@ -48,23 +44,18 @@ def _metrics(
         ((("interface", name), ("allowance", counter)), value)
         for name, counters in allowances.items()
         for counter, value in counters.items()
-        if counter != _GAUGE
+        if counter != CONNTRACK_AVAILABLE
     ]
     words = "Packets over an EC2 limit since the driver was loaded."
     yield "ena_allowance_exceeded_total", "counter", words, exceeded
-    free = [((("interface", name),), counters[_GAUGE]) for name, counters in allowances.items() if _GAUGE in counters]
+    free = [
+        ((("interface", name),), counters[CONNTRACK_AVAILABLE])
+        for name, counters in allowances.items()
+        if CONNTRACK_AVAILABLE in counters
+    ]
     yield "ena_conntrack_available", "gauge", "Connections that EC2 can still track.", free
 
 
 def _knob(name: str) -> Labels:
     concern, _dot, knob = name.partition(".")
     return (("concern", concern), ("knob", knob))
-
-
-def _labels(labels: Labels) -> str:
-    joined = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
-    return f"{{{joined}}}" if joined else ""
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
