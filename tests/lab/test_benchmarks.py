@@ -176,7 +176,7 @@ def test_a_server_that_can_t_start_says_why(pair: Pair, tmp_path: Path) -> None:
         benchmark_name="network",
     )
     assert done.returncode == 2
-    assert "iperf3 failed with code 1: unable to start listener" in " ".join(done.stdout.split())
+    assert "iperf3 failed with code 1: error - unable to start listener" in " ".join(done.stdout.split())
     assert pair.server.run(LEFT) == ""
 
 

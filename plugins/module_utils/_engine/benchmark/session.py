@@ -186,7 +186,7 @@ class Session:
             self._commands.append(process)
             code = self._wait(process, argv[0], until, goes_on)
             if code:
-                reason = _last_line(messages) or _error_in_json(output) or _last_line(output) or "no message"
+                reason = _error_in_json(output) or _last_line(messages) or _last_line(output) or "no message"
                 raise NearmetalError(f"{argv[0]} failed with code {code}: {reason}")
             return self._written(argv[0], result) if result else _text(output)
 

@@ -149,6 +149,12 @@ def test_a_process_that_never_ends_is_named(tmp_path: Path, monkeypatch: pytest.
     [
         (["sh", "-c", "echo first; echo no such device >&2; exit 3"], {}, "sh failed with code 3: no such device"),
         (["sh", "-c", 'printf "{\\n \\"error\\": \\"refused\\"\\n}\\n"; exit 1'], {}, "sh failed with code 1: refused"),
+        # As iperf3 3.12 does, whose last words aren't the reason.
+        (
+            ["sh", "-c", 'echo "{\\"error\\": \\"no address\\"}"; echo sh: exiting >&2; exit 1'],
+            {},
+            "sh failed with code 1: no address",
+        ),
         (["sh", "-c", "kill -TERM $$"], {}, "sh failed with code 143: "),
         (["sleep", "600"], {"seconds": 0.1}, "sleep didn't end within its time: it was stopped"),
         (["sleep", "600"], {"goes_on": False}, "sleep was stopped, because the run ended meanwhile"),
