@@ -15,6 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
     Batch,
     Disturbing,
+    SetsOthers,
     completed,
     disturbed_by,
     may_return,
@@ -66,7 +67,7 @@ def apply(
     neighbors = [place for place in places if (place.what, place.where) not in written]
     try:
         if actions:
-            journal.begin(actions, neighbors)
+            journal.begin(actions, neighbors, _already_set(host, actions))
         for group in _groups(actions):
             done += _completed(host, group)  # an earlier action may have made elements, such as queues
             write_all(lever_of(group[0].what), host, {action.where: action.after for action in group})
@@ -127,6 +128,21 @@ def _neighbors(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
                 place = Action(action.concern, what.rpartition(".")[2], what, now, now, action.what, "journal", where)
                 found.setdefault((what, where), place)
     return list(found.values())
+
+
+def _already_set(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
+    """The places that have the value already that a file of these actions is going to set on new devices.
+
+    Once the file is there, nothing else tells that somebody had set them before it.
+    """
+    return [
+        Action(action.concern, what.rpartition(".")[2], what, now, now, action.what, "journal", where)
+        for action in actions
+        for lever in (lever_of(action.what),)
+        if isinstance(lever, SetsOthers) and action.after is not None
+        for what, where in lever.would_set(host, action.where, str(action.after))
+        for now in (lever_of(what).read(host, where),)
+    ]
 
 
 def _disturbed(host: WritableHost, places: Sequence[Action], written: AbstractSet[Tuple[str, str]]) -> List[Action]:

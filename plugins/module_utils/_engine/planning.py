@@ -189,8 +189,7 @@ class Tune(NamedTuple):
         dropped_by_files = self._dropped(plan, by_files, restored, other_levers)
         dropped = self._dropped(plan, entries, restored, other_levers)
         restore = plan_restore(session.host, [*dropped, *dropped_by_files], UNWANTED, cpus)
-        # The journal doesn't have these: forgetting their keys would drop entries that this run makes.
-        return restore.plan, tuple(entry for entry in restore.forget if entry not in dropped_by_files)
+        return restore.plan, restore.forget
 
     def _dropped(
         self,

@@ -139,6 +139,10 @@ class SetsOthers(OnDisk):
         """Places that hold a value from the file at `where`, although no run of nearmetal wrote it there."""
 
     @abstractmethod
+    def would_set(self, host: WritableHost, where: str, text: str) -> Iterable[Place]:
+        """Places that hold what a file with this text at `where` would set when their devices are attached."""
+
+    @abstractmethod
     def set_at_boot(self, host: WritableHost, where: str) -> Iterable[Place]:
         """Places that still hold the value that the file at `where` gave them at boot."""
 

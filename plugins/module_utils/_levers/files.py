@@ -132,11 +132,14 @@ class NativeFile(SetsOthers, Batch):
 
     def sets(self, host: WritableHost, where: str) -> Iterable[Place]:
         present = self._read_nearmetal_file(host, where)
-        if present is None or not where.endswith(".rules"):
+        return () if present is None else self.would_set(host, where, str(present))
+
+    def would_set(self, host: WritableHost, where: str, text: str) -> Iterable[Place]:
+        if not where.endswith(".rules"):
             return ()
         from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.block import set_by_rules
 
-        return set_by_rules(host, str(present))
+        return set_by_rules(host, text)
 
     def set_at_boot(self, host: WritableHost, where: str) -> Iterable[Place]:
         if where.endswith(".rules"):

@@ -85,10 +85,13 @@ class Journal:
         names = dict.fromkeys(entry.concern for entry in entries)
         return sorted(names, key=lambda name: sum(map(_hides, self.entries(name))))
 
-    def begin(self, actions: Sequence[Action], neighbors: Sequence[Action] = ()) -> None:
+    def begin(
+        self, actions: Sequence[Action], neighbors: Sequence[Action] = (), already_set: Sequence[Action] = ()
+    ) -> None:
         """Write the original and the intended value of each action to disk, before anything is changed.
 
-        The same is done for `neighbors`, which are other places that the actions may change.
+        The same is done for `neighbors`, which are other places that the actions may change, and for places that are
+        `already_set` to what a file of these actions sets, unless an earlier file has set them.
         """
         for place in (*actions, *neighbors):
             for damaged in self._unreadable:
@@ -110,6 +113,10 @@ class Journal:
             original = elements.with_new_elements(self._host, lever, action.where, original, action.after)
             entry = entry._replace(concern=action.concern, knob=action.knob, original=original)
             entries[entry.key] = entry.adding(self._host, action)._replace(disturbed_by="", written=False)
+        for place in already_set:
+            if (place.what, place.where) not in {*entries, *self._by_files}:
+                entry = self._started(None, place, boot_id)
+                entries[entry.key] = entry._replace(ours=(lever_of(place.what).values.remembered(place.before),))
         self._save(entries)
 
     def _started(self, entry: Optional[Entry], action: Action, boot_id: str) -> Entry:

@@ -133,6 +133,32 @@ def test_requests_of_a_disk_that_is_attached_later_go_back_with_its_scheduler(
     assert not host.exists("/var/lib/nearmetal")
 
 
+def test_requests_that_somebody_set_on_a_disk_attached_later_stay(host: FakeKernel, call: Call) -> None:
+    call(block_storage.main, host, nr_requests=64)
+    host.disks.attach({"name": "nvme4n1", "device": "0000:00:1c.0", "model": EBS})
+    assert read(host, "nvme4n1", "nr_requests") == "64"
+    call(block_storage.main, host, scheduler="mq-deadline", persist=False)
+    host.write_value("/sys/block/nvme4n1/queue/nr_requests", "300")
+    call(restore.main, host)
+    assert [read(host, "nvme4n1", name) for name in ("scheduler", "nr_requests")] == ["none", "300"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("nr_requests", 100), ("read_ahead_kb", 4096), ("scheduler", "mq-deadline")]
+)
+def test_what_somebody_had_set_to_the_same_stays_after_a_restore(
+    host: FakeKernel, call: Call, option: str, value: Any
+) -> None:
+    """The udev rule seemed to have set it, so that the restore gave it the kernel's own value."""
+    host.write_value(f"/sys/block/nvme1n1/queue/{option}", str(value))
+    done = call(block_storage.main, host, **{option: value})
+    assert not done.get("failed"), done["msg"]
+    assert not call(block_storage.main, host, **{option: value})["changed"]
+    assert not call(restore.main, host).get("failed")
+    assert read(host, "nvme1n1", option) == str(value)
+    assert not host.exists("/var/lib/nearmetal")
+
+
 def test_a_detached_disk_stops_no_run(host: FakeKernel, call: Call) -> None:
     call(block_storage.main, host, io_timeout="aws", persist=False)
     host.disks.detach("nvme2n1")

@@ -47,6 +47,17 @@ def test_requests_go_back_to_the_value_before_scheduler_and_requests(
     assert state(host) == before
 
 
+def test_requests_for_which_another_scheduler_has_no_room_come_back(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "xen_hvm")
+    for place in requests(host):
+        Path(place).write_text("60\n")
+    before = state(host)
+    call(tune.main, host, concerns={"block_storage": {"scheduler": "none"}})
+    assert set(requests(host).values()) == {"32"}
+    assert not call(restore.main, host).get("failed")
+    assert state(host) == before
+
+
 def test_a_scheduler_alone_does_not_report_requests_and_takes_them_back(host: FakeKernel, call: Call) -> None:
     before = state(host)
     done = call(tune.main, host, concerns={"block_storage": SCHEDULER})
