@@ -79,7 +79,7 @@ def test_what_was_measured_can_be_asked_again(name: str) -> None:
 def test_an_example_of_the_page_has_something_to_compare(
     name: str, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(action, "report_directory", lambda: str(tmp_path / "report"))
+    monkeypatch.setattr(action.ActionModule, "report_directory", lambda _action: str(tmp_path / "report"))
     (page,) = re.findall(rf"^```yaml\n(# {name}.yml\n.*?)^```$", PAGE, re.M | re.S)
     shown: Dict[str, Any] = yaml.safe_load(page)
     assert set(shown) <= options("prove") | options("tune")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.action import prove as action
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
@@ -20,7 +21,7 @@ def host(tmp_path: Path) -> FakeKernel:
 
 @pytest.fixture
 def play(call: Call, host: FakeKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
-    monkeypatch.setattr(action, "report_directory", lambda: str(tmp_path / "report"))
+    monkeypatch.setattr(action.ActionModule, "report_directory", lambda _action: str(tmp_path / "report"))
     # Other load of this machine must not affect a test, so the controller's CPU counters stay at zero.
-    monkeypatch.setattr(action.load_sample, "ticks", lambda _host: {})
+    monkeypatch.setattr(load_sample, "ticks", lambda _host: {})
     return Play(call, host)

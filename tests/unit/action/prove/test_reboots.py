@@ -46,7 +46,7 @@ class Play(test_action.Play):
 
 @pytest.fixture
 def play(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
-    monkeypatch.setattr(action, "report_directory", lambda: str(tmp_path / "report"))
+    monkeypatch.setattr(action.ActionModule, "report_directory", lambda _action: str(tmp_path / "report"))
     host = rebooting(tmp_path / "host")
     found = Play(call, host)
     found.host = host

@@ -1,0 +1,256 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One run of prove: it measures the host step by step, decides, and keeps the tuning or restores. PRIVATE."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from typing import Any, Dict, Mapping, NoReturn, Protocol
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import CONTROLLER, HOST, OPTIONS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import longest_load
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import (
+    answers,
+    client,
+    document,
+    inputs,
+    loop,
+    reboots,
+    results,
+    signals,
+    words,
+)
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import log as record_log
+
+
+class Action(Protocol):
+    """What a run asks of Ansible: the action plugin."""
+
+    @property
+    def secret(self) -> bool:
+        """Whether the task has `no_log`."""
+
+    def step(self, arguments: Mapping[str, Any], task_vars: Mapping[str, Any]) -> Dict[str, Any]:
+        """One step on the host; its answer. Raises NearmetalError."""
+
+    def on_client(self, name: str, task_vars: Dict[str, Any]) -> client.Client:
+        """The client host of this name."""
+
+    def reboot(self, within: int, task_vars: Mapping[str, Any], written: reboots.Written) -> None:
+        """Reboot the host. Raises NearmetalError when it isn't back in time."""
+
+    def report_directory(self) -> str:
+        """The directory of the callback's reports."""
+
+    def show(self, line: str) -> None:
+        """Print a line while the task runs."""
+
+
+class Run(loop.HostControl):
+    """One run: its options, its record, and what it does to the host."""
+
+    def __init__(self, action: Action, arguments: Mapping[str, Any], task_vars: dict[str, Any]) -> None:
+        self._action, self._task_vars = action, task_vars
+        self._parent = os.getppid()
+        self._began = self._keeping = self._reboot_required = False
+        self._busiest_programs: Any = None  # programs other than the load that used CPU time, the busiest first
+        self._host = str(task_vars.get("inventory_hostname", ""))
+        self._options = validate("prove", OPTIONS, arguments)
+        self._options["tune"] = validate("prove.tune", WANTED, self._options["tune"])
+        validate("prove.against", WANTED, self._options["against"])
+        self._log = self._resumed(self._options["resume"]) if self._options["resume"] else None
+        self._settings = self._log.record.start.settings if self._log else inputs.settings(self._options)
+        if self._log is not None:
+            start = self._log.record.start
+            self._options.update(command=start.load, load_on=start.load_on)
+            self._options.update(programs=list(start.programs), only=list(start.only), health=start.health)
+        else:
+            self._options["command"] = inputs.load_of(self._options, self._settings.seconds)
+        inputs.demand_runnable(self._options)
+        self._client = self._find_client()
+        reboots.demand_possible(self._settings, self._options, task_vars)
+        path = self._log.path if self._log else self._new_path()
+        self._base = path[: -len(".jsonl")] if path.endswith(".jsonl") else path
+        self._arguments = results.of_steps(self._options, self._settings, os.path.basename(self._base))
+
+    def _resumed(self, path: str) -> record_log.Log:
+        return record_log.resume(path, self._host)
+
+    def _find_client(self) -> client.Client | None:
+        """The client host, if the load runs on one. Raises NearmetalError when it can't be a client."""
+        name = self._options["load_on"]
+        if name in (HOST, CONTROLLER):
+            return None
+        client.demand(name, self._host, self._task_vars["hostvars"])
+        return self._action.on_client(name, self._task_vars)
+
+    def preview(self) -> dict[str, Any]:
+        """What a run would compare and how long it may take; the task's result in check mode."""
+        answer = self._step("plan")
+        if "nothing" in answer:
+            return self._nothing_to_compare(str(answer["nothing"]))
+        tested, untested = (answers.sentences(answer, name) for name in ("tested", "untested"))
+        lines = words.plan(self._host, self._settings, tested, untested, words.tuning(self._options["against"]))
+        if self._settings.reboot:
+            lines.append(f"  {reboots.announcement(self._settings)}")
+        for line in (f"PROVE  {lines[0]}", *lines[1:]):
+            self._action.show(line)
+        return results.planned(lines, tested, untested)
+
+    def result(self) -> dict[str, Any]:
+        """Measure, decide, act; the task's result. Anything that ends the run early restores the host."""
+        record_log.prepare(f"{self._base}.jsonl")
+        if self._client is None:
+            return self._measured()
+        try:
+            self._client.reach()
+            return self._measured()
+        finally:
+            self._client.leave()
+
+    def _measured(self) -> dict[str, Any]:
+        with signals.first_interrupts():
+            try:
+                answer = self._step_around_reboot("begin")
+                if "nothing" in answer:
+                    return self._nothing_to_compare(str(answer["nothing"]))
+                self._began = True
+                compared = answers.begin(answer)
+                if self._settings.reboot:
+                    reboots.demand_another_machine(answer.get("boot_id"))
+                log = self._log_of(compared)
+                self._announce(log, compared.tested)
+                result = loop.run_to_verdict(log, self, self._show_progress, longest_load(self._settings.seconds))
+            except signals.Interrupted as interrupted:
+                signals.write_to_stderr(self._parent, f"{self._host}  {interrupted}: restoring the host …")
+                try:
+                    self._abort(str(interrupted))
+                except NearmetalError as error:
+                    signals.write_to_stderr(self._parent, f"{self._host}  {error}")
+                    raise
+            except (NearmetalError, OSError) as error:
+                self._abort(str(error))
+            except BaseException:
+                with suppress(NearmetalError):
+                    self.restore()
+                raise
+        ending = results.ending(log.record, compared, self._reboot_required)
+        for line in words.block(log.record, result, ending):
+            self._action.show(line)
+        # The reports quote the load's errors and figures, which may contain a secret too.
+        reports = [] if self._action.secret else document.write(self._base, log.record, result, ending)
+        return results.ended(log.record, result, ending, log.path, reports)
+
+    def _nothing_to_compare(self, reason: str) -> dict[str, Any]:
+        """The result when both states are the same, for example on a host that needs no change."""
+        if self._log is not None:
+            raise NearmetalError(f"resume names a run that can't go on: {reason}")
+        self._action.show(f"PROVE  {self._host}  nothing differs: {sentence(reason)}")
+        return {"changed": False, "kept": False, "msg": f"nothing differs: {sentence(reason)}"}
+
+    def measure(self, state: str, without: str) -> loop.Answer:
+        if os.getppid() != self._parent:
+            raise signals.Interrupted("Ansible ended")
+        answer = self._step("measure", state=state, without=without)
+        self._busiest_programs = answer.get("others")
+        if self._options["load_on"] == HOST or "unhealthy" in answer:
+            return answers.measured(answer, {"load": answer.get("load")})
+        ran = self._ran_on_client(self._client) if self._client else self._ran_on_controller()
+        return answers.measured({**answer, **self._step("look", state=state, without=without)}, ran)
+
+    def _ran_on_controller(self) -> dict[str, Any]:
+        host = Host()
+        before = load_sample.ticks(host)
+        limit = longest_load(self._settings.seconds)
+        result = load.run(self._options["command"], limit, lambda: os.getppid() == self._parent)
+        return {"load": result._asdict(), "busy": load_sample.busy(before, load_sample.ticks(host))}
+
+    def _ran_on_client(self, host: client.Client) -> dict[str, Any]:
+        answer = host.load({name: self._arguments[name] for name in ("command", "seconds", "programs")})
+        self._busiest_programs = answer.get("others")
+        before_and_after = {f"client_{name}": answer.get(name) for name in ("before", "after")}
+        return {"load": answer.get("load"), "busy": answer.get("busy"), **before_and_after}
+
+    def keep(self) -> bool:
+        self._keeping = True
+        with signals.ignored():
+            answer = self._step_around_reboot("keep")
+        self._reboot_required = answer.get("reboot_required") is True
+        return answer.get("kept") is True
+
+    def restore(self) -> None:
+        with signals.ignored():
+            self._step_around_reboot("back")
+
+    def _step(self, name: str, **arguments: Any) -> dict[str, Any]:
+        return self._action.step({**self._arguments, **arguments, "step": name}, self._task_vars)
+
+    def reboot_into(self, state: str) -> float:
+        began = time.monotonic()
+        self._reboot(reboots.written(state, self._step("switch", state=state)))
+        return time.monotonic() - began
+
+    def _step_around_reboot(self, name: str) -> dict[str, Any]:
+        """A step after which the host may have to be rebooted, and then the step be done again."""
+        answer = self._step(name)
+        if self._settings.reboot and answer.get("reboot") is True:
+            self._reboot(reboots.written(TUNED if answer.get("kept") is True else UNTUNED, answer))
+            answer = self._step(name)
+        return answer
+
+    def _reboot(self, written: reboots.Written) -> None:
+        self._action.reboot(self._settings.reboot_within, self._task_vars, written)
+
+    def _log_of(self, compared: answers.Begun) -> record_log.Log:
+        """A new record, or the resumed one. Raises NearmetalError when the resumed run compared other states."""
+        if self._log is None:
+            start = results.start(self._host, time.time(), self._settings, self._options, compared)
+            return record_log.begin(f"{self._base}.jsonl", start)
+        results.demand_same(self._log.record.start, compared)
+        return self._log
+
+    def _announce(self, log: record_log.Log, tested: list[str]) -> None:
+        settings = self._settings
+        self._action.show(
+            f"{self._host}  {log.record.start.against or 'untuned'} against tuned ({', '.join(tested)}),"
+            f" at most {settings.pairs} pairs, seed"
+            f" {settings.seed}, record {plays.near(log.path)}"
+        )
+        if settings.reboot:
+            self._action.show(f"{self._host}  {reboots.announcement(settings)}")
+
+    def _show_progress(self, log: record_log.Log, _measurement: Measurement) -> None:
+        self._action.show(words.progress(log.record, answers.busiest(self._busiest_programs)))
+
+    def _abort(self, reason: str) -> NoReturn:
+        """Restore the host. Raises NearmetalError with the reason, and whether the host was restored."""
+        try:
+            with signals.ignored():
+                ended = self._step_around_reboot("back").get("ended") is True
+        except NearmetalError as error:
+            raise NearmetalError(
+                results.not_restored(reason, str(error), self._settings, self._options, self._began, self._keeping)
+            ) from None
+        if self._keeping and not ended:
+            raise NearmetalError(f"{reason}; the host may be tuned already: run an audit to see")
+        record = f"{self._base}.jsonl"
+        resume_hint = f"; to resume, set prove_resume: {plays.near(record)}" if os.path.exists(record) else ""
+        raise NearmetalError(f"{reason}{': the host is as it was before' if ended else ''}{resume_hint}")
+
+    def _new_path(self) -> str:
+        name = record_log.file_name(self._host)
+        when = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        return os.path.join(self._action.report_directory(), "prove", f"{name}-{when}-{self._settings.seed}.jsonl")
