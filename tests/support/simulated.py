@@ -13,11 +13,11 @@ from typing import Any, Dict
 from tests.support.hosts import files_of, lay_out
 from tests.support.payloads import COMPILED, ON_START, ROOT
 
-# Accepts Ansible's arguments to sudo (-H -S -n -u root COMMAND) but doesn't make anybody root.
+# Accepts what Ansible and Mitogen give to sudo (-H -S -n -p PROMPT -u root -- COMMAND), but doesn't make anybody root.
 _SUDO = """#!/bin/sh
 while [ "$1" != "" ]; do
     case "$1" in
-    -u) shift 2 ;;
+    -u | -p) shift 2 ;;
     -*) shift ;;
     *) break ;;
     esac

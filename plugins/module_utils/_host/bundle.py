@@ -34,6 +34,7 @@ from {".".join(UTILS + _COMMAND)} import main
 
 sys.exit(main(sys.argv[1:]))
 """
+_UNSENT = "the module was sent without the agent that it installs on the host: report this bug"
 _IMPORT = re.compile(r"from " + re.escape(".".join(UTILS)) + r"(\.[\w.]+)? import (\([^)]*\)|[^\n(]+)", re.ASCII)
 _MARK = re.compile(rb"(#![^\n]*\n)?# nearmetal\.ec2 agent ([ -~]*)\n")  # compiled code begins with it
 _TIME = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can have
@@ -140,7 +141,7 @@ def _sources() -> Dict[str, bytes]:
         todo += [module[:length] for length in range(1, len(module))]
         todo += _imported(data.decode("utf-8"))
     if _COMMAND not in found:
-        raise NearmetalError("the module was sent without the agent that it installs on the host: report this bug")
+        raise NearmetalError(_UNSENT)
     files = {"__main__.py": _MAIN.encode()}
     packages = {module[:length] for module in found for length in range(len(module))}
     for package in packages:
@@ -166,13 +167,33 @@ def _imported(text: str) -> Iterator[Tuple[str, ...]]:
 
 
 def _read(parts: Tuple[str, ...]) -> Optional[bytes]:
-    """A source as Python itself found it: in a file, or in Ansible's payload."""
+    """A source as Python itself found it: in a file, in Ansible's payload, or sent by Mitogen."""
     import pkgutil
 
     try:
-        return pkgutil.get_data(".".join(UTILS), "/".join(parts))
+        data = pkgutil.get_data(".".join(UTILS), "/".join(parts))
     except OSError:
         return None
+    return data if data is not None else _sent(parts)
+
+
+def _sent(parts: Tuple[str, ...]) -> Optional[bytes]:
+    """A source of an importer that has no files; it knows those of the modules that were imported."""
+    import importlib
+
+    *folders, file = parts
+    name = ".".join((*UTILS, *folders) if file == "__init__.py" else (*UTILS, *folders, file[: -len(".py")]))
+    try:
+        module = importlib.import_module(name)
+    except ImportError:
+        return None
+    if hasattr(module, "__path__") is not (file == "__init__.py"):
+        return None
+    get_source = getattr(module.__loader__, "get_source", None)
+    source = get_source(name) if get_source else None
+    if source is None:
+        raise NearmetalError(_UNSENT)
+    return str(source).encode("utf-8")
 
 
 class _Agent(NamedTuple):

@@ -17,7 +17,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Optional, Sequence
+from typing import Any, List, Optional, Sequence
 
 import compiled_once
 
@@ -33,6 +33,11 @@ class _Patched(Loader):
     def __init__(self, inner: Any, name: str) -> None:
         self._own = inner
         self._name = name
+
+    def get_source(self, name: str) -> str:
+        """The source as it is on the controller, from which an agent is built."""
+        source: str = self._own.get_source(name)
+        return source
 
     def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
         created: Optional[ModuleType] = self._own.create_module(spec)
@@ -69,6 +74,14 @@ class _Finder(MetaPathFinder):
         return spec
 
 
+class _Before(List[Any]):
+    """Finders of which the first stays the first, because Mitogen puts its own before all."""
+
+    def insert(self, place: Any, finder: Any) -> None:
+        """Insert a finder, but not as the first."""
+        super().insert(max(place, 1), finder)
+
+
 def _fake(kind: Any, *arguments: Any) -> Any:
     """WritableHost() without a root is the simulated host; with one it is the host at that root."""
     from tests.support.fake_kernel import FakeKernel
@@ -96,4 +109,4 @@ def _fake(kind: Any, *arguments: Any) -> Any:
 
 compiled_once.install()
 sys.executable = os.environ["NEARMETAL_PYTHON"]  # an agent that a module runs finds the same host
-sys.meta_path.insert(0, _Finder())
+sys.meta_path = _Before([_Finder(), *sys.meta_path])

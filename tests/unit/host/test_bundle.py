@@ -8,15 +8,18 @@ from __future__ import annotations
 import ast
 import hashlib
 import io
+import pkgutil
 import stat
 import subprocess
 import sys
 import zipfile
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Set
 
 import pytest
 import yaml
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, installed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
@@ -63,6 +66,25 @@ def test_the_agent_runs_by_itself_and_is_made_of_what_it_holds(tmp_path: Path) -
         file, embedded = out.strip().split(" ", 1)
         assert file.startswith(str(place))
         assert embedded == f"{bundle.identity(VERSION)} {agent.stat().st_size}"
+
+
+def test_an_importer_without_files_gives_the_same_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = bundle.build(VERSION)
+    with monkeypatch.context() as patch:
+        patch.setattr(pkgutil, "get_data", lambda _package, _file: None)  # as for what Mitogen imports
+        forget()
+        assert bundle.build(VERSION) == usual
+        patch.setattr(SourceFileLoader, "get_source", lambda _loader, _name: None)
+        forget()
+        with pytest.raises(NearmetalError, match="sent without the agent"):
+            bundle.build(VERSION)
+    forget()
+
+
+def forget() -> None:
+    """Let the agent be built again."""
+    for function in (bundle.identity, bundle.build, bundle._sources):
+        function.cache_clear()
 
 
 def test_the_cache_is_used_and_may_be_missing_or_of_another_python(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Tuple
 
 import pytest
 
@@ -23,6 +24,25 @@ LAYOUTS = Path(__file__).resolve().parents[3] / "inclusion/layouts"
 BIN = Path(sys.executable).parent
 CLOCK = "sys/devices/system/clocksource/clocksource0/current_clocksource"
 KINDS = {"redis-1": "xen_hvm", "redis-2": "nitro_big", "web-1": "graviton", "web-2": "nitro_burstable"}
+AGENT = "root/usr/local/lib/nearmetal/nearmetal.pyz"
+MITOGEN = {
+    "ANSIBLE_STRATEGY": "mitogen_linear",
+    "ANSIBLE_STRATEGY_PLUGINS": str(Path(sysconfig.get_path("purelib")) / "ansible_mitogen/plugins/strategy"),
+}
+KERNEL = "{{ lookup('file', ansible_python_interpreter | dirname ~ '/root/proc/sys/kernel/osrelease') }}"
+LOOK: List[Dict[str, Any]] = [
+    {
+        "hosts": "all",
+        "gather_facts": False,
+        "tasks": [
+            {"nearmetal.ec2.host_facts": {}, "become": True, "register": "found"},
+            {
+                "ansible.builtin.assert": {"that": ["found.ansible_facts.nearmetal.platform.kernel == expected"]},
+                "vars": {"expected": KERNEL},
+            },
+        ],
+    }
+]
 
 
 @pytest.fixture(scope="module")
@@ -142,3 +162,21 @@ def test_the_result_depends_on_neither_strategy_nor_forks(more: Dict[str, str], 
         project.run("ansible-playbook", "site.yml", "-i", "inventory", environment=environment)
         states.append(project.state())
     assert states[0] == states[1]
+
+
+def test_mitogen_changes_hosts_as_ansible_does(tmp_path: Path, tarball: Path) -> None:
+    results = []
+    for name, settings in (("usual", {}), ("mitogen", MITOGEN)):
+        project = Project("navigator", tmp_path / name, tarball)
+        project.install("../collections")
+        (project.folder / "inventory/hosts.json").write_text(json.dumps({"all": {"hosts": project.hosts()}}))
+        (project.folder / "look.json").write_text(json.dumps(LOOK))
+        environment = {"ANSIBLE_COLLECTIONS_PATH": str(tmp_path / name / "collections"), **settings}
+        # What passed the stand-in by would tune the machine that runs the tests.
+        project.run("ansible-playbook", "look.json", "-i", "inventory", environment=environment)
+        project.run("ansible-playbook", "site.yml", "-i", "inventory", environment=environment)
+        agents = {host: (project.place / host / AGENT).read_bytes() for host in KINDS}
+        results.append((project.state(), agents))
+    assert results[0] == results[1]
+    again = project.run("ansible-playbook", "site.yml", "-i", "inventory", environment=environment)
+    assert f"Nothing is left to change on {len(KINDS)} hosts" in again
