@@ -19,6 +19,10 @@ class Damaged(NearmetalError):
     """A file isn't as nearmetal wrote it: the concerns that need it can't be applied; the others go on."""
 
 
+class Unanswered(NearmetalError):
+    """A tool of the host didn't end in time: what else it may be asked isn't worth waiting for."""
+
+
 class Declined(NearmetalError):
     """A driver refuses values, which `answer` says. `places` (lever, where) are those that a plan can leave out."""
 

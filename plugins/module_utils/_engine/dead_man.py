@@ -45,7 +45,6 @@ NAME = "nearmetal-dead-man"
 ARMED = f"{store.DATA}/dead-man.json"
 AGENT = "/run/nearmetal/dead-man.pyz"
 TIMER = f"{NAME}.timer"
-STOP = ("systemctl", "stop", TIMER)
 PATIENCE = 60  # seconds that a confirmation waits for the run that it confirms
 SHORTEST, LONGEST = 30, 3600
 
@@ -193,17 +192,8 @@ def disarm(host: WritableHost) -> None:
     """
     _forget(host)
     with suppress(NearmetalError):
-        if _is_stopped(host):
-            store.remove_file(host, AGENT)
-
-
-def _is_stopped(host: WritableHost) -> bool:
-    """Stop the timer. Returns whether it doesn't run any more; raises NearmetalError when systemd can't say."""
-    try:
-        host.command(STOP)
-    except NearmetalError:
-        return "ActiveState=active" not in host.command(("systemctl", "show", "--property=ActiveState", TIMER))
-    return True
+        agent_timer.stop(host, TIMER)
+        store.remove_file(host, AGENT)
 
 
 def give_up(host: WritableHost, concerns: Optional[Container[str]]) -> None:
@@ -265,7 +255,7 @@ def fire(host: WritableHost) -> List[str]:
             raise  # a disk error may be temporary
         except Damaged:
             with suppress(NearmetalError):
-                host.command(STOP)
+                agent_timer.stop(host, TIMER)
             raise
         if armed is None:
             disarm(host)

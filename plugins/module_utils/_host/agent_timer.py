@@ -9,13 +9,15 @@ Whoever arms a timer brings the host's agent to a place of the timer's own: the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError, Unanswered
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 RETRY = 15  # seconds between two attempts
+# Seconds for an answer about a timer: systemctl itself waits 180 s for systemd, but for a job that systemd has without
+# end, and meanwhile a run holds the host's lock.
+ANSWERS_WITHIN = 200.0
 
 
 def bring_agent(host: WritableHost, version: str, path: str, folder_mode: int = 0o755) -> None:
@@ -29,28 +31,46 @@ def start(
     """Run the command in so many seconds, and then again and again; a reboot ends that.
 
     An old systemd may refuse the `properties`, so each set is tried in turn. Raises NearmetalError when systemd doesn't
-    have the timer afterwards, whatever systemd-run says.
+    have the timer afterwards, whatever systemd-run says, and at the first question that it doesn't answer in time.
     """
     timer = f"{name}.timer"
-    with suppress(NearmetalError):  # left by a run that was killed
-        host.command(("systemctl", "stop", timer))
+    stop(host, timer)  # left by a run that was killed
     when = (f"--on-active={seconds}", f"--timer-property=OnUnitInactiveSec={RETRY}")
     run = ("systemd-run", "--quiet", "--collect", f"--unit={name}", *when, "--timer-property=AccuracySec=1")
     for last, more in zip([*[False] * (len(properties) - 1), True], properties):
         try:
-            host.command((*run, *more, *command))
+            host.command((*run, *more, *command), ANSWERS_WITHIN)
             break
-        except NearmetalError:
-            if last:
+        except NearmetalError as error:
+            if last or isinstance(error, Unanswered):
                 raise
-    if not waits(host, timer):
+    if _state(host, timer) in ("inactive", "failed"):
         raise NearmetalError(f"systemd-run reported success, but systemd has no {timer}: look at `systemctl status`")
 
 
 def waits(host: WritableHost, timer: str) -> bool:
     """Whether systemd has the timer; True also when systemd doesn't answer."""
     try:
-        state = host.command(("systemctl", "show", "--property=ActiveState", timer)).strip()
+        return _state(host, timer) not in ("inactive", "failed")
     except NearmetalError:
         return True
-    return state not in ("ActiveState=inactive", "ActiveState=failed")
+
+
+def stop(host: WritableHost, timer: str) -> None:
+    """Stop a timer. Raises NearmetalError when it runs on, or when systemd can't say; one that is gone is stopped."""
+    try:
+        ask(host, "stop", timer)
+    except Unanswered:
+        raise
+    except NearmetalError:
+        if _state(host, timer) == "active":
+            raise
+
+
+def ask(host: WritableHost, *words: str) -> str:
+    """What systemctl answers about a timer. Raises Unanswered when it doesn't in time, else NearmetalError."""
+    return host.command(("systemctl", *words), ANSWERS_WITHIN)
+
+
+def _state(host: WritableHost, timer: str) -> str:
+    return ask(host, "show", "--property=ActiveState", timer).strip().rpartition("=")[2]

@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError, Unanswered
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -65,7 +65,8 @@ class WritableHost(Host):
     def command(self, argv: Sequence[str], timeout: float = TOOL_SECONDS) -> str:
         """Run a tool of the distribution, without a shell, in the C locale, and return its output.
 
-        Raises NearmetalError when it is missing, fails, or takes longer than `timeout` seconds.
+        Raises NearmetalError when it is missing, fails, or takes longer than `timeout` seconds
+        (Unanswered).
         """
         return self.output(argv, timeout).decode("utf-8", "replace")
 
@@ -97,7 +98,7 @@ class WritableHost(Host):
                     except subprocess.TimeoutExpired:
                         left -= second
                     if left <= 0:
-                        raise NearmetalError(f"{name} did not end within {timeout:.0f} s")
+                        raise Unanswered(f"{name} did not end within {timeout:.0f} s")
             except BaseException:
                 tool.kill()
                 raise

@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import (
     enabled,
     identity,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, installed, store, walk
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import agent_timer, bundle, installed, store, walk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
     OursAlone,
@@ -135,7 +135,7 @@ class Enabled(Installed):
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         if value is None:
             if host.booted():
-                host.command(("systemctl", "stop", "nearmetal.timer"))
+                agent_timer.stop(host, "nearmetal.timer")
             store.remove_file(host, LINK)
             store.remove_file(host, OLDER_LINK)
             store.remove_file(host, store.FINGERPRINT)

@@ -70,7 +70,7 @@ def wait(host: WritableHost, seconds: int) -> None:
 
 def wind_up(host: WritableHost) -> None:
     """Let the lasting timer start to count again. Raises NearmetalError when it doesn't run afterwards."""
-    host.command(("systemctl", "restart", TIMER))
+    agent_timer.ask(host, "restart", TIMER)
     if not agent_timer.waits(host, TIMER):
         raise NearmetalError(f"systemd has no {TIMER} after `systemctl restart {TIMER}`: look at `systemctl status`")
 
@@ -78,12 +78,12 @@ def wind_up(host: WritableHost) -> None:
 def disarm(host: WritableHost) -> None:
     """Remove the lasting timer, after the experiment's file, because that decides, and last its agent, which tells."""
     with suppress(NearmetalError):
-        host.command(("systemctl", "stop", TIMER))
+        agent_timer.stop(host, TIMER)
     for path in (_LINK, _TIMER_FILE, _SERVICE_FILE, AGENT):
         store.remove_file(host, path)
         store.remove_file(host, store.beside(path))
     with suppress(NearmetalError):
-        host.command(("systemctl", "daemon-reload"))
+        agent_timer.ask(host, "daemon-reload")
     store.remove_empty_data(host)
 
 

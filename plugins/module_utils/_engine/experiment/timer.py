@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment, write
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError, Unanswered
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import agent_timer, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -43,7 +43,9 @@ def wind_up(host: WritableHost, experiment: Experiment) -> None:
     if not experiment.abandon_after:
         return
     try:
-        host.command(("systemctl", "restart", TIMER))
+        agent_timer.ask(host, "restart", TIMER)
+    except Unanswered:
+        raise
     except NearmetalError:  # somebody stopped it
         _start(host, experiment)
 
@@ -67,5 +69,5 @@ def disarm(host: WritableHost) -> None:
     if not armed:
         return
     with suppress(NearmetalError):
-        host.command(("systemctl", "stop", TIMER))
+        agent_timer.stop(host, TIMER)
     store.remove_file(host, AGENT)
