@@ -25,6 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 # Debian and Ubuntu: it sorts after 50-cloudimg-settings.cfg of cloud images, which sets the variable, too.
 DROP_IN = "/etc/default/grub.d/99-nearmetal.cfg"
 DEBIAN_CONFIG = "/boot/grub/grub.cfg"
+MKCONFIG_CONFIG = "/boot/grub2/grub.cfg"
 # Amazon Linux 2 and SLES have no such folder: a block of nearmetal at the end of the file.
 DEFAULTS = "/etc/default/grub"
 BLOCK_BEGIN = "# BEGIN nearmetal.ec2: its kernel arguments. Take them back with state: restored, don't edit."
@@ -139,27 +140,29 @@ def tool(host: Host, name: str) -> Optional[str]:
 def config_path(host: Host, provider: str) -> str:
     """The file with the entries: grub.cfg, not a stub on an EFI partition that only loads it; or menu.lst."""
     if provider == "debian":
-        return DEBIAN_CONFIG
+        return _behind(host, DEBIAN_CONFIG)
     if provider == "menu":
         return _menu_path(host)
     link = host.link("/etc/grub2-efi.cfg") if host.exists("/sys/firmware/efi") else None
-    path = posixpath.normpath(posixpath.join("/etc", link)) if link else "/boot/grub2/grub.cfg"
+    path = _behind(host, "/etc/grub2-efi.cfg" if link else MKCONFIG_CONFIG)
     text = host.text(path)
-    return "/boot/grub2/grub.cfg" if text is None or grub_config.is_stub(text) else path
+    return _behind(host, MKCONFIG_CONFIG) if text is None or grub_config.is_stub(text) else path
 
 
 def _menu_path(host: Host) -> str:
     """The file behind menu.lst, which is a link to grub.conf on Amazon Linux 1."""
-    path = next((path for path in MENUS if host.exists(path)), MENUS[0])
-    link = host.link(path)
-    return posixpath.normpath(posixpath.join(posixpath.dirname(path), link)) if link else path
+    return _behind(host, next((path for path in MENUS if host.exists(path)), MENUS[0]))
 
 
 def environment_path(host: Host) -> str:
     """GRUB's environment block; on RHEL 8 with EFI /boot/grub2/grubenv is a link to it."""
-    path = "/boot/grub2/grubenv"
+    return _behind(host, "/boot/grub2/grubenv")
+
+
+def _behind(host: Host, path: str) -> str:
+    """The file to which a link points; the path itself where it is none."""
     link = host.link(path)
-    return posixpath.normpath(posixpath.join("/boot/grub2", link)) if link else path
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), link)) if link else path
 
 
 def block(text: str) -> Optional[str]:

@@ -43,6 +43,9 @@ class Bls(Edited):
         for path in (boot.ENTRIES, "/etc"):
             if not host.writable(path):
                 return f"{path} is read-only, so kernel arguments can't be set"
+        unread = super().obstacle(host)
+        if unread:
+            return unread
         # What somebody wrote around our arguments must not keep them from being taken back.
         found = shell_defaults.find(text_of(host, boot.DEFAULTS), _VARIABLE)
         if not found.obstacle or host.exists(boot_record.PATH):

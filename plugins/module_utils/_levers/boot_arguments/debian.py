@@ -17,6 +17,7 @@ class Debian(Generated):
     """update-grub isn't used: as grub-mkconfig -o it overwrites the only good file before the new one is checked."""
 
     name = "debian"
+    shell = boot.DROP_IN
     make = "grub-mkconfig"
     check = "grub-script-check"
     by_hand = "/etc/default/grub.d/local.cfg"

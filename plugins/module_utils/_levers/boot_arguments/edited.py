@@ -46,6 +46,13 @@ class Edited(Provider):
     name = ""
     longest = kernel_arguments.LONGEST
 
+    def obstacle(self, host: WritableHost) -> str:
+        try:
+            list(self.places(host))
+        except NearmetalError as error:
+            return str(error)
+        return ""
+
     @abstractmethod
     def places(self, host: WritableHost) -> Iterator[Place]:
         """Every place, in the order of its file; without entries for rescue and recovery, which we never change."""

@@ -28,13 +28,14 @@ class Generated(Provider):
     """Writes the shell file, generates a grub.cfg beside the old one, checks it, and renames it."""
 
     name = ""
+    shell = ""  # the shell file that holds our arguments
     make = ""  # the program that prints a grub.cfg
     check = ""  # the program that checks one
     by_hand = ""  # the shell file to which a person adds an argument
 
     @abstractmethod
     def defaults(self, host: WritableHost, tokens: Tuple[str, ...]) -> "Tuple[str, str | None]":
-        """Path and new text of the shell file that holds our arguments; None removes it.
+        """The path of `shell`, and its new text; None removes it.
 
         Raises NearmetalError when somebody changed our text in it.
         """
@@ -43,10 +44,16 @@ class Generated(Provider):
         for program in (self.make, self.check):
             if boot.tool(host, program) is None:
                 return f"{program} isn't installed: without it no new boot configuration can be made or checked"
-        folder = os.path.dirname(boot.config_path(host, self.name))
-        for path in (folder, "/etc/default"):
+        config = boot.config_path(host, self.name)
+        for path in (os.path.dirname(config), "/etc/default"):
             if not host.writable(path):
                 return f"{path} is read-only, so kernel arguments can't be set"
+        if not host.exists(config):
+            return f"{config} is missing: mount its file system, or make it with {self.make}, and run again"
+        try:
+            self.defaults(host, ())
+        except NearmetalError as error:
+            return str(error)
         return ""
 
     def commands(self, host: WritableHost, before: str, after: str) -> List[str]:
@@ -58,9 +65,9 @@ class Generated(Provider):
         return [*folder, f"echo {line} >> {self.by_hand}", f"{self.make} -o {config}"]
 
     def copies(self, host: WritableHost) -> Iterable[str]:
-        path, (shell, _text) = boot.config_path(host, self.name), self.defaults(host, ())
+        path = boot.config_path(host, self.name)
         made = f"{path}.nearmetal-new"
-        return (made, store.beside(made), f"{path}.nearmetal-old", store.beside(shell), swap.aside(shell))
+        return (made, store.beside(made), f"{path}.nearmetal-old", store.beside(self.shell), swap.aside(self.shell))
 
     def realise(self, host: WritableHost, record: Record) -> None:
         files = swap.Swap(host)

@@ -31,7 +31,9 @@ class Menu(Edited):
 
     def obstacle(self, host: WritableHost) -> str:
         folder = os.path.dirname(boot.config_path(host, self.name))
-        return "" if host.writable(folder) else f"{folder} is read-only, so kernel arguments can't be set"
+        if not host.writable(folder):
+            return f"{folder} is read-only, so kernel arguments can't be set"
+        return super().obstacle(host)
 
     def places(self, host: WritableHost) -> Iterator[Place]:
         path = boot.config_path(host, self.name)

@@ -19,6 +19,7 @@ class Mkconfig(Generated):
     """Their grub2-mkconfig reads one shell file and no folder; our block is at its end, so that it counts."""
 
     name = "mkconfig"
+    shell = boot.DEFAULTS
     make = "grub2-mkconfig"
     check = "grub2-script-check"
     by_hand = boot.DEFAULTS

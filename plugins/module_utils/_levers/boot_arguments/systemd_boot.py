@@ -31,7 +31,7 @@ class SystemdBoot(Edited):
         for path in (boot.entries_folder(host), "/etc"):
             if not host.writable(path):
                 return f"{path} is read-only, so kernel arguments can't be set"
-        return ""
+        return super().obstacle(host)
 
     def places(self, host: WritableHost) -> Iterator[Place]:
         folder = boot.entries_folder(host)
