@@ -176,7 +176,7 @@ class FakeAws(FakeServices):
             method = getattr(self, operation, None)
             if method is None:
                 raise AwsError("InvalidAction", f"the fake has no {operation}")
-            before = copy.deepcopy(self.instances) if kind in DELAYS else {}
+            before = copy.deepcopy(self.instances) if kind in ("back", *DELAYS) else {}
             answer: Raw = method(request, caller)
             for instance_id in request.get("InstanceIds", ()) if kind in ("back", *DELAYS) else ():
                 self._delay(instance_id, kind, before)
@@ -189,7 +189,7 @@ class FakeAws(FakeServices):
         if kind in DELAYS and raw["State"] != before[instance_id]["State"]:
             self.instances[instance_id] = before[instance_id]
             self.due.append((self.now() + timedelta(seconds=DELAYS[kind]), instance_id, raw["State"]["Name"]))
-        if kind == "back":
+        if kind == "back" and raw["State"] != before[instance_id]["State"]:  # AWS leaves one that runs alone
             raw["State"] = {"Code": 0, "Name": "pending"}
             self.due.append((self.now() + timedelta(seconds=5), instance_id, "failed start"))
 
