@@ -74,7 +74,11 @@ def test_an_importer_without_files_gives_the_same_agent(monkeypatch: pytest.Monk
         patch.setattr(pkgutil, "get_data", lambda _package, _file: None)  # as for what Mitogen imports
         forget()
         assert bundle.build(VERSION) == usual
-        patch.setattr(SourceFileLoader, "get_source", lambda _loader, _name: None)
+        own = SourceFileLoader.get_source
+        hidden = f"{'.'.join(bundle.UTILS)}._facts.host"
+        patch.setattr(
+            SourceFileLoader, "get_source", lambda loader, name: None if name == hidden else own(loader, name)
+        )
         forget()
         with pytest.raises(NearmetalError, match="sent without the agent"):
             bundle.build(VERSION)
