@@ -1,20 +1,24 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The unit keeps interrupts placed while NICs are added, removed, changed and renamed, on a real kernel.
+"""NICs are added, removed, changed and renamed on a real kernel, and the unit keeps interrupts placed and routes set.
 
-ethtool says how many queues there are, /proc/irq where each interrupt may go.
+ethtool says how many queues there are, /proc/irq where each interrupt may go. Answers are seen by a peer in a network
+namespace of this machine, to which each NIC has a cable of its own.
 """
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from lab import instance
+from lab import instance, planned
 from lab.host import Host
+from tests.support.kernel.peer import asked, namespace, of_peer
 from tests.support.lab.ansible import module
 
 OPTIONS = {"policy": "spread", "rps": "auto", "xps": "auto"}
@@ -61,8 +65,8 @@ def spread(host: Host, name: str, number: int) -> Callable[[], bool]:
     return look
 
 
-def wait(host: Host, description: str, look: Callable[[], bool]) -> None:
-    reached = host.wait(look, PATIENCE, 1.0)
+def wait(host: Host, description: str, look: Callable[[], bool], seconds: float = PATIENCE) -> None:
+    reached = host.wait(look, seconds, 1.0)
     assert reached, (
         f"{description}: never planned again\n{host.run(_PINS)}\n{host.run('journalctl -b -u nearmetal | tail -50')}"
     )
@@ -113,3 +117,93 @@ def test_the_unit_plans_again_for_whatever_happens_to_a_nic(host: Host, tmp_path
     module("restore", host, tmp_path, {})
     assert not spread(host, "ens6", 3)(), host.run(_PINS)
     assert host.run("ls -d /var/lib/nearmetal /etc/systemd/system/nearmetal* 2>/dev/null; true") == ""
+
+
+# The first one has the default route. Its router has the same address behind each NIC, as in a VPC.
+NICS = {number: f"10.0.0.{number}" for number in (6, 7, 8)}
+PLUGGED = 9
+# An address that a NIC gets after the unit has planned for it is found by the timer, within two and a half minutes.
+ADDRESS_SECONDS = 300.0
+ROUTER, NEAR, FAR = "10.0.0.1", "10.0.0.100", "198.51.100.9"
+INTERFACES = "auto lo\niface lo inet loopback\nallow-hotplug ens5\niface ens5 inet dhcp\n    metric 1024\n"
+LOOK = Path(__file__).parents[2] / "molecule/shared/look.sh"
+ROUTING = "ip -4 rule; ip -6 rule; ip -4 route show table all | sort; ip -6 route show table all | sort"
+
+
+def configured(number: int) -> str:
+    """A NIC's lines of the file that Debian configures interfaces by, also those that are plugged in later."""
+    router = f"    gateway {ROUTER}\n" if number == min(NICS) else ""
+    return f"allow-hotplug ens{number}\niface ens{number} inet static\n    address 10.0.0.{number}/24\n{router}"
+
+
+def plug(host: Host, number: int) -> None:
+    """Plug in a NIC that has an end of a cable on this machine."""
+    with host.monitor() as monitor:
+        monitor.human(f"netdev_add tap,id=cable{number},script=no,downscript=no,vhost=off")
+        monitor.human(f"device_add virtio-net-pci,id=nic{number},netdev=cable{number},addr={number:#x}")
+
+
+def wire(host: Host, peer: int, *numbers: int) -> None:
+    """Give the peer the other ends of cables, which another QEMU has made after each reset."""
+    with host.monitor() as monitor:
+        ends = dict(re.findall(r"cable(\d+): index=0,type=tap,ifname=(\w+)", monitor.human("info network")))
+    for number in numbers:
+        subprocess.run(["ip", "link", "set", ends[str(number)], "netns", str(peer), "name", f"b{number}"], check=True)
+        router = f"ip address add {ROUTER}/24 dev b{number}; ip address add {NEAR}/24 dev b{number};"
+        route = f"ip route replace 10.0.0.{number} dev b{number}"
+        first = router if number == min(NICS) else ""
+        of_peer(peer, "sh", "-euc", f"ip link set b{number} up; {first}{route}")
+
+
+def answers(peer: int, *numbers: int) -> dict[int, list[str]]:
+    """By which interfaces ssh answers to a near and to a far peer, by the number of the NIC that is asked."""
+    return {n: [asked(peer, "tcp", place, f"10.0.0.{n}", 22) for place in (NEAR, FAR)] for n in numbers}
+
+
+def state(host: Host) -> list[str]:
+    """All rules and routes, but for how long a router's are valid, and a digest of each file of the configuration."""
+    text = host.run(f"{ROUTING}; sh /root/look.sh /root/look; cat /root/look/files")
+    return re.sub(r" expires \d+sec", "", text).splitlines()
+
+
+def test_answers_leave_by_the_nic_that_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEARMETAL_LAB_INSTANCES", str(tmp_path / "instances"))
+    with instance.running("burstable", "routes") as host, namespace() as peer:
+        of_peer(peer, "sh", "-euc", f"ip link set lo up; ip address add {FAR} dev lo")
+        host.put((INTERFACES + "".join(map(configured, (*NICS, PLUGGED)))).encode(), "/etc/network/interfaces")
+        host.put(LOOK.read_bytes(), "/root/look.sh")
+        for number in NICS:
+            plug(host, number)
+        host.reboot()
+        wire(host, peer, *NICS)
+        before, first = state(host), f"b{min(NICS)}"
+        assert answers(peer, *NICS) == {number: [first, first] for number in NICS}, before
+
+        module("network_routes", host, tmp_path, {"own_routes": "enabled"})
+        own = {number: [f"b{number}"] * 2 for number in (*NICS, PLUGGED)}
+        assert answers(peer, *NICS) == {number: own[number] for number in NICS}, host.run(ROUTING)
+
+        host.reboot()
+        assert planned.wait(host) == "inactive"
+        wire(host, peer, *NICS)
+        assert answers(peer, *NICS) == {number: own[number] for number in NICS}, host.run(ROUTING)
+
+        plug(host, PLUGGED)
+        wire(host, peer, PLUGGED)
+        wait(host, "the new NIC's rule", lambda: f"from 10.0.0.{PLUGGED} " in host.run("ip rule"), ADDRESS_SECONDS)
+        assert answers(peer, *own) == own, host.run(ROUTING)
+
+        with host.monitor() as monitor:
+            monitor.execute("device_del", id=f"nic{PLUGGED}")
+        wait(
+            host,
+            "the removed NIC's rule",
+            lambda: f"from 10.0.0.{PLUGGED} " not in host.run("ip rule"),
+            ADDRESS_SECONDS,
+        )
+        assert answers(peer, *NICS) == {number: own[number] for number in NICS}, host.run(ROUTING)
+
+        module("restore", host, tmp_path, {})
+        after = state(host)
+        assert after == before, set(after) ^ set(before)
+        assert answers(peer, *NICS) == {number: [first, first] for number in NICS}

@@ -13,12 +13,10 @@ from __future__ import annotations
 import errno
 import io
 import json
-import select
 import shutil
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import threading
 from contextlib import redirect_stdout, suppress
@@ -30,6 +28,7 @@ from ansible_collections.nearmetal.ec2.plugins.modules import network_routes, re
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import built
+from tests.support.kernel.peer import asked, namespace, of_peer
 
 NAMES = ("a0", "a1", "a2")
 # Of the three in turn. The kernel calls the last two secondary: others of their subnet came first.
@@ -69,12 +68,6 @@ class Routed(FakeKernel):
 def ip(*words: str) -> str:
     """What ip(8) prints."""
     return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
-
-
-def of_peer(peer: int, *argv: str) -> str:
-    """What a command prints in the namespace of the peer."""
-    inside = ["nsenter", f"--net=/proc/{peer}/ns/net", *argv]
-    return subprocess.run(inside, check=True, capture_output=True, text=True).stdout
 
 
 def connect(peer: int) -> None:
@@ -118,38 +111,13 @@ def _answer(server: socket.socket) -> None:
             server.sendto(data, sender)
 
 
-def ask(source: str, address: str) -> str:
-    """Run by the peer: by which interface the answer to a packet comes, as a capture on each sees it."""
-    captures = {}
-    for number in range(3):
-        capture = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
-        capture.bind((f"b{number}", 3))
-        captures[capture] = f"b{number}"
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    client = socket.socket(family, socket.SOCK_DGRAM)
-    client.bind((source, 0))
-    client.sendto(b"who", (address, PORT))
-    packed = socket.inet_pton(family, address)
-    begin, protocol = (8, 6) if family == socket.AF_INET6 else (12, 9)
-    while True:
-        ready, _write, _errors = select.select(list(captures), [], [], 10)
-        if not ready:
-            return "none"
-        for capture in ready:
-            packet, about = capture.recvfrom(2048)
-            if about[2] != 4 and packet[begin : begin + len(packed)] == packed and packet[protocol] == 17:
-                return captures[capture]
-
-
 def seen(peer: int) -> Dict[str, List[str]]:
     """Address → the interfaces by which its answers to a near and to a far peer come."""
-    return {address: [asked(peer, place, address) for place in (NEAR, FAR)] for address in ADDRESSES}
+    return {address: [_asked(peer, place, address) for place in (NEAR, FAR)] for address in ADDRESSES}
 
 
-def asked(peer: int, places: Dict[int, str], address: str) -> str:
-    """Let the peer ask."""
-    source = places[6 if ":" in address else 4]
-    return of_peer(peer, sys.executable, "-m", __spec__.name, "ask", source, address).strip()
+def _asked(peer: int, places: Dict[int, str], address: str) -> str:
+    return asked(peer, "udp", places[6 if ":" in address else 4], address, PORT)
 
 
 def state() -> Dict[str, Any]:
@@ -188,11 +156,11 @@ def life(host: Routed, peer: int) -> Dict[str, Any]:
     run(host, network_routes.main, **wanted)
     ip("route", "flush", "table", f"{2700000 + index('a1')}")
     found["repaired"] = run(host, network_routes.main, **wanted)
-    found["after repair"] = asked(peer, FAR, ADDRESSES[1])
+    found["after repair"] = _asked(peer, FAR, ADDRESSES[1])
     ip("address", "delete", f"{ADDRESSES[7]}/24", "dev", "a1")
     ip("address", "add", f"{ADDRESSES[7]}/24", "dev", "a2")
     found["moved"] = run(host, network_routes.main, **wanted)
-    found["after move"] = asked(peer, FAR, ADDRESSES[7])
+    found["after move"] = _asked(peer, FAR, ADDRESSES[7])
     found["moved again"] = run(host, network_routes.main, **wanted)
     ip("link", "delete", "a2")
     shutil.rmtree(Path(host.root) / "sys/class/net/a2")
@@ -213,26 +181,14 @@ def index(name: str) -> int:
 
 def main() -> None:
     """Both namespaces, and the life in them."""
-    with tempfile.TemporaryDirectory() as folder:
-        # It says when it is in its namespace, and ends with its input.
-        command = ["unshare", "--net", "sh", "-c", "echo ready; exec cat"]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as peer:
-            assert peer.stdin is not None
-            assert peer.stdout is not None
-            peer.stdout.readline()
-            try:
-                connect(peer.pid)
-                serve()
-                host = Routed(Path(folder), built(SHAPE))
-                for name in NAMES:
-                    (Path(folder) / f"sys/class/net/{name}/ifindex").write_text(f"{index(name)}\n")
-                print(json.dumps(life(host, peer.pid)))
-            finally:
-                peer.stdin.close()
+    with tempfile.TemporaryDirectory() as folder, namespace() as peer:
+        connect(peer)
+        serve()
+        host = Routed(Path(folder), built(SHAPE))
+        for name in NAMES:
+            (Path(folder) / f"sys/class/net/{name}/ifindex").write_text(f"{index(name)}\n")
+        print(json.dumps(life(host, peer)))
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["ask"]:
-        print(ask(*sys.argv[2:]))
-    else:
-        main()
+    main()
