@@ -15,6 +15,7 @@ import jinja2
 from dev.gates import Copy
 from dev.gates.references import SOURCES
 from dev.generate import text as filters
+from dev.generate import workloads
 from dev.generate.documents import documentation, groups, modules, paragraphs
 from dev.generate.roles import Role, names, read
 
@@ -29,6 +30,8 @@ TABLE = re.compile(
     r"(.*?)(<!-- End of the table -->\n)",
     re.DOTALL,
 )
+# The values are the last part of a workload's playbook.
+VALUES = re.compile(r"(\n +tune_workload_concerns:\n).*\Z", re.DOTALL)
 # The paragraphs of an option's description that are its row in the table of its concern's page.
 ADVICE = ("Set it when: ", "What it costs: ")
 # A page of a concern begins with the concern's name and what the page is about.
@@ -54,6 +57,9 @@ def wanted(copy: Copy) -> "dict[str, str]":
         page = f"docs/{concern}.md"
         if page in copy.names:
             files[page] = _with_table(copy, page, _render("options.md.j2", options=_advised(copy, concern)))
+    for name in workloads.names(copy):
+        playbook = f"playbooks/{name}.yml"
+        files[playbook] = "".join(VALUES.split(copy.text(playbook))[:2]) + workloads.values(copy, name)
     for name in names(copy):
         role = read(copy, name)
         if role is not None:

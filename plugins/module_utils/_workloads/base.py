@@ -11,7 +11,7 @@ OWN: Workload = {
     "clocksource": {
         "source": Choice(
             "auto",
-            "tsc where it beats the kernel's default (Xen HVM, metal); elsewhere the kernel already chose well",
+            "the clock tsc where it beats the kernel's default (Xen HVM, metal); elsewhere the kernel chose well",
             "AWS, 2017; Linux kernel, commit 7539b174aef4",
         )
     },
