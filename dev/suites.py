@@ -256,6 +256,7 @@ LONG_TESTS = (
     "test_real_amis.py",
     "test_shapes.py",
     "test_slow_host.py",
+    "test_systemd_boot.py",
 )
 
 

@@ -43,7 +43,7 @@ _KNOWN = (
         esp_mib=0,
         pcie_ports=False,
         tools={"qemu-system-x86_64": "qemu-system-x86"},
-        files={Path("/usr/share/seabios/bios-256k.bin"): "seabios"},
+        files={Path("/usr/share/seabios/bios-256k.bin"): "seabios", Path("/usr/share/ovmf/OVMF.fd"): "ovmf"},
     ),
     Architecture(
         name="arm64",

@@ -42,8 +42,9 @@ def command(shape: Shape, accel: str) -> list[str]:
     """The arguments after the program's name. The first NIC forwards a free loopback port to ssh."""
     arguments = ["-name", shape.name, "-machine", shape.machine, "-accel", accel, "-cpu", shape.cpu]
     arguments += ["-nodefaults", "-display", "none"]
-    if shape.image.architecture.firmware:
-        arguments += ["-bios", str(shape.image.architecture.firmware)]
+    firmware = shape.firmware or shape.image.architecture.firmware
+    if firmware:
+        arguments += ["-bios", str(firmware)]
     if shape.acpi is not None:
         # The digest says nothing to the host: it makes another snapshot of another table.
         digest = hashlib.sha256(shape.acpi.read_bytes()).hexdigest()

@@ -69,6 +69,7 @@ class Shape:
     threads: int
     nodes: int
     memory_mib: int
+    firmware: Path | None  # other than its architecture's own
     acpi: Path | None  # a table of the firmware to add, compiled
     kernel_args: str
     smbios: dict[str, dict[str, str]]
@@ -93,6 +94,12 @@ class Shape:
     def can_be_saved(self) -> bool:
         """Whether QEMU can save a running host of this shape: not with its NVMe device."""
         return not any(disk.device.startswith("nvme") for disk in self.disks)
+
+
+def _firmware(path: str) -> Path | None:
+    if path and not Path(path).is_file():
+        raise LabError(f"there is no firmware {path}; run: python3 -m lab doctor --install")
+    return Path(path) if path else None
 
 
 def _acpi(name: str) -> Path | None:
@@ -139,6 +146,7 @@ def _shape(name: str, table: Table) -> Shape:
         threads=table.take("threads", int),
         nodes=table.take("nodes", int),
         memory_mib=table.take("memory_mib", int),
+        firmware=_firmware(table.take("firmware", str, "")),
         acpi=_acpi(table.take("acpi", str, "")),
         kernel_args=table.take("kernel_args", str),
         smbios={kind: table.pairs(kind) for kind in ("bios", "system", "board", "chassis", "processor")},

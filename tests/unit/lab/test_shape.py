@@ -46,6 +46,10 @@ def test_a_new_shape_says_only_how_it_differs(tmp_path: Path) -> None:
         ('like = "default"\nabout = "x"\nnics = [1]\n', "nics must hold strings only"),
         ('like = "default"\nabout = "x"\nnics = ["e1000,bus=node2"]\n', "near node 2, and there are 2 nodes"),
         ('like = "default"\nabout = "x"\nimage = "minix"\n', "minix.toml"),
+        (
+            'like = "default"\nabout = "x"\nfirmware = "/no/such.fd"\n',
+            "no firmware /no/such.fd; run: .*doctor --install",
+        ),
         ('about = "x"\n', "image is missing"),
         ("about = [", "not TOML"),
     ],
@@ -89,6 +93,12 @@ def test_the_first_nic_is_in_slot_5_whatever_the_firmware() -> None:
     assert "-bios /usr/share/qemu-efi-aarch64/QEMU_EFI.fd" in uefi
     assert "pcie-root-port,id=port5,slot=5," in uefi
     assert "virtio-net-pci,netdev=net0,bus=port5" in uefi
+
+
+def test_a_shape_may_start_by_another_firmware(tmp_path: Path) -> None:
+    firmware = written(tmp_path, "any bytes", "uefi.fd")
+    loaded = shape.load(written(tmp_path, f'like = "default"\nabout = "x"\nfirmware = "{firmware}"\n'))
+    assert f"-bios {firmware}" in " ".join(qemu.command(loaded, "tcg"))
 
 
 def test_an_unknown_architecture_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
