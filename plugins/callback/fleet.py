@@ -54,7 +54,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import heat_m
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, history, proven
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, text
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import diffs, terminal
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.progress import Progress
 
 Record = Callable[[str, str], None]
@@ -194,10 +194,14 @@ class CallbackModule(DefaultCallback):
 
     def v2_on_file_diff(self, result: Any) -> None:
         result = results.of(result)
-        # The actions of a fleet are in the report; --diff shows them per host.
-        if not plays.is_nearmetal_task(result.task) or context.CLIARGS.get("diff"):
+        if not plays.is_nearmetal_task(result.task):
             self._progress.erase()
             super().v2_on_file_diff(result)
+        # The actions of a fleet are in the report; --diff shows them per host.
+        elif context.CLIARGS.get("diff"):
+            self._progress.erase()
+            with diffs.by_file(result.host.get_name(), result.result):
+                super().v2_on_file_diff(result)
 
     def _take(self, result: Any, failed: bool = False) -> bool:
         """Whether this was a result of nearmetal, which is counted and not printed."""

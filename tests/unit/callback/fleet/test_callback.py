@@ -171,6 +171,20 @@ def test_the_fix_applies_what_the_audit_previewed(fleet: Fleet, started: str, fi
     assert checked(fleet)["top"][0]["fix"] == f"ansible-playbook {fix}{only}{more}"
 
 
+def test_a_difference_names_its_host_and_its_file(fleet: Fleet) -> None:
+    diff = {
+        "before": {"clock": {"current": "xen"}, "files": {"/etc/a.conf": "a = 1\n"}, "wanted": {"clocksource": None}},
+        "after": {"clock": {"current": "tsc"}, "files": {"/etc/a.conf": "a = 2\n"}, "wanted": {"clocksource": {}}},
+    }
+    fleet.inventory({name: {"module_result": result_with(SLOW_CLOCK, diff=diff)} for name in ("h1", "h2")})
+    shown = well(fleet.run("--diff"))
+    for host in ("h1", "h2"):
+        assert f"--- before: {host}, settings\n+++ after: {host}, settings\n" in shown
+        assert f"+++ after: {host}, /etc/a.conf\n@@ -1 +1 @@\n-a = 1\n+a = 2\n" in shown
+    assert '"wanted"' not in shown
+    assert "+++ after" not in fleet.run().stdout
+
+
 @pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])
 @pytest.mark.parametrize("folder", ["reports", "my reports: all, of them"])
 def test_the_fix_of_many_hosts_is_for_those_hosts(fleet: Fleet, callback: str, folder: str) -> None:
