@@ -56,7 +56,8 @@ class Tags:
                 reason = f"{instance_id} is {seen.state} now: run again"
             if not reason and seen.launched != launched[instance_id]:
                 reason = f"{instance_id} was stopped and started meanwhile: run again"
-        if not reason and self.power.target.now() - begun > timedelta(seconds=LATEST_STOP_SECONDS):
+        # A clock that was set in between, to whatever time, has written a time that the next run wouldn't believe.
+        if not reason and abs(self.power.target.now() - begun) > timedelta(seconds=LATEST_STOP_SECONDS):
             reason = f"{_UNWRITTEN} within {LATEST_STOP_SECONDS} s: lower stop_at_once, or run again later"
         self.values.update(written)
         if reason:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import Target
 
 from tests.unit.cloud.fake_aws import FakeAws, Killed
 from tests.unit.cloud.stops.ena_run import state, tags, turn_on
@@ -234,3 +235,21 @@ def test_an_answer_that_boto_can_not_read_leaves_nothing_stopped(
     monkeypatch.setattr(aws, "DescribeInstances", describe_badly)
     assert turn_on(run, instance)["changed"]
     assert state(aws, instance) == "running"
+
+
+@pytest.mark.parametrize("hours", [-5, 5])
+def test_nothing_is_stopped_whose_tag_has_the_time_of_a_clock_that_was_set_meanwhile(
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    """The next run wouldn't believe that such a tag is about this stop, and leave the instance stopped."""
+    now = Target.now
+
+    def stepped(target: Target) -> Any:
+        """Until AWS answers again, which corrects it."""
+        return now(target) + timedelta(hours=0 if aws.calls["CreateTags"] else hours)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Target, "now", stepped)
+        assert "nothing was stopped" in turn_on(run, instance)["msg"]
+    assert (aws.calls["StopInstances"], state(aws, instance), tags(aws, instance)) == (0, "running", [])
+    assert turn_on(run, instance)["changed"]
