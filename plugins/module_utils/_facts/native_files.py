@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Mapping
+from typing import Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
@@ -26,8 +26,16 @@ PROGRAMS = (LAUNCHER, GENERATOR, COMPUTE_GENERATOR, IRQBALANCE_POLICY)
 # For people and for EnvironmentFile=: the CPUs that interrupts leave alone.
 COMPUTE_CPUS = "/etc/nearmetal/compute_cpus"
 UNIT = (SERVICE, TIMER, RULES, LAUNCHER)
+_OF_CONCERNS = {
+    NETWORKD: "network_routes",
+    GENERATOR: "numa",
+    IRQBALANCE_POLICY: "network_irq",
+    COMPUTE_GENERATOR: "network_irq",
+    COMPUTE_CPUS: "network_irq",
+}
 _CONCERNS = re.compile(
-    r"/etc/(?:(?:tmpfiles\.d/|sysctl\.d/99-)nearmetal-[a-z_]{1,32}\.conf|udev/rules\.d/90-nearmetal-[a-z_]{1,32}\.rules)",
+    r"/etc/(?:(?:tmpfiles\.d/|sysctl\.d/99-)nearmetal-([a-z_]{1,32})\.conf"
+    r"|udev/rules\.d/90-nearmetal-([a-z_]{1,32})\.rules)",
     re.ASCII,
 )
 
@@ -35,6 +43,12 @@ _CONCERNS = re.compile(
 def is_nearmetal_file(path: str) -> bool:
     """Whether a file of that path is one that nearmetal writes."""
     return path in (*UNIT, *PROGRAMS, COMPUTE_CPUS, NETWORKD) or _CONCERNS.fullmatch(path) is not None
+
+
+def concern(path: str) -> Optional[str]:
+    """The concern that writes a file of nearmetal; None for the files of the unit."""
+    named = _CONCERNS.fullmatch(path)
+    return (named[1] or named[2]) if named else _OF_CONCERNS.get(path)
 
 
 def marked(text: str) -> bool:

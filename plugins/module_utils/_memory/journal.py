@@ -27,7 +27,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     present_elements,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements, lost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import MOST_OURS, Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal_file import Content, Unreadable, read, write
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
@@ -284,6 +284,8 @@ class Journal:
             raise Damaged(_unreadable(entry, ASIDE))
         self._unreadable = kept.unreadable
         if not kept.entries and not self._aside.entries:
+            if not self._host.exists(PATH):
+                self._entries = {entry.key: entry for entry in lost.entries(self._host)}
             return
         boot_id = self._host.boot_id()
         # Entries of another instance are those of the host that this host's image was made of.

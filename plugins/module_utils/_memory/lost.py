@@ -1,0 +1,35 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Entries for the files of nearmetal on a host whose journal somebody removed. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Iterator
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import native_files
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
+
+_UNIT = "unit"
+
+
+def entries(host: WritableHost) -> Iterator[Entry]:
+    """An entry for each file with the mark of nearmetal: there was none before it."""
+    for path, text in native_files.observe(host).items():
+        if native_files.marked(text):
+            yield from _entry(host, native_files.concern(path) or _UNIT, "files", path)
+    for what in ("unit.enabled", "unit.agent"):
+        yield from _entry(host, _UNIT, what, "")
+
+
+def _entry(host: WritableHost, concern: str, what: str, where: str) -> Iterator[Entry]:
+    lever = lever_of(what)
+    with suppress(Damaged):  # somebody else's, or a link
+        ours = lever.values.remembered(lever.read(host, where))
+        if ours is not None:
+            knob = "agent" if concern == _UNIT else "persist"
+            yield Entry(concern, knob, what, where, original=None, ours=(ours,), boot_id="")
