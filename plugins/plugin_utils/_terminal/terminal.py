@@ -68,8 +68,9 @@ def _trouble(report: Report, columns: int, paint: Paint) -> List[str]:
 
 
 def _indented(lead: str, sentence: str, columns: int) -> List[str]:
-    first, *rest = wrap(lead + sentence, columns)
-    return [first] + [f"  {line}" for paragraph in rest for line in wrap(paragraph, columns - 2)]
+    words = " ".join((lead + sentence).split())
+    first, *more = wrap(words, columns)
+    return [first, *(f"  {line}" for line in wrap(words[len(first) :], columns - 2) if more)]
 
 
 def _mark(status: str, paint: Paint) -> str:

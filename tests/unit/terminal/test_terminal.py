@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
@@ -44,6 +45,19 @@ def test_lines_fit(columns: int, hosts: int) -> None:
         collected.add(f"host-{number}.with.a.long.name.example.com", result)
     collected.failed("dead", "w" * 300)
     assert max(map(len, shown(collected.report(reports.RUN), columns))) <= columns
+
+
+@pytest.mark.parametrize("columns", range(60, 100, 5))
+def test_each_line_of_a_long_sentence_has_as_many_words_as_fit(columns: int) -> None:
+    words = "workload redis is unknown; there are analytics, burstable, hpc, in_memory_database, jvm, low_latency " * 3
+    collected = Collector()
+    collected.failed("db-1", words)
+    lines = shown(collected.report(reports.RUN), columns)
+    start = next(number for number, line in enumerate(lines) if line.startswith("✗ db-1"))
+    paragraph = [lines[start], *itertools.takewhile(lambda line: line.startswith("  "), lines[start + 1 :])]
+    assert len(paragraph) > 3
+    for line, following in zip(paragraph, paragraph[1:]):
+        assert len(line) + 1 + len(following.split()[0]) > columns
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
