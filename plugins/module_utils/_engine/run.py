@@ -345,4 +345,6 @@ def _do(session: Session, request: Request, outcome: Outcome) -> List[Action]:
     unshared = split(outcome.plan.actions)[1]
     changed = apply(session.host, session.journal, unshared, remaining, partial(session.remember, outcome))
     settle_neighbors(session.host, session.journal)  # also where an entry was only forgotten
+    if isinstance(request, Tune):
+        session.journal.verify(request.name)
     return changed

@@ -10,6 +10,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import TableValues
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
     Table,
     exchanged,
@@ -74,6 +75,17 @@ class Entry(NamedTuple):
             for name, part in present.items()
             if any(name in value and lever.values.alike(lever.values.remembered(part), value[name]) for value in ours)
         }
+
+    def verified(self, host: WritableHost) -> "Entry":
+        """The entry after a run that found its last value in force; unchanged where another one is.
+
+        Of a table it is unchanged, too: an element that the last value lacks may be ours by an earlier one.
+        """
+        values, last = lever_of(self.what).values, self.ours[-1:]
+        if self.whole or self.disturbed_by or last in ((), (None,)) or isinstance(values, TableValues):
+            return self
+        now = values.remembered(lever_of(self.what).read(host, self.where))
+        return self._replace(ours=last, whole=True) if values.alike(now, last[0]) else self
 
     def last(self, now: Value) -> Mapping[str, Value]:
         """The last value of ours per element, without those that somebody else has set by `now`."""

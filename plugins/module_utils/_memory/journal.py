@@ -175,6 +175,14 @@ class Journal:
                 entries.update(self._settled(*self._disturbed(entry, place), place.before, entries))
         self._save(entries)
 
+    def verify(self, concern: str) -> None:
+        """Record of a concern that nothing remains to be done at the places where an earlier run was interrupted."""
+        entries = {
+            entry.key: entry.verified(self._host) if entry.concern == concern else entry for entry in self.entries()
+        }
+        if entries != self._entries:
+            self._save(entries)
+
     def _disturbed(self, entry: Entry, place: Action) -> Tuple[Entry, Mapping[str, Value]]:
         """The entry of a neighbor, and its elements that don't have their original value."""
         lever = lever_of(entry.what)
