@@ -15,7 +15,7 @@ from __future__ import annotations
 import signal
 from contextlib import contextmanager
 from types import FrameType
-from typing import Iterator, List, Mapping, Optional, Union
+from typing import Any, ContextManager, Iterable, Iterator, List, Mapping, Optional, Union
 
 # Signal → the exit status, or a sentence for the log, which means status 1.
 _STATUS: Mapping[int, Union[int, str]] = {
@@ -27,15 +27,20 @@ _waiting: List[int] = []  # signals that came inside `uninterrupted`
 _blocks: List[bool] = []  # one element for each `uninterrupted` block that is entered
 
 
-@contextmanager
-def at_signals() -> Iterator[None]:
+def at_signals() -> ContextManager[None]:
     """End this block at these signals: at once, or at the end of an `uninterrupted` block."""
-    before = {number: signal.signal(number, _arrives) for number in _STATUS}
+    return handled(_STATUS, _arrives)
+
+
+@contextmanager
+def handled(numbers: Iterable[int], handler: Any) -> Iterator[None]:
+    """Handle these signals in this way while the block runs."""
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 @contextmanager
@@ -50,17 +55,12 @@ def uninterrupted() -> Iterator[None]:
             _end(_waiting.pop())
 
 
-@contextmanager
-def without_terminal() -> Iterator[None]:
+def without_terminal() -> ContextManager[None]:
     """Complete this block even if its terminal hangs up.
 
     Without pipelining Ansible gives a run a terminal, which ends with the connection that the run cuts off.
     """
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    return handled((signal.SIGHUP,), signal.SIG_IGN)
 
 
 def _arrives(number: int, _frame: Optional[FrameType]) -> None:

@@ -9,7 +9,9 @@ import os
 import signal
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, Iterator, Optional
+from typing import Iterator, Optional
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.ending import handled
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
@@ -27,25 +29,15 @@ def first_interrupts() -> Iterator[None]:
             signal.signal(ending, signal.SIG_IGN)
         raise Interrupted(f"the run was interrupted by {signal.Signals(number).name}")
 
-    with _handled_by(arrives):
+    with handled(_ENDING, arrives):
         yield
 
 
 @contextmanager
 def ignored() -> Iterator[None]:
     """No signal interrupts the step that keeps the tuning or restores the host."""
-    with _handled_by(signal.SIG_IGN):
+    with handled(_ENDING, signal.SIG_IGN):
         yield
-
-
-@contextmanager
-def _handled_by(handler: Any) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in _ENDING}
-    try:
-        yield
-    finally:
-        for number, earlier in before.items():
-            signal.signal(number, earlier)
 
 
 def write_to_stderr(parent: int, line: str) -> None:
