@@ -143,7 +143,7 @@ class Enabled(Installed):
         link(host, LINK)
         store.remove_file(host, OLDER_LINK)
         if host.booted():
-            host.command(("systemctl", "start", "nearmetal.timer"))
+            agent_timer.ask(host, "start", "nearmetal.timer")
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         return read_only(host, LINK)

@@ -96,6 +96,16 @@ def test_a_restore_waits_once(host: Hung, call: Call) -> None:
     assert (current(host), host.waited) == ("xen", ANSWERS_WITHIN)
 
 
+@pytest.mark.usefixtures("cutting")
+def test_a_start_of_the_unit_that_hangs_keeps_the_timer_from_the_lock_for_one_wait(host: Hung, call: Call) -> None:
+    host.hung = ("start",)
+    failed = tuned(call, host, "auto")
+    assert "unit: systemctl start nearmetal.timer did not end within 200 s" in failed["msg"]
+    assert (host.waited, failed["confirm_within"]) == (ANSWERS_WITHIN, 90)
+    assert command(["dead-man"], host) == 0
+    assert current(host) == "xen"
+
+
 @pytest.mark.parametrize(("hung", "waits"), [(EVERYTHING, 2), (("systemd-run",), 1)])
 def test_prove_begins_nothing(host: Hung, call: Call, hung: Tuple[str, ...], waits: int) -> None:
     before = files(host)
