@@ -67,6 +67,11 @@ def environment(**more: str) -> "dict[str, str]":
     }
 
 
+def with_collection() -> "dict[str, str]":
+    """The environment of a program of ours that imports the collection and simulates hosts."""
+    return environment(PYTHONPATH=f"{ROOT / '.ansible/collections'}{os.pathsep}{ROOT}")
+
+
 def run(argv: "list[str]", variables: "dict[str, str]") -> str:
     """A command's output. Raises BenchError when it fails."""
     done = subprocess.run(
@@ -184,9 +189,10 @@ def compare(comparison: Comparison, count: int) -> None:
 
 def fleet(sizes: "list[int]") -> None:
     """Print what fleets of these sizes cost the controller."""
-    from tests.bench import fleet as measured  # it needs this module
-
-    measured.main(sizes)
+    argv = [sys.executable, "-m", "tests.bench.fleet", *map(str, sizes)]
+    done = subprocess.run(argv, cwd=ROOT, env=with_collection(), check=False)
+    if done.returncode:
+        raise BenchError(f"`{' '.join(argv[1:])}` failed ({done.returncode})")
 
 
 def unit(folder: Path, count: int) -> None:
@@ -199,8 +205,7 @@ def unit(folder: Path, count: int) -> None:
 
 def observation() -> None:
     """Print what observing a large host costs."""
-    found = environment(PYTHONPATH=f"{ROOT / '.ansible/collections'}{os.pathsep}{ROOT}")
-    print(run([sys.executable, "-m", "tests.bench.observe_network"], found), end="", flush=True)
+    print(run([sys.executable, "-m", "tests.bench.observe_network"], with_collection()), end="", flush=True)
 
 
 def measure(count: int, with_lab: bool, only: str) -> None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's cost of N hosts, compared with only pinging them: python -m tests.bench.fleet [N …]
+"""The controller's cost of N hosts, compared with only pinging them: make bench ARGS="--only fleet --hosts N …"
 
 The hosts are simulated: each has a warm connection of its own to an ssh server that is started for
 it, an interpreter of its own, and behind that its own fake kernel, of four classes in turn. Measured
