@@ -9,8 +9,9 @@ A name that only begins like our options, such as `audit_log_path`, is the user'
 from __future__ import annotations
 
 import difflib
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Dict, Iterable, Mapping, Set
+from typing import Any, Dict, FrozenSet, Iterable, Mapping
 
 from ansible.module_utils.common.yaml import yaml_load
 
@@ -28,22 +29,20 @@ _NEAR = 0.75
 _NEAR_ROLE = 0.85
 
 
-def _options() -> Dict[str, Set[str]]:
-    """Role → its options, without the role's name, as its argument specs have them."""
-    found = {}
-    for path in _ROLES.glob("*/meta/argument_specs.yml"):
-        role = path.parts[-3]
-        options = yaml_load(path.read_text("utf-8"))["argument_specs"]["main"]["options"]
-        found[role] = {name[len(role) + 1 :] for name in options}
-    return found
+@lru_cache(maxsize=None)
+def _options(role: str) -> FrozenSet[str]:
+    """The options of a role, without the role's name, as its argument specs have them; none for what is no role."""
+    path = _ROLES / role / "meta/argument_specs.yml"
+    if not path.exists():
+        return frozenset()
+    options = yaml_load(path.read_text("utf-8"))["argument_specs"]["main"]["options"]
+    return frozenset(name[len(role) + 1 :] for name in options)
 
 
-# Once per run of Ansible, which loads this before it starts a worker for each host.
-_OPTIONS = _options()
-_KNOWN = {
-    *_OTHERS,
-    *(f"{role}_{option}" for role, options in _OPTIONS.items() for option in (*options, "result")),
-}
+# Once per run of Ansible, which loads this before it starts a worker for each host. All roles would take ten times as
+# long.
+for _verb in _VERBS:
+    _options(_verb)
 
 
 def warn(result: Dict[str, Any], module: str, task_vars: Mapping[str, Any]) -> Dict[str, Any]:
@@ -57,23 +56,24 @@ def warn(result: Dict[str, Any], module: str, task_vars: Mapping[str, Any]) -> D
 
 def misspelt(names: Iterable[str], module: str) -> Dict[str, str]:
     """Name → the option that is meant."""
-    roles = {*_VERBS, module.rpartition(".")[2]} & _OPTIONS.keys()
+    options = {role: _options(role) for role in (*_VERBS, module.rpartition(".")[2]) if _options(role)}
+    known = {*_OTHERS, *(f"{role}_{option}" for role in options for option in (*options[role], "result"))}
     found = {}
-    for name in sorted(name for name in map(str, names) if "_" in name and name not in _KNOWN):
-        option = _meant(name, roles)
+    for name in sorted(name for name in map(str, names) if "_" in name and name not in known):
+        option = _meant(name, options)
         if option:
             found[name] = option
     return found
 
 
-def _meant(name: str, roles: Set[str]) -> str:
-    for role in roles:
+def _meant(name: str, options: Mapping[str, FrozenSet[str]]) -> str:
+    for role in options:
         if name.startswith(f"{role}_"):
-            near = difflib.get_close_matches(name[len(role) + 1 :], _OPTIONS[role], 1, _NEAR)
+            near = difflib.get_close_matches(name[len(role) + 1 :], options[role], 1, _NEAR)
             return f"{role}_{near[0]}" if near else ""
     for place in (place for place, sign in enumerate(name) if sign == "_"):
         first, rest = name[:place], name[place + 1 :]
-        near = difflib.get_close_matches(first, [role for role in roles if rest in _OPTIONS[role]], 1, _NEAR_ROLE)
+        near = difflib.get_close_matches(first, [role for role in options if rest in options[role]], 1, _NEAR_ROLE)
         if near:
             return f"{near[0]}_{rest}"
     return ""

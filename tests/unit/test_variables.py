@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, List, Mapping
 
 import pytest
+import yaml
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _interpreter as interpreter
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._variables import misspelt
 
 TUNE = "nearmetal.ec2.tune"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
@@ -47,6 +50,19 @@ def test_a_name_that_nearly_is_an_option(module: str, name: str, meant: str) -> 
 def test_a_name_that_is_an_option_or_the_users_own(name: str) -> None:
     for module in (TUNE, "nearmetal.ec2.clocksource", "nearmetal.ec2.audit_report"):
         assert misspelt([name], module) == {}
+
+
+def test_no_option_of_a_role_is_taken_for_another_ones() -> None:
+    """Only the options of the verbs and of the module's role are loaded."""
+    specs = {path.parts[-3]: path for path in (ROOT / "roles").glob("*/meta/argument_specs.yml")}
+    names = [
+        name
+        for path in specs.values()
+        for name in yaml.safe_load(path.read_text("utf-8"))["argument_specs"]["main"]["options"]
+    ]
+    assert len(names) > 200
+    for role in specs:
+        assert misspelt([*names, *(f"{name}_result" for name in specs)], f"nearmetal.ec2.{role}") == {}
 
 
 def test_variables_of_other_roles_than_the_one_that_runs_are_left_alone() -> None:
