@@ -155,7 +155,6 @@ def _queues(disks: BlkfrontFacts) -> Plan:
 
 CONCERN = checking(
     NAME,
-    heading=7,
     options=OPTIONS,
     knobs=(_GRANTS, _INDIRECT, _KERNEL, _SEGMENTS, _QUEUES),
     domains=("platform", "blkfront"),

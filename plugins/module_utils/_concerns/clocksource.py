@@ -214,7 +214,6 @@ def _log_mark(clock: ClockFacts) -> str:
 CONCERN = tuning(
     NAME,
     tmpfiles,
-    heading=2,
     options=OPTIONS,
     knobs=KNOBS,
     domains=("platform", "topology", "clock", "boot", "files", "unit"),

@@ -159,7 +159,6 @@ CONCERN = tuning(
     NAME,
     sysctl_d,
     tmpfiles,
-    heading=6,
     options=OPTIONS,
     knobs=KNOBS,
     domains=("platform", "topology", "memory", "sysctl", "unit", "files"),

@@ -214,7 +214,6 @@ def _router(facts: Facts, found: RoutesFacts, address: Address, subnets: List[st
 CONCERN = tuning(
     NAME,
     networkd_conf,
-    heading=8,
     options=OPTIONS,
     knobs=KNOBS,
     domains=("platform", "routes", "files", "unit"),

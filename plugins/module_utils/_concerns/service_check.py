@@ -127,7 +127,6 @@ def _files(unit: str, load: ServiceLoad) -> Plan:
 
 CONCERN = checking(
     NAME,
-    heading=6,
     options=OPTIONS,
     knobs=KNOBS,
     domains=("platform", "topology", "service_load"),

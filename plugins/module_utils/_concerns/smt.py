@@ -292,7 +292,6 @@ def _now(threads: Optional[SmtFacts]) -> Optional[str]:
 CONCERN = tuning(
     NAME,
     tmpfiles,
-    heading=6,
     options=OPTIONS,
     knobs=KNOBS,
     domains=("platform", "topology", "smt", "boot", "unit", "files"),

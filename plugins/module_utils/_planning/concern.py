@@ -26,7 +26,6 @@ class Concern(NamedTuple):
     # back, although the knob is still managed at other places.
     by_place: bool = False
     knobs: Tuple[Knob, ...] = ()
-    heading: int = 10  # number of its heading in a report: 1 to 9 as in AWS's talk of 2017, 10 for all other concerns
 
     @property
     def checks(self) -> Tuple[str, ...]:

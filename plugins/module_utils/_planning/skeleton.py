@@ -24,7 +24,6 @@ Options = Mapping[str, Mapping[str, Any]]
 def tuning(
     name: str,
     *writers: Writer,
-    heading: int,
     options: Options,
     knobs: Tuple[Knob, ...],
     domains: Tuple[str, ...],
@@ -47,13 +46,12 @@ def tuning(
         steps = _planned(name, options if managed is None else managed, facts, wanted, decide, *writers)
         return joined(steps, also(facts, wanted))
 
-    return Concern(name, options, domains, plan, after, by_place, knobs, heading)
+    return Concern(name, options, domains, plan, after, by_place, knobs)
 
 
 def checking(
     name: str,
     *,
-    heading: int,
     options: Options,
     knobs: Tuple[Knob, ...],
     domains: Tuple[str, ...],
@@ -67,7 +65,7 @@ def checking(
         findings = gate_remark(name, knobs[0].name, facts, wanted)
         return Plan(findings=findings) if findings else look(facts, wanted)
 
-    return Concern(name, options, domains, plan, knobs=knobs, heading=heading)
+    return Concern(name, options, domains, plan, knobs=knobs)
 
 
 def unobserved(knobs: Iterable[Knob], options: Options, wanted: Wanted, reason: str) -> Plan:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Dict, Iterable, List, NamedTuple, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import HEADINGS
 
 
 class Heading(NamedTuple):
@@ -20,7 +20,7 @@ class Heading(NamedTuple):
 
 
 # Each heading lists what isn't planned on a host: what only the AWS API knows, and parts of the report itself. A
-# concern of a host declares its own heading.
+# concern of a host has its heading in the registry.
 BY_API = frozenset({"cpu_credits", "ebs", "enhanced_networking", "network_interfaces", "placement", "sizing"})
 _HEADINGS = (
     Heading(1, "Newest generation, HVM", ("platform", "placement")),
@@ -38,11 +38,11 @@ OTHER = Heading(10, "Other", ())
 
 @lru_cache(maxsize=1)
 def headings() -> Tuple[Heading, ...]:
-    """The nine headings, each with its concerns. Reading the concerns costs time, so only a report does it."""
+    """The nine headings, each with its concerns."""
     return tuple(
         heading._replace(
             concerns=(
-                *(name for name, concern in CONCERNS.items() if concern.heading == heading.number),
+                *(name for name, number in HEADINGS.items() if number == heading.number),
                 *heading.concerns,
             )
         )

@@ -105,7 +105,6 @@ def _without_timeout(table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Map
 CONCERN = tuning(
     NAME,
     udev_rules,
-    heading=7,
     options=OPTIONS,
     knobs=KNOBS,
     domains=("platform", "topology", "block", "boot", "unit", "files"),

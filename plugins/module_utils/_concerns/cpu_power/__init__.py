@@ -67,7 +67,6 @@ def _decided_by_type(facts: Facts, wanted: Wanted) -> Optional[Tuple[str, str]]:
 CONCERN = tuning(
     NAME,
     tmpfiles,
-    heading=3,
     options=OPTIONS,
     knobs=KNOBS,
     domains=("platform", "cpu", "power", "boot", "unit", "files"),

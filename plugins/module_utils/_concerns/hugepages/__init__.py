@@ -50,7 +50,6 @@ CONCERN = tuning(
     NAME,
     tmpfiles,
     sysctl_d,
-    heading=6,
     options=OPTIONS,
     knobs=KNOBS,
     domains=("platform", "topology", "hugepages", "sysctl", "boot", "unit", "files"),

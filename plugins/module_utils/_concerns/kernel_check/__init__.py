@@ -312,7 +312,6 @@ def _numbers(text: Optional[str]) -> Optional[Tuple[int, ...]]:
 
 CONCERN = checking(
     NAME,
-    heading=5,
     options=OPTIONS,
     knobs=KNOBS,
     domains=("platform", "kernel", "topology", "counters", "time_source"),

@@ -340,7 +340,6 @@ def _hotspot(network: NetworkFacts) -> Plan:
 
 CONCERN = tuning(
     NAME,
-    heading=8,
     options=OPTIONS,
     knobs=KNOBS,
     domains=("platform", "topology", "kernel", "network", "irqbalance", "services", "sysctl", "files", "unit", "boot"),

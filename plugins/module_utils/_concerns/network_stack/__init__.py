@@ -284,7 +284,6 @@ def _tw_recycle(wanted: Wanted) -> Plan:
 CONCERN = tuning(
     NAME,
     sysctl_d,
-    heading=8,
     options=OPTIONS,
     knobs=KNOBS,
     domains=("platform", "topology", "kernel", "network", "sysctl", "boot", "files", "unit"),

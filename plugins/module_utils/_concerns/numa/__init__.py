@@ -158,7 +158,6 @@ def _remote(facts: Facts) -> Plan:
 CONCERN = tuning(
     NAME,
     sysctl_d,
-    heading=6,
     options=OPTIONS,
     knobs=KNOBS,
     domains=("platform", "topology", "numa", "sysctl", "boot", "unit", "files"),
