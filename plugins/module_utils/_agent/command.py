@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import sys
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import watch
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import complain, say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -32,6 +31,8 @@ def main(arguments: list[str], host: WritableHost | None = None) -> int:
     host = host or WritableHost()
     try:
         if arguments == LOOK and host.is_root():
+            from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import watch
+
             return watch.reapply(host, if_changed=True)
         if arguments == [TUNE]:
             return _tune(host)
@@ -52,6 +53,8 @@ def main(arguments: list[str], host: WritableHost | None = None) -> int:
         if not host.is_root():
             raise NearmetalError("the journal is readable by root alone: run it with sudo")
         if options.command == "reapply":
+            from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import watch
+
             return watch.reapply(host, options.if_changed)
         from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import tell
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import demand_known
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.recognized import (
@@ -16,7 +16,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.recognized i
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.running import Program, RunningFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import CHOICE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
@@ -28,6 +27,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers im
     waived_knobs,
     waivers_by_concern,
 )
+
+if TYPE_CHECKING:
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.running import Program, RunningFacts
 
 AUTO, APPLY, ADVISE = "auto", "apply", "advise"
 _BASE = "base"

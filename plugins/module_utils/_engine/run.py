@@ -21,8 +21,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import
     settle_neighbors,
     still_wanted,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import lasting
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import demand_own, running
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.learnt_type import with_learnt_type
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import (
     Request,
@@ -123,9 +121,14 @@ def run(host: WritableHost, ask: Ask, conditions: Conditions = PLAIN) -> Run:
         planned = _plan(session, ask, conditions)
         tunes = any(isinstance(request, Tune) for request in planned.requests)
         if conditions.step_of:
+            from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import demand_own
+
             demand_own(host, conditions.step_of, tunes)
         waiting = _Waiting(host, planned.requests, conditions)
         if waiting.compares and tunes:
+            from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import lasting
+            from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import running
+
             running(host)  # raises with a remedy of its own when the file can't be read
             lasting(host)
             raise NearmetalError(

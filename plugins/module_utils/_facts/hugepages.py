@@ -17,14 +17,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdlin
 FOLDERS = ("/sys/kernel/mm/transparent_hugepage", "/sys/kernel/mm/redhat_transparent_hugepage")
 RESERVED = "/sys/kernel/mm/hugepages"
 
-SIZE = re.compile(r"([0-9]{2,9})kB", re.ASCII)
-PLACE = re.compile(r"host|node[0-9]{1,5}", re.ASCII)
+SIZE = r"([0-9]{2,9})kB"
+PLACE = r"host|node[0-9]{1,5}"
 _FOLDER = re.compile(r"hugepages-([0-9]{2,9}kB)", re.ASCII)
 _NODE = re.compile(r"node[0-9]{1,5}", re.ASCII)
 _RELEASE = re.compile(r"[A-Za-z0-9._+-]{1,64}", re.ASCII)
 _CONFIGURED = re.compile(r"^CONFIG_TRANSPARENT_HUGEPAGE_(ALWAYS|MADVISE|NEVER)=y$", re.ASCII | re.MULTILINE)
 # glibc had its version in the file's name up to 2.33.
-_OLD_LIBC = re.compile(r"libc-2\.[0-9]{1,2}\.so", re.ASCII)
+_OLD_LIBC = r"libc-2\.[0-9]{1,2}\.so"
 _LIBRARIES = ("/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64")
 _ENVIRONMENTS = ("/etc/environment", "/etc/default", "/etc/sysconfig", "/etc/systemd/system")
 
@@ -153,7 +153,7 @@ def _sizes(host: Host) -> Tuple[str, ...]:
 
 def _new_libc(host: Host) -> Optional[bool]:
     names = [name for folder in _LIBRARIES for name in host.names(folder)]
-    if any(_OLD_LIBC.fullmatch(name) for name in names):
+    if any(re.fullmatch(_OLD_LIBC, name, re.ASCII) for name in names):
         return False
     return True if "libc.so.6" in names else None
 

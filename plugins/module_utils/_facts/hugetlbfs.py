@@ -15,10 +15,10 @@ FOLDER = "/etc/systemd/system"
 WANTS = f"{FOLDER}/local-fs.target.wants"
 
 # Only characters that a mount table doesn't escape, and of which a unit's name escapes only the hyphen.
-PATH = re.compile(r"(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}){1,8}", re.ASCII)
-OPTIONS = re.compile(r"pagesize=([0-9]{1,4}[KMG])(?:,gid=([0-9]{1,10}),mode=1770)?", re.ASCII)
+PATH = r"(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}){1,8}"
+OPTIONS = r"pagesize=([0-9]{1,4}[KMG])(?:,gid=([0-9]{1,10}),mode=1770)?"
 ABSENT = " (not mounted)"
-_SET = re.compile(r"^(Where|Options)=(.{1,512})$", re.ASCII | re.MULTILINE)
+_SET = r"^(Where|Options)=(.{1,512})$"
 
 
 def unit_of(path: str) -> str:
@@ -49,5 +49,5 @@ def _unit(host: Host, name: str) -> Tuple[Optional[str], Optional[str]]:
     text = host.text(f"{FOLDER}/{name}", 4096) or ""
     if not text.startswith(MARK):
         return None, None
-    values = dict(_SET.findall(text))
+    values = dict(re.findall(_SET, text, re.ASCII | re.MULTILINE))
     return values.get("Where"), values.get("Options")

@@ -14,7 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 
 NET = "/sys/class/net"
 _CPU_LINE = re.compile(r"cpu +([0-9]{1,20}(?: [0-9]{1,20}){7,9})", re.ASCII)
-_VERSION = re.compile(r"[0-9][A-Za-z0-9.+_-]{0,63}", re.ASCII)
+_VERSION = r"[0-9][A-Za-z0-9.+_-]{0,63}"
 
 
 class KernelFacts(NamedTuple):
@@ -36,7 +36,7 @@ def observe(host: Host) -> KernelFacts:
         today=time.strftime("%Y-%m-%d", time.gmtime()),
         stolen=_stolen(host.text("/proc/stat", 4096) or ""),
         drivers={name: os.path.basename(link) for name, link in links.items() if link},
-        ena_version=version if version is not None and _VERSION.fullmatch(version) else None,
+        ena_version=version if version is not None and re.fullmatch(_VERSION, version, re.ASCII) else None,
     )
 
 

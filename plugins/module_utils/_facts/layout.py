@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import DISK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import listed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import Cache, TopologyFacts
@@ -32,7 +31,7 @@ def layout(facts: Facts) -> Dict[str, Any]:
         "disks": [
             {"name": disk.name, "kind": disk.kind or disk.model, "node": disk.node}
             for disk in (block.disks if block is not None else ())
-            if disk.layer == DISK
+            if disk.is_hardware
         ],
     }
 

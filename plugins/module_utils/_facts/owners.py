@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import os_rel
 _ACTIVE = "/etc/tuned/active_profile"
 # In the order in which tuned looks: 2.20 keeps profiles in the folders themselves, 2.25 in one below.
 _PROFILES = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
-_PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_PROFILE_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 # What `systemctl enable` and `mask` leave behind.
 _WANTED = "/etc/systemd/system/multi-user.target.wants/tuned.service"
 _UNIT = "/etc/systemd/system/tuned.service"
@@ -29,9 +29,9 @@ _SYSCTL = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/li
 _NEARMETAL_FILE = "99-nearmetal"
 # Options that say when and for what a section counts, not what it sets.
 ABOUT = ("type", "enabled", "replace", "devices", "priority", "uname_regex", "cpuinfo_regex")
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
-_QUOTED = re.compile(r'"(.*)"')
-_REPEATED_GROUP = re.compile(r"\)[*+{]")
+_VARIABLE = r"\$\{(\w+)\}"
+_QUOTED = r'"(.*)"'
+_REPEATED_GROUP = r"\)[*+{]"
 _LONGEST_LINE = 100  # characters of a line of /proc/cpuinfo that a profile's expression is matched with
 
 
@@ -95,7 +95,7 @@ def _settings(host: Host, names: "list[str]") -> Dict[str, str]:
         ):
             continue
         for option, raw in options.items():
-            value = _QUOTED.sub(r"\1", _expanded(raw, variables))
+            value = re.sub(_QUOTED, r"\1", _expanded(raw, variables))
             if plugin == "bootloader" and option.startswith("cmdline"):
                 found.update({f"cmdline.{token.partition('=')[0]}": token for token in value.lstrip("+-").split()})
             elif option not in ABOUT:
@@ -106,7 +106,7 @@ def _settings(host: Host, names: "list[str]") -> Dict[str, str]:
 
 def _expanded(text: str, variables: Mapping[str, str]) -> str:
     """The text with the profile's variables replaced; a function of tuned's stays as it is written."""
-    return _VARIABLE.sub(lambda name: variables.get(name[1], name[0]), text)
+    return re.sub(_VARIABLE, lambda name: variables.get(name[1], name[0]), text)
 
 
 def _applies(host: Host, options: Mapping[str, str], variables: Mapping[str, str]) -> bool:
@@ -127,7 +127,7 @@ def _applies(host: Host, options: Mapping[str, str], variables: Mapping[str, str
 def _cheap(pattern: str) -> bool:
     """Whether a foreign expression is sure to end soon: it has few repetitions, and none of a group."""
     repeats, choices = (sum(map(pattern.count, signs)) for signs in ("*+{", "?|"))
-    return len(pattern) <= 200 and repeats <= 2 and choices <= 8 and not _REPEATED_GROUP.search(pattern)
+    return len(pattern) <= 200 and repeats <= 2 and choices <= 8 and not re.search(_REPEATED_GROUP, pattern)
 
 
 def _profile(host: Host, name: str, read: Set[str]) -> tuned_profile.Profile:
@@ -136,7 +136,7 @@ def _profile(host: Host, name: str, read: Set[str]) -> tuned_profile.Profile:
     A profile whose name begins with `-` may be missing.
     """
     name = name[1:] if name.startswith("-") else name
-    paths = (f"{folder}/{name}/tuned.conf" for folder in _PROFILES if _PROFILE_NAME.fullmatch(name))
+    paths = (f"{folder}/{name}/tuned.conf" for folder in _PROFILES if re.fullmatch(_PROFILE_NAME, name, re.ASCII))
     path = next((path for path in paths if path not in read and host.exists(path)), None)
     if path is None:
         return {}

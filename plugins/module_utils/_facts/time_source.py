@@ -17,7 +17,7 @@ PTP = "/sys/class/ptp"
 AMAZON, PTP_DEVICE = time_sources.AMAZON, time_sources.PTP
 _LINKS = "/run/systemd/netif/links"
 # A link without servers of its own. In a configuration the same line forgets the servers above.
-_NO_SERVERS = re.compile(r"^NTP=[ \t]*$", re.ASCII | re.MULTILINE)
+_NO_SERVERS = r"^NTP=[ \t]*$"
 # Unit → time service.
 UNITS: Mapping[str, str] = {
     "chronyd.service": "chrony",
@@ -89,7 +89,7 @@ def _sources(host: Host, service: str) -> Mapping[str, int]:
 
 def _text(host: Host, path: str) -> str:
     text = host.text(path, _LONGEST) or ""
-    return _NO_SERVERS.sub("", text) if path.startswith(_LINKS) else text
+    return re.sub(_NO_SERVERS, "", text, flags=re.ASCII | re.MULTILINE) if path.startswith(_LINKS) else text
 
 
 def _device(host: Host, name: str) -> str:

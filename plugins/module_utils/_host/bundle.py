@@ -35,7 +35,7 @@ from {".".join(UTILS + _COMMAND)} import main
 sys.exit(main(sys.argv[1:]))
 """
 _UNSENT = "the module was sent without the agent that it installs on the host: report this bug"
-_IMPORT = re.compile(r"from " + re.escape(".".join(UTILS)) + r"(\.[\w.]+)? import (\([^)]*\)|[^\n(]+)", re.ASCII)
+_IMPORT = r"from " + re.escape(".".join(UTILS)) + r"(\.[\w.]+)? import (\([^)]*\)|[^\n(]+)"
 _MARK = re.compile(rb"(#![^\n]*\n)?# nearmetal\.ec2 agent ([ -~]*)\n")  # compiled code begins with it
 _TIME = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can have
 
@@ -156,7 +156,7 @@ def _sources() -> Dict[str, bytes]:
 
 def _imported(text: str) -> Iterator[Tuple[str, ...]]:
     """The modules of nearmetal that a source may import: each imported name as a module, and the module it is from."""
-    for path, names in _IMPORT.findall(text):
+    for path, names in re.findall(_IMPORT, text, re.ASCII):
         package = tuple(path.split(".")[1:])
         for name in names.strip("()").split(","):
             words = name.split()

@@ -50,8 +50,8 @@ _READ_AGAIN = {
 # Files whose folders seldom exist without nearmetal, so an empty one is removed.
 _OWN_FOLDER = (GENERATOR, COMPUTE_GENERATOR, COMPUTE_CPUS, NETWORKD)
 # Lines of _planning/native.py.
-_PARAMETER = re.compile(r"^([a-z0-9_.-]{1,100}) = ([ -~]{1,100})$", re.ASCII | re.MULTILINE)
-_WRITE = re.compile(r"^w! (/sys/[A-Za-z0-9_./*-]{1,200}) - - - - ([ -~]{1,100})$", re.ASCII | re.MULTILINE)
+_PARAMETER = r"^([a-z0-9_.-]{1,100}) = ([ -~]{1,100})$"
+_WRITE = r"^w! (/sys/[A-Za-z0-9_./*-]{1,200}) - - - - ([ -~]{1,100})$"
 _RULES_AGAIN = ("udevadm", "control", "--reload")
 
 
@@ -165,13 +165,13 @@ def _set_by_lines(host: WritableHost, text: str) -> Iterator[Place]:
 
     On a host that was started from an image nobody knows what the kernel had before.
     """
-    for key, value in _PARAMETER.findall(text):
+    for key, value in re.findall(_PARAMETER, text, re.ASCII | re.MULTILINE):
         if key in sysctl.KEYS and (host.text(sysctl.path(key), 4096) or "").split() == value.split():
             yield "sysctl", key
         limit = key[len("vm.") :].rpartition("_")[0]
         if limit in sysctl.DIRTY and (memory.dirty(host, limit) or "").rstrip("%") == value:
             yield "memory.dirty", limit
-    for path, word in _WRITE.findall(text):
+    for path, word in re.findall(_WRITE, text, re.ASCII | re.MULTILINE):
         for lever in ALL_LEVERS.values():
             if isinstance(lever, NamedByPath) and path in lever.paths:
                 lines = [line for line in map(host.line, lever.files(host, path)) if line is not None]

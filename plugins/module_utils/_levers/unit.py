@@ -33,8 +33,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 # An audit sends the agent to each host that has none: a larger one is a reason to look for what it needn't carry.
 MAX_BYTES = 640 * 1024
-_MARK = re.compile(rf"# nearmetal\.ec2 agent ({IDENTITY.pattern})\n", re.ASCII)  # as `bundle.mark` writes it
-_CACHE = re.compile(r"nearmetal\.[a-z0-9-]{1,32}\.zip", re.ASCII)
+_MARK = rf"# nearmetal\.ec2 agent ({IDENTITY.pattern})\n"  # as `bundle.mark` writes it
+_CACHE = r"nearmetal\.[a-z0-9-]{1,32}\.zip"
 
 
 class Installed(OnDisk):
@@ -68,7 +68,7 @@ class Agent(Installed):
         if foreign:
             raise Damaged(foreign)
         heads = (host.text(path, limit=256) or "" for path in _caches(host))
-        marks = (match[1] for match in map(_MARK.match, heads) if match is not None)
+        marks = (match[1] for match in (re.match(_MARK, head, re.ASCII) for head in heads) if match is not None)
         return identity(host) or next(marks, None)
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
@@ -109,7 +109,7 @@ def _foreign(host: WritableHost) -> str:
 def _caches(host: WritableHost) -> List[str]:
     """What versions of Python have compiled of the agent."""
     folder = os.path.dirname(AGENT)
-    return [f"{folder}/{name}" for name in host.names(folder) if _CACHE.fullmatch(name)]
+    return [f"{folder}/{name}" for name in host.names(folder) if re.fullmatch(_CACHE, name, re.ASCII)]
 
 
 class EnabledValues(OursAlone):

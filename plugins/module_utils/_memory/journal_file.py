@@ -23,7 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numb
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 VERSION = 1
-_CONCERN = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
+_CONCERN = r"[a-z][a-z0-9_]{0,31}"
 
 
 class _Newer(NearmetalError):
@@ -127,7 +127,7 @@ def _checked(instance: Optional[str], raw_entries: Sequence[Any], is_newer: bool
             entries.append(entry_of(raw))
         except _DAMAGE as error:
             concern = raw.get("concern") if isinstance(raw, dict) else None
-            if is_newer or not (isinstance(concern, str) and _CONCERN.fullmatch(concern)):
+            if is_newer or not (isinstance(concern, str) and re.fullmatch(_CONCERN, concern, re.ASCII)):
                 raise
             unreadable.append(Unreadable(concern, _reason(error), raw))
     return Content(instance, entries, unreadable)

@@ -17,12 +17,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 _OPTION = "directory"
 # It becomes part of the unit's file: no blanks, no %, and no component of dots.
-_PATH = re.compile(r"(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}){1,16}", re.ASCII)
+_PATH = r"(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}){1,16}"
 
 
 def to_store(directory: Any) -> Stored:
     """What is stored for a directory. Raises NearmetalError for what is no path of a directory."""
-    if not isinstance(directory, str) or not _PATH.fullmatch(directory):
+    if not isinstance(directory, str) or not re.fullmatch(_PATH, directory, re.ASCII):
         raise NearmetalError(
             "metrics_directory must be the path of a directory, such as /var/lib/node_exporter/textfile_collector,"
             f" not {shown(directory)}"

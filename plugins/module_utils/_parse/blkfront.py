@@ -13,11 +13,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_log im
 # "blkfront: xvda: barrier or flush: disabled; persistent grants: enabled; indirect descriptors: enabled;"
 # AWS's talk of 2017 shows no colon after the disk. Linux names a disk in 32 bytes (DISK_NAME_LEN); "cciss!c0d0" has
 # its own sign.
-_LINE = re.compile(
-    r"blkfront: ([A-Za-z][A-Za-z0-9!_-]{0,30}):? (barrier or flush|barrier|flush diskcache): (enabled|disabled)(.*)",
-    re.ASCII,
-)
-_NO_QUEUES = re.compile(r"Invalid max_queues \(([0-9]{1,9})\), will use default max: ([0-9]{1,9})", re.ASCII)
+_LINE = r"blkfront: ([A-Za-z][A-Za-z0-9!_-]{0,30}):? (barrier or flush|barrier|flush diskcache): (enabled|disabled)(.*)"
+_NO_QUEUES = r"Invalid max_queues \(([0-9]{1,9})\), will use default max: ([0-9]{1,9})"
 
 MAX_DISKS = 4096
 
@@ -40,7 +37,7 @@ def agreements(text: str) -> Dict[str, Agreement]:
     """
     found: Dict[str, Agreement] = {}
     for message in messages(text, "blkfront: "):
-        match = _LINE.match(message)
+        match = re.match(_LINE, message, re.ASCII)
         if match is not None and (match[1] in found or len(found) < MAX_DISKS):
             found[match[1]] = Agreement(
                 disk=match[1],
@@ -56,7 +53,7 @@ def agreements(text: str) -> Dict[str, Agreement]:
 def refused_queues(text: str) -> Optional[Tuple[int, int]]:
     """The max_queues that the driver refused, and what it uses instead; None when it refused none. Raises nothing."""
     for message in messages(text, "Invalid max_queues ("):
-        match = _NO_QUEUES.search(message)
+        match = re.search(_NO_QUEUES, message, re.ASCII)
         if match is not None:
             return int(match[1]), int(match[2])
     return None

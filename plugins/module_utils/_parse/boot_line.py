@@ -6,25 +6,25 @@
 from __future__ import annotations
 
 import re
-from typing import Mapping, Optional, Pattern, Tuple
+from typing import Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, kernel_arguments
 
 # Patterns for the place of the arguments. An entry with $kernelopts has them in the environment block.
-ENTRY = re.compile(r"^options[ \t]+(?![ \t])((?!.*\$\{?kernelopts).*)$", re.MULTILINE)
-ENVIRONMENT = re.compile(r"^kernelopts=(.*)$", re.MULTILINE)
-KERNEL_CMDLINE = re.compile(r"^(?![ \t]*#)(.*\S.*)$", re.MULTILINE)
+ENTRY = r"^options[ \t]+(?![ \t])((?!.*\$\{?kernelopts).*)$"
+ENVIRONMENT = r"^kernelopts=(.*)$"
+KERNEL_CMDLINE = r"^(?![ \t]*#)(.*\S.*)$"
 
 
-def span(place: Pattern[str], text: str) -> Optional[Tuple[int, int]]:
+def span(place: str, text: str) -> Optional[Tuple[int, int]]:
     """Start and end of the arguments; None when the file has no such line. Of several lines the last one counts."""
     found = None
-    for match in place.finditer(text):
+    for match in re.finditer(place, text, re.MULTILINE):
         found = match.span(1)
     return found
 
 
-def read(place: Pattern[str], text: str) -> Optional[str]:
+def read(place: str, text: str) -> Optional[str]:
     """The arguments; None when the file has no such line."""
     found = span(place, text)
     return text[found[0] : found[1]] if found is not None else None

@@ -12,6 +12,7 @@ that were killed: a file may hold any of these.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -80,7 +81,7 @@ def parse(text: Optional[str]) -> Record:
 
 
 def _text(name: str, text: Any) -> str:
-    if not kernel_arguments.NAME.fullmatch(name) or not isinstance(text, str) or len(text) > 1024:
+    if not re.fullmatch(kernel_arguments.NAME, name, re.ASCII) or not isinstance(text, str) or len(text) > 1024:
         raise NearmetalError("a name or a text that isn't a kernel argument")
     kernel_arguments.checked_tokens(text)
     return text

@@ -15,7 +15,7 @@ from typing import List, Optional, Tuple
 # A whole line "NAME=…"; a line that is continued by a backslash at its end is never changed.
 _LINE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.ASCII)
 _PLAIN = re.compile(r"\"[^\"\\$`]*\"|'[^'\\]*'|[A-Za-z0-9_.,:=+/@-]*", re.ASCII)
-_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)", re.ASCII)
+_VARIABLE = r"\$([A-Za-z_][A-Za-z0-9_]*)"
 
 
 def assignment(text: str, name: str) -> Optional[str]:
@@ -67,6 +67,6 @@ def reads(unit: str) -> Tuple[Tuple[str, ...], Optional[str]]:
         if key == "EnvironmentFile":
             files = [*files, value.lstrip("-")] if value else []
         elif key == "ExecStart":
-            match = _VARIABLE.fullmatch(value.split()[-1]) if value.split() else None
+            match = re.fullmatch(_VARIABLE, value.split()[-1], re.ASCII) if value.split() else None
             variable = match[1] if match else None
     return tuple(files), variable

@@ -11,16 +11,14 @@ from typing import List, NamedTuple, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
 
 # Debian's and Ubuntu's update-grub makes the entries of kernels again: out of kopt, and of defoptions without recovery.
-OPTIONS = re.compile(r"^# defoptions=([^\r\n]*)$", re.MULTILINE)
+OPTIONS = r"^# defoptions=([^\r\n]*)$"
 
 _BLANKS = r"(?:[ \t]*=[ \t]*|[ \t]+)"  # GRUB takes = for a blank after a command
-_KERNEL = re.compile(
-    rf"[ \t]*kernel{_BLANKS}(?:--\S+[ \t]+)*(?P<image>\S+)(?:[ \t]+(?P<arguments>[^\r\n]*))?[\r\n]*", re.DOTALL
-)
-_INITRD = re.compile(rf"[ \t]*initrd{_BLANKS}(?P<image>\S+)")
-_TITLE = re.compile(rf"[ \t]*title(?:{_BLANKS}(?P<words>[^\r\n]*))?")
-_DEVICE = re.compile(r"\([^)]*\)")  # (hd0) or (hd0,0) before the name of a file
-_REPAIR = re.compile(r"recovery|rescue|single.user", re.IGNORECASE)
+_KERNEL = rf"[ \t]*kernel{_BLANKS}(?:--\S+[ \t]+)*(?P<image>\S+)(?:[ \t]+(?P<arguments>[^\r\n]*))?[\r\n]*"
+_INITRD = rf"[ \t]*initrd{_BLANKS}(?P<image>\S+)"
+_TITLE = rf"[ \t]*title(?:{_BLANKS}(?P<words>[^\r\n]*))?"
+_DEVICE = r"\([^)]*\)"  # (hd0) or (hd0,0) before the name of a file
+_REPAIR = r"recovery|rescue|single.user"
 
 
 class Entry(NamedTuple):
@@ -39,9 +37,9 @@ def entries(text: str) -> Tuple[Entry, ...]:
     start, repairs = 0, False
     current: Optional[int] = None  # where the title's entry is in `found`
     for line in text.splitlines(keepends=True):
-        title, kernel, initrd = _TITLE.match(line), _KERNEL.fullmatch(line), _INITRD.match(line)
+        title, kernel, initrd = re.match(_TITLE, line), re.fullmatch(_KERNEL, line, re.DOTALL), re.match(_INITRD, line)
         if title:
-            current, repairs = None, _REPAIR.search(title["words"] or "") is not None
+            current, repairs = None, re.search(_REPAIR, title["words"] or "", re.IGNORECASE) is not None
         elif kernel and not _plain(kernel["image"]).rsplit("/", 1)[-1].startswith("memtest"):
             first, last = kernel.span("arguments") if kernel["arguments"] is not None else kernel.span("image")[1:] * 2
             arguments = cmdline.tokens(line[first:last])
@@ -57,4 +55,4 @@ def entries(text: str) -> Tuple[Entry, ...]:
 
 def _plain(path: str) -> str:
     """A file's name without the disk that GRUB is to read it from."""
-    return _DEVICE.sub("", path, count=1)
+    return re.sub(_DEVICE, "", path, count=1)

@@ -16,8 +16,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
 
 # Our tokens are written to files that a shell reads, so none of their characters may be special to a shell.
-TOKEN = re.compile(r"[A-Za-z0-9_.,:=+/@-]+", re.ASCII)
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+TOKEN = r"[A-Za-z0-9_.,:=+/@-]+"
+NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"
 
 # COMMAND_LINE_SIZE is 2048 on x86 and arm64, with the NUL; the kernel silently truncates a longer line.
 LONGEST = 2047
@@ -37,7 +37,7 @@ def checked_tokens(text: str) -> Tuple[str, ...]:
     """
     tokens = tuple(text.split(" "))
     for token in tokens:
-        if not TOKEN.fullmatch(token) or token.startswith(("=", "--")):
+        if not re.fullmatch(TOKEN, token, re.ASCII) or token.startswith(("=", "--")):
             raise NearmetalError(
                 f"nearmetal can't set the kernel argument {token[:80]!r}:"
                 " only letters, digits and _ . , : = + / @ - are allowed in it"

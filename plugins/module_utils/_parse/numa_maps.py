@@ -10,10 +10,7 @@ from typing import Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
 
-_LINE = re.compile(
-    r"[0-9a-f]{1,16} (default|local|prefer|bind|interleave)(?:=[a-z|]{1,32})?(?::([0-9,-]{1,256}))?(?: .*)?",
-    re.ASCII | re.DOTALL,
-)
+_LINE = r"[0-9a-f]{1,16} (default|local|prefer|bind|interleave)(?:=[a-z|]{1,32})?(?::([0-9,-]{1,256}))?(?: .*)?"
 
 
 def policy(text: str) -> Optional[Tuple[str, Tuple[int, ...]]]:
@@ -21,5 +18,5 @@ def policy(text: str) -> Optional[Tuple[str, Tuple[int, ...]]]:
 
     Raises NearmetalError for nodes that aren't a kernel list.
     """
-    match = _LINE.fullmatch(text)
+    match = re.fullmatch(_LINE, text, re.ASCII | re.DOTALL)
     return (match.group(1), cpulist.parse(match.group(2) or "")) if match is not None else None

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import Dict, List, Optional
 
-_SWAP = re.compile(r"(/\S{0,4096})\s+(partition|file)\s+[0-9]{1,20}\s+[0-9]{1,20}\s+-?[0-9]{1,10}\s*", re.ASCII)
-_DEVICE = re.compile(r"/dev/([A-Za-z0-9_-]{1,32})", re.ASCII)
+_SWAP = r"(/\S{0,4096})\s+(partition|file)\s+[0-9]{1,20}\s+[0-9]{1,20}\s+-?[0-9]{1,10}\s*"
+_DEVICE = r"/dev/([A-Za-z0-9_-]{1,32})"
 # Major and minor number, name, and ten counters of which the tenth is the milliseconds in which it was in use.
-_DISK = re.compile(r" *[0-9]{1,5} +[0-9]{1,7} ([A-Za-z0-9_-]{1,32})(?: [0-9]{1,20}){9} ([0-9]{1,20})(?: [0-9]{1,20})*")
+_DISK = r" *[0-9]{1,5} +[0-9]{1,7} ([A-Za-z0-9_-]{1,32})(?: [0-9]{1,20}){9} ([0-9]{1,20})(?: [0-9]{1,20})*"
 
 
 def parse(text: str) -> Optional[List[str]]:
@@ -21,9 +21,9 @@ def parse(text: str) -> Optional[List[str]]:
         return None
     found = []
     for line in lines[1:]:
-        match = _SWAP.fullmatch(line)
+        match = re.fullmatch(_SWAP, line, re.ASCII)
         if match is not None:
-            device = _DEVICE.fullmatch(match[1]) if match[2] == "partition" else None
+            device = re.fullmatch(_DEVICE, match[1], re.ASCII) if match[2] == "partition" else None
             found.append(device[1] if device is not None else "")
     return found
 
@@ -36,7 +36,7 @@ def render(areas: List[str]) -> str:
 
 def in_use(text: str) -> Dict[str, int]:
     """Disk or partition → milliseconds since boot in which it had requests."""
-    matches = (_DISK.fullmatch(line) for line in text.splitlines())
+    matches = (re.fullmatch(_DISK, line) for line in text.splitlines())
     return {match[1]: int(match[2]) for match in matches if match is not None}
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._measured import gain_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
 
 Spec = Mapping[str, Any]
@@ -118,6 +117,9 @@ class Knob(NamedTuple):
         if now == goal:
             return self.lasting(self.says("ok", reason, now, goal), wanted, goal)
         action = self.action(self.wanted_by(wanted), now, goal, reason)
+        # Imported late, because most runs change nothing.
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._measured import gain_of
+
         measured = gain_of(f"{self.concern}.{self.name}", now, goal)
         plan = Plan((action,), (self.finding("would_change", reason, now, goal, measured or gain),))
         return self.lasting(plan, wanted, goal)

@@ -36,11 +36,11 @@ LONGEST_TEXT, LONGEST_LIST = 4096, 1000
 
 _TRUE = ("yes", "true", "1", "y", "t", "on")
 _FALSE = ("no", "false", "0", "n", "f", "off")
-_WHOLE = re.compile(r"-?[0-9]{1,40}", re.ASCII)
-_DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
+_WHOLE = r"-?[0-9]{1,40}"
+_DECIMAL = r"-?[0-9]{1,15}(\.[0-9]{1,15})?"
 _LARGEST = 1e15
 _SURROGATE = re.compile("[\ud800-\udfff]")  # what Python makes of bytes that aren't UTF-8
-_NAME = re.compile(r"\w{1,64}", re.ASCII)
+_NAME = r"\w{1,64}"
 
 
 def validate(name: str, spec: Spec, given: Any) -> Dict[str, Any]:
@@ -49,7 +49,7 @@ def validate(name: str, spec: Spec, given: Any) -> Dict[str, Any]:
         raise NearmetalError(f"{name} must be a mapping of options, not {shown(given)}")
     for option in given:
         if option not in spec:
-            text = option if isinstance(option, str) and _NAME.fullmatch(option) else shown(option)
+            text = option if isinstance(option, str) and re.fullmatch(_NAME, option, re.ASCII) else shown(option)
             takes = f"{name} has {', '.join(sorted(spec))}" if spec else f"{name} has none"
             raise NearmetalError(f"{name}.{text} isn't an option; {takes}")
     options = {}
@@ -151,7 +151,7 @@ def _truth(name: str, value: Any) -> bool:
 def _number(name: str, rule: Mapping[str, Any], value: Any) -> int:
     """A whole number as people write it, not 4_096 and not true; 4096.0 is what a template's division makes."""
     number = None
-    if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
+    if isinstance(value, str) and re.fullmatch(_WHOLE, value.strip(), re.ASCII):
         number = int(value)
     elif isinstance(value, int) and not isinstance(value, bool):
         number = value
@@ -166,7 +166,7 @@ def _number(name: str, rule: Mapping[str, Any], value: Any) -> int:
 
 def _decimal(name: str, value: Any) -> float:
     """A number as people write it; its caller checks how large it may be."""
-    if isinstance(value, str) and _DECIMAL.fullmatch(value.strip()):
+    if isinstance(value, str) and re.fullmatch(_DECIMAL, value.strip(), re.ASCII):
         return float(value)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not -_LARGEST <= value <= _LARGEST:  # NaN is within no range

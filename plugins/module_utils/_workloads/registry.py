@@ -5,29 +5,16 @@
 
 from __future__ import annotations
 
-from typing import Dict
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Callable, Iterator, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads import (
-    analytics,
-    base,
-    burstable,
-    cache,
-    common,
-    hpc,
-    in_memory_database,
-    jvm,
-    low_latency,
-    nvme_storage,
-    packet_appliance,
-    sap_hana,
-    web,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads import base, common
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Workload, inherited
 
-# What each named workload chooses itself; it inherits the other options.
-OWN: Dict[str, Workload] = {
-    module.__name__.rpartition(".")[2]: module.OWN
-    for module in (
+if TYPE_CHECKING:
+    # Never run: these imports make Ansible send every workload, of which a run loads those that it names.
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads import (
         analytics,
         burstable,
         cache,
@@ -40,9 +27,68 @@ OWN: Dict[str, Workload] = {
         sap_hana,
         web,
     )
-}
 
-WORKLOADS: Dict[str, Workload] = {
-    "base": base.OWN,
-    **{name: inherited(base.OWN, common.OWN, own) for name, own in OWN.items()},
-}
+    SENT = (
+        analytics,
+        burstable,
+        cache,
+        hpc,
+        in_memory_database,
+        jvm,
+        low_latency,
+        nvme_storage,
+        packet_appliance,
+        sap_hana,
+        web,
+    )
+
+_NAMED = (
+    "analytics",
+    "burstable",
+    "cache",
+    "hpc",
+    "in_memory_database",
+    "jvm",
+    "low_latency",
+    "nvme_storage",
+    "packet_appliance",
+    "sap_hana",
+    "web",
+)
+
+
+@lru_cache(maxsize=None)
+def _own(name: str) -> Workload:
+    workload: Workload = import_module(f"{__package__}.{name}").OWN
+    return workload
+
+
+@lru_cache(maxsize=None)
+def _whole(name: str) -> Workload:
+    return base.OWN if name == "base" else inherited(base.OWN, common.OWN, _own(name))
+
+
+class _Workloads(Mapping[str, Workload]):
+    """Name → workload, each loaded on first use: a run names few, and loading all costs a small host milliseconds."""
+
+    def __init__(self, names: Tuple[str, ...], load: Callable[[str], Workload]) -> None:
+        self._names, self._load = names, load
+
+    def __getitem__(self, name: str) -> Workload:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._load(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+# What each named workload chooses itself; it inherits the other options.
+OWN: Mapping[str, Workload] = _Workloads(_NAMED, _own)
+WORKLOADS: Mapping[str, Workload] = _Workloads(("base", *_NAMED), _whole)

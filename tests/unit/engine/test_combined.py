@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import combined as module
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import combined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, Tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
@@ -112,8 +113,8 @@ def test_a_contradiction_names_both_values_and_how_to_decide() -> None:
 
 def test_an_inherited_value_is_replaced_without_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     custom = {"clocksource": {"source": Choice("tsc", "measured", "AWS, 2017")}}
-    monkeypatch.setitem(OWN, "made_up", custom)
-    monkeypatch.setitem(WORKLOADS, "made_up", inherited(base.OWN, custom))
+    monkeypatch.setattr(module, "OWN", {**OWN, "made_up": custom})
+    monkeypatch.setattr(module, "WORKLOADS", {**WORKLOADS, "made_up": inherited(base.OWN, custom)})
     for names in (["made_up", "cache"], ["cache", "made_up"]):
         found, contradictions = combined(names, CONCERNS)
         assert found["clocksource"] == {"source": "tsc"}

@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 NAME = "cpu_power"
 # Xeons of the E5 and E7 lines, then Skylake (x1xx) and Cascade Lake (x2xx) of the scalable line.
-_BEFORE_ICE_LAKE = re.compile(r"\bE[57]-|\b(?:Platinum|Gold) [5-9][12][0-9]{2}", re.ASCII)
+_BEFORE_ICE_LAKE = r"\bE[57]-|\b(?:Platinum|Gold) [5-9][12][0-9]{2}"
 _FIXING = "performance"  # under this governor intel_pstate and amd-pstate fix the preference to the same word
 NO_FREQUENCIES = "this host has no {0}: its type runs at the frequency that the hypervisor gives it"
 
@@ -129,7 +129,7 @@ def _turbo(facts: Facts, wanted: Wanted, requested: str) -> Plan:
         return _TURBO.says("not_applicable", reason, None, requested)
     model = (facts.cpu.model if facts.cpu is not None else None) or "its processor"
     by_workload = _TURBO.wanted_by(wanted) == "workload"
-    if requested == "disabled" and by_workload and not _BEFORE_ICE_LAKE.search(model):
+    if requested == "disabled" and by_workload and not re.search(_BEFORE_ICE_LAKE, model, re.ASCII):
         reason = f"AVX slows {model} only a little, like all CPUs since Intel's Ice Lake: turbo stays as it is"
         return _TURBO.says("not_applicable", reason, now, now)
     goal = "enabled" if requested == "kernel" else requested

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.hugepages.reserved import short, size_of
@@ -108,7 +109,7 @@ def _is_harmless(path: str) -> bool:
     """Whether a mount there hides nothing that the system needs."""
     folders = path.split("/")[1:]
     return bool(
-        PATH.fullmatch(path)
+        re.fullmatch(PATH, path, re.ASCII)
         and not {".", ".."} & set(folders)
         and folders[0] not in ("proc", "sys", "run")
         and (len(folders) > 1 or folders[0] not in _SYSTEM)

@@ -55,7 +55,7 @@ PAGES = Knob(
 _ARGUMENT = boot_argument(NAME, "method", "hugepages", REFERENCE, option="pages")
 KNOBS = (PAGES, _ARGUMENT)
 
-_SIZE = re.compile(r"([0-9]{1,7})\s*(k|m|g)(?:i?b)?", re.ASCII | re.IGNORECASE)
+_SIZE = r"([0-9]{1,7})\s*(k|m|g)(?:i?b)?"
 _UNITS = {"k": 1, "m": 1024, "g": 1024 * 1024}
 
 # Size → place → pages.
@@ -134,7 +134,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
 def size_of(text: str) -> str:
     """A size such as 2M or 1 GiB as the kernel names it, 2048kB; empty when it is none."""
-    match = _SIZE.fullmatch(text.strip())
+    match = re.fullmatch(_SIZE, text.strip(), re.ASCII | re.IGNORECASE)
     return f"{int(match.group(1)) * _UNITS[match.group(2).lower()]}kB" if match else ""
 
 

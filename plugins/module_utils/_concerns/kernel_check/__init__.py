@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from datetime import date
 from typing import Any, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.advisories import (
@@ -28,7 +27,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_che
     SOURCE,
     time_source,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.unsuited import WORKLOADS, unsuited
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.kernel import KernelFacts
@@ -42,6 +40,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "kernel_check"
+WORKLOADS = ("hpc", "low_latency", "sap_hana")  # for which some instance types are wrong
 
 _KERNEL = Knob(NAME, "kernel", reference="AWS, 2017")
 _DISTRIBUTION = Knob(NAME, "distribution", reference="the distributions' own dates of support")
@@ -86,6 +85,8 @@ def _review_after(wanted: Wanted) -> Optional[str]:
     day = wanted.get("review_after")
     if not day:
         return None
+    from datetime import date  # few hosts have a review, and loading it costs a small host milliseconds
+
     try:
         if not re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", day, re.ASCII):
             raise ValueError
@@ -247,6 +248,9 @@ def _type(facts: Facts, of_type: Optional[str], workload: str) -> Plan:
     cores = facts.topology.cores if facts.topology is not None else None
     if of_type is None:
         return Plan()
+    # Imported late, because few workloads ask for it.
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.unsuited import unsuited
+
     unfit = unsuited(workload, of_type, len(cores) if cores is not None else None)
     if unfit is None:
         return Plan()

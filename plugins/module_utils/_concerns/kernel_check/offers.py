@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Optional, Tuple
 
-_TYPE = re.compile(r"(([a-z]+(?:-[0-9]+tb)?)([0-9]*)([a-z0-9-]*))\.([a-z0-9-]+)", re.ASCII)
+_TYPE = r"(([a-z]+(?:-[0-9]+tb)?)([0-9]*)([a-z0-9-]*))\.([a-z0-9-]+)"
 
 # Xen families by DescribeInstanceTypes: with sriovNetSupport and no ENA; with neither. All other families have ENA.
 _IXGBEVF = ("c3", "c4", "d2", "i2", "r3", "m4")
@@ -39,7 +39,7 @@ _MAINLINE = (5, 9, 0, 0)
 
 def driver_of(instance_type: Optional[str]) -> Optional[str]:
     """The driver that a type's hosts offer: ena, ixgbevf, or none; None when the type isn't known."""
-    match = _TYPE.fullmatch(instance_type or "")
+    match = re.fullmatch(_TYPE, instance_type or "", re.ASCII)
     if match is None:
         return None
     family, size = match.group(1), match.group(5)
@@ -52,7 +52,7 @@ def driver_of(instance_type: Optional[str]) -> Optional[str]:
 
 def needs_new_ena(instance_type: Optional[str]) -> Optional[bool]:
     """Whether the type's hosts are Nitro v4 or later, as far as its name tells; None for a text that is no type."""
-    match = _TYPE.fullmatch(instance_type or "")
+    match = re.fullmatch(_TYPE, instance_type or "", re.ASCII)
     if match is None:
         return None
     family, generation = match.group(1), match.group(3)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, Optional
 
-WORKLOADS = ("hpc", "low_latency", "sap_hana")
 SAP = "SAP note 1656250"
 
 # t3a.large, m7i-flex.xlarge, u-6tb1.56xlarge
@@ -38,7 +37,7 @@ class Unsuited(NamedTuple):
 
 
 def unsuited(workload: str, instance_type: str, cores: Optional[int]) -> Optional[Unsuited]:
-    """Why this type is wrong for one of WORKLOADS; None where no source speaks against it.
+    """Why this type is wrong for one of the concern's WORKLOADS; None where no source speaks against it.
 
     `cores` is the number of the host's cores, None where it isn't known.
     """

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Dict, Iterable, List, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
@@ -49,7 +50,7 @@ class BootArguments(Shared, OnDisk):
     values = ArgumentValues()
 
     def check(self, where: str, value: Value) -> None:
-        if not kernel_arguments.NAME.fullmatch(where):
+        if not re.fullmatch(kernel_arguments.NAME, where, re.ASCII):
             raise no_place(self, where)
         if value is None:
             return

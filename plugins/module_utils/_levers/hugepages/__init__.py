@@ -119,13 +119,13 @@ class Reserved(Table, Batch):
     values = ReservedValues()
 
     def check(self, where: str, value: Value) -> None:
-        if not hugepages.SIZE.fullmatch(where):
+        if not re.fullmatch(hugepages.SIZE, where, re.ASCII):
             raise no_place(self, where)
         if not isinstance(value, Mapping) or not 0 < len(value) <= 1024:
             raise impossible(self, value, where)
         for place, count in value.items():
             whole = isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**40
-            if not hugepages.PLACE.fullmatch(place) or not whole:
+            if not re.fullmatch(hugepages.PLACE, place, re.ASCII) or not whole:
                 raise NearmetalError(f"{self.what} {where} can't be {shown(count)} at {shown(place)}")
 
     def read(self, host: WritableHost, where: str) -> Value:

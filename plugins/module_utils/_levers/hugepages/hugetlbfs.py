@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Iterable, List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged
@@ -59,9 +60,9 @@ class Mount(OnDisk):
     values = MountValues()
 
     def check(self, where: str, value: Value) -> None:
-        if not hugetlbfs.PATH.fullmatch(where):
+        if not re.fullmatch(hugetlbfs.PATH, where, re.ASCII):
             raise no_place(self, where)
-        if value is not None and not (isinstance(value, str) and hugetlbfs.OPTIONS.fullmatch(value)):
+        if value is not None and not (isinstance(value, str) and re.fullmatch(hugetlbfs.OPTIONS, value, re.ASCII)):
             raise impossible(self, value, where)
 
     def read(self, host: WritableHost, where: str) -> Value:
@@ -118,7 +119,7 @@ class Mount(OnDisk):
 
 
 def _text(path: str, options: str, made: bool) -> str:
-    match = hugetlbfs.OPTIONS.fullmatch(options)
+    match = re.fullmatch(hugetlbfs.OPTIONS, options, re.ASCII)
     size = match.group(1) if match is not None else ""
     return _UNIT.format(
         mark=MARK,

@@ -190,3 +190,14 @@ def test_a_tune_without_a_change_imports_no_dataclasses(host: FakeKernel, call: 
     modules = imported(host, "tune", asked=json.dumps({"options": wanted, "check": False, "installed": True}))
     assert {"_agent.tuning", "_concerns.clocksource"} <= modules
     assert not {"dataclasses", "inspect"} & modules, "with its classes it was a sixth of what a run costs"
+    unneeded = {
+        "datetime",
+        "_agent.watch",
+        "_concerns.kernel_check",
+        "_engine.experiment.running",
+        "_facts.disk",
+        "_facts.running",
+        "_measured",
+        "_workloads.hpc",
+    }
+    assert not unneeded & modules, "loading is most of what a run costs"
