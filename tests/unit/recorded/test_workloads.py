@@ -18,6 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import H
 
 from tests.support import hosts, workload_table
 from tests.support.files.memory import memory_files
+from tests.support.files.sysctls import sysctl_files
 from tests.support.kernel.disks import EBS, disk_files
 from tests.support.kernel.nics import nic_files
 from tests.unit.recorded import machines
@@ -55,7 +56,7 @@ def complete(root: Path, expected: Dict[str, Any]) -> None:
     disk: Dict[str, Any] = {"name": "nvme0n1", "device": "0000:00:04.0", "model": EBS, "mount": "/"}
     if expected["hypervisor"] == "Xen":
         disk = {"name": "xvda", "driver": "vbd", "device": "vbd-51712", "mount": "/"}
-    files = {**nic_files(cpus, [nic]), **dict(memory_files(nodes)), **disk_files([disk])}
+    files = {**nic_files(cpus, [nic]), **sysctl_files("net"), **dict(memory_files(nodes)), **disk_files([disk])}
     files.update(
         {f"{CLOCK}/current_clocksource": clock[0], f"{CLOCK}/available_clocksource": clock[1], "/dev/kmsg": ""}
     )
