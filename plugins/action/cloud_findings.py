@@ -33,7 +33,7 @@ class ActionModule(ActionBase):
         variables = task_vars or {}
         fleet = variables.get(options["result"])
         if not isinstance(fleet, Mapping) or not isinstance(fleet.get("instances"), Mapping):
-            raise AnsibleActionFail(f"result: {options['result']} is no result of a cloud module")
+            raise AnsibleActionFail(f"result: {options['result']} isn't a result of a cloud module")
         result.update(_of_host(options["concern"], fleet, instance_id(variables)))
         return result
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, List, Mapping
+from typing import Any, List, Mapping, Sequence
 
 LONGEST_VALUE = 300  # characters that a message shows of a value
 LONGEST_SENTENCE = 1500  # characters of one sentence, whatever values are in it
@@ -63,6 +63,19 @@ def shown(value: Any) -> str:
         return clipped(printable(repr(value)), LONGEST_VALUE)
     except (RecursionError, ValueError):  # nested too deep, or a number of thousands of digits
         return f"a {type(value).__name__} that is too large to show"
+
+
+def choices(names: Sequence[str], given: str = "", limit: int = LONGEST_VALUE) -> str:
+    """Names to choose from: the one most like what was given first, and of many those for which there is room."""
+    from difflib import get_close_matches  # few runs need it
+
+    nearest = get_close_matches(given, names, 1)
+    ordered = [*nearest, *(name for name in names if name not in nearest)]
+    text = ", ".join(ordered)
+    while len(text) > limit and len(ordered) > 1:
+        ordered.pop()
+        text = f"{', '.join(ordered)} and {len(names) - len(ordered)} more"
+    return text
 
 
 def plain(text: str) -> str:

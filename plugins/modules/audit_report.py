@@ -146,7 +146,7 @@ baseline:
   type: str
   returned: success without O(only_check), or failure because of O(fail_on)
 msg:
-  description: The verdict in one line; with O(fail_on) that was hit, what was hit.
+  description: The result in one line; if O(fail_on) found something, what it found.
   type: str
   returned: without the callback P(nearmetal.ec2.fleet#callback), or failure because of O(fail_on)
   sample: 4 settings on 2 of 5 hosts can be tuned better.
@@ -161,7 +161,7 @@ history:
   type: str
   returned: success without O(only_check), or failure because of O(fail_on)
 hosts:
-  description: The hosts that have such a finding.
+  description: The hosts that have a finding with one of these statuses.
   type: list
   elements: str
   returned: success without O(only_check), or failure because of O(fail_on)
@@ -171,7 +171,7 @@ failure:
   returned: success without O(only_check), or failure because of O(fail_on)
   sample: "audit_fail_on: 1 finding with a status of would_change on redis-1; see report.json"
 findings:
-  description: How many such findings there are.
+  description: The number of findings with one of these statuses.
   type: int
   returned: success without O(only_check), or failure because of O(fail_on)
 written:

@@ -69,7 +69,7 @@ EXAMPLES = r"""
   become: true
   register: measured
 
-- name: Show it
+- name: Show the figures
   ansible.builtin.debug:
     var: measured.metrics
 """
@@ -103,11 +103,11 @@ metrics:
       type: str
       sample: smaller
 details:
-  description: What belongs to the figures without being one, such as the clock source in use.
+  description: What explains the figures, such as the clock source in use.
   type: dict
   returned: when it was measured
 versions:
-  description: What each tool says about its version.
+  description: The version of each tool, as the tool prints it.
   type: dict
   returned: when it was measured
 commands:
@@ -116,12 +116,12 @@ commands:
   elements: str
   returned: when it was measured
 used:
-  description: The CPU time and the page faults of all commands, without the servers.
+  description: The CPU time in seconds and the number of page faults of all commands, without the servers.
   type: dict
   returned: when it was measured
   sample: {user_seconds: 1.9, system_seconds: 0.1, page_faults: 2201}
 seconds:
-  description: How long the whole run took.
+  description: How many seconds the whole run took.
   type: float
   returned: when it was measured
   sample: 2.4
@@ -132,7 +132,7 @@ installed:
   returned: when it was measured
   sample: [sockperf]
 platform:
-  description: What the run is filed under; C(instance) is a digest of the instance's id.
+  description: The host on which the run was made; C(instance) is a digest of the instance's id.
   type: dict
   returned: when it was measured
   sample: {instance_type: m5.2xlarge, instance: 0f1e2d3c4b5a, host_class: nitro, kernel: 6.1.0}
@@ -144,7 +144,7 @@ limits:
 baseline:
   description: The file of the host's runs, to which this one was added.
   type: str
-  returned: when the run was written down
+  returned: when the run was recorded
   sample: nearmetal-report/benchmark/redis-1.jsonl
 """
 

@@ -38,11 +38,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 capture:
-  description: What C(nearmetal plan --from) reads. Its format belongs to one version of nearmetal.
+  description: The capture, which C(nearmetal plan --from) reads. Its format belongs to one version of nearmetal.
   type: dict
   returned: success
 msg:
-  description: One line, what was read.
+  description: One line, how many files were read.
   type: str
   returned: always
   sample: 312 files of this host

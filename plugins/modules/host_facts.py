@@ -85,7 +85,7 @@ ansible_facts:
               type: str
               sample: none
             architecture:
-              description: The machine as C(uname -m) says.
+              description: The architecture, as C(uname -m) prints it.
               returned: always
               type: str
               sample: x86_64
@@ -115,7 +115,7 @@ ansible_facts:
               type: str
               sample: "2023"
             kernel:
-              description: The kernel's release as C(uname -r) says.
+              description: The kernel's release, as C(uname -r) prints it.
               returned: always
               type: str
               sample: 6.1.94-99.176.amzn2023.x86_64
@@ -175,7 +175,7 @@ ansible_facts:
               type: bool
               sample: true
             nonstop_tsc:
-              description: Whether the TSC runs on in deep idle states. Missing is normal on Xen. Null on arm64.
+              description: Whether the TSC keeps running in deep idle states. False is normal on Xen. Null on arm64.
               returned: always
               type: bool
               sample: true
@@ -216,17 +216,17 @@ ansible_facts:
           type: dict
           contains:
             vendor:
-              description: Its vendor.
+              description: The processor's vendor.
               returned: always
               type: str
               sample: GenuineIntel
             model:
-              description: Its name.
+              description: The processor's name.
               returned: always
               type: str
               sample: Intel(R) Xeon(R) 6975P-C
             flags:
-              description: Those of its flags that matter to this collection.
+              description: The processor's flags that matter to this collection.
               returned: always
               type: list
               elements: str

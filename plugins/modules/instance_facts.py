@@ -62,14 +62,14 @@ ansible_facts:
               returned: always
               type: str
               sample: ""
-            instance_id: {description: The instance., returned: always, type: str, sample: i-0123456789abcdef0}
+            instance_id: {description: The instance's id., returned: always, type: str, sample: i-0123456789abcdef0}
             instance_type: {description: Its type., returned: always, type: str, sample: c6in.32xlarge}
             account: {description: The number of its account., returned: always, type: str, sample: "123456789012"}
             region: {description: Its region., returned: always, type: str, sample: eu-west-1}
             availability_zone: {description: Its zone., returned: always, type: str, sample: eu-west-1b}
             architecture: {description: As EC2 names it., returned: always, type: str, sample: x86_64}
             image_id: {description: The image it was launched from., returned: always, type: str, sample: ami-0abc}
-            kernel_id: {description: Set where it boots by PV-GRUB., returned: always, type: str, sample: null}
+            kernel_id: {description: The kernel image of a PV instance., returned: always, type: str, sample: null}
             lifecycle: {description: "V(on-demand), V(spot), V(scheduled).", returned: always, type: str, sample: spot}
             placement_group: {description: Its placement group., returned: always, type: str, sample: together}
             partition: {description: Its partition in the group., returned: always, type: int, sample: 3}
@@ -84,13 +84,13 @@ ansible_facts:
               type: list
               elements: dict
             events:
-              description: What AWS has scheduled for it and not done yet.
+              description: The events that AWS has scheduled for the instance and not finished yet.
               returned: always
               type: list
               elements: str
               sample: []
             spot_notice:
-              description: What AWS is about to do to a spot instance.
+              description: What AWS is about to do to a spot instance, and when. Null if nothing is announced.
               returned: always
               type: str
               sample: null
@@ -100,13 +100,13 @@ ansible_facts:
           type: dict
           contains:
             in_use:
-              description: Of the interfaces with hardware behind them. V(vif) is Xen's split driver.
+              description: The drivers of the interfaces with hardware behind them. V(vif) is Xen's split driver.
               returned: always
               type: list
               elements: str
               sample: [ena]
             available:
-              description: Those of V(ena) and V(ixgbevf) that the running kernel has. Null when it can't be seen.
+              description: Which of V(ena) and V(ixgbevf) the running kernel has. Null when that can't be seen.
               returned: always
               type: list
               elements: str

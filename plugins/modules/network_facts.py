@@ -42,7 +42,7 @@ EXAMPLES = r"""
     sample_seconds: 10
   register: network
 
-- name: Say so
+- name: Show them
   ansible.builtin.debug:
     var: ansible_facts.nearmetal.network.sample.allowances
 """
@@ -118,7 +118,7 @@ ansible_facts:
               type: str
               sample: "2-31,34-63"
             irqbalance:
-              description: Whether its daemon runs and moves interrupts.
+              description: Whether the daemon irqbalance runs and moves interrupts.
               returned: always
               type: bool
               sample: false
@@ -133,7 +133,7 @@ ansible_facts:
               type: dict
               contains:
                 seconds:
-                  description: How long the counters were observed. 0 means since boot or reset.
+                  description: For how many seconds the counters were observed. 0 means since boot or reset.
                   returned: always
                   type: int
                   sample: 10

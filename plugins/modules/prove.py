@@ -217,7 +217,7 @@ msg:
   returned: always
   sample: "better, kept: requests (larger is better) +7.4 % (+3.1 to +11.9), evidence 61:1 (20:1 is needed)"
 verdict:
-  description: The verdict with its reasons, figures and intervals. Without a difference there is none.
+  description: The verdict with its reasons, figures and intervals. There is none if the states don't differ.
   type: dict
   returned: when the run came to a verdict
 kept:
@@ -225,7 +225,7 @@ kept:
   type: bool
   returned: success
 tuned_before:
-  description: Whether nearmetal had tuned the host before the run, and tunes it so again if nothing was kept.
+  description: Whether nearmetal had tuned the host before the run. That tuning comes back if nothing was kept.
   type: bool
   returned: when the run came to a verdict
 reboot_required:
@@ -269,9 +269,9 @@ reports:
   elements: str
   returned: when the run came to a verdict
 answer:
-  description: What a step found.
+  description: What the step returned.
   type: dict
-  returned: by a step
+  returned: when a single step ran
 """
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule

@@ -127,7 +127,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Which types would do, and what would a million transactions cost
+- name: Calculate which types would do, and what a million transactions would cost
   nearmetal.ec2.sizing:
     instance_type: c5.9xlarge
     need:
@@ -141,7 +141,7 @@ EXAMPLES = r"""
   delegate_to: localhost
   run_once: true
 
-- name: Which instances are larger than what they did in the last week
+- name: Find instances that are larger than their load of the last week needs
   nearmetal.ec2.sizing:
     filters:
       tag:workload: cache
@@ -166,7 +166,8 @@ sizing:
       ones a limit is missing. C(today) is the type in use.
     - C(uses) has C(used) and a C(line) for C(bigger_size), C(metal), C(second_interface), C(more_iops) and
       C(more_throughput). C(used) is null where only a measurement can say.
-    - C(costs) has C(per_million) units and C(instances) for each type of O(work). C(arithmetic) are all lines.
+    - C(costs) has C(per_million) units and C(instances) for each type of O(work). C(arithmetic) has all lines of the
+      calculation.
   type: dict
   returned: when no instance was asked
 instances:

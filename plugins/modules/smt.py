@@ -84,42 +84,44 @@ actions:
   elements: dict
   returned: unless planning failed
   contains:
-    concern: {description: The concern that asked for it., type: str}
-    knob: {description: The option that asked for it., type: str}
-    what: {description: "What is changed, in the vocabulary of the facts.", type: str, sample: clock.current}
-    where: {description: "The place, a stable identity such as CPU or device and queue; may be empty.", type: str}
+    concern: {description: The concern to which the change belongs., type: str}
+    knob: {description: The knob; most knobs have the name of the option that sets them., type: str}
+    what: {description: "The kind of setting, such as V(clock.current) or V(sysctl).", type: str, sample: clock.current}
+    where: {description: "The place, such as a CPU, a device or a file; empty when there is only one.", type: str}
     before: {description: The value found; null when absent., type: raw}
     after: {description: The value set; null when removed., type: raw}
     scope: {description: "V(runtime) applies until the next boot, V(boot) from the next boot on.", type: str}
-    disruptive: {description: Whether traffic or a service notices., type: bool}
-    reversible: {description: "V(now), V(by_reboot) or V(no).", type: str}
+    disruptive: {description: Whether it may interrupt traffic or a service., type: bool}
+    reversible:
+      description: "How it can be taken back: V(now) while the host runs, V(by_reboot) by a reboot, V(no) not at all."
+      type: str
     wanted_by: {description: "V(user), V(workload), or V(auto) when the value was left to the collection.", type: str}
-    reason: {description: Why it is changed., type: str}
+    reason: {description: Why the setting is changed., type: str}
     reference: {description: The source of the reason., type: str}
 findings:
-  description: One statement per option, or per option and place.
+  description: One statement per knob, or per knob and place.
   type: list
   elements: dict
   returned: unless planning failed
   contains:
-    concern: {description: The concern., type: str}
-    knob: {description: The option., type: str}
+    concern: {description: The concern to which the knob belongs., type: str}
+    knob: {description: "The knob, or the check of a concern that changes nothing.", type: str}
     where: {description: The place; empty when there is only one., type: str}
     status:
       description:
         - One of V(ok), V(would_change), V(changed), V(needs_reboot), V(needs_restart), V(not_applicable), V(refused),
           V(unchangeable), V(unknown), V(advice), V(waived).
       type: str
-    now: {description: The value found., type: raw}
-    wanted: {description: The value wanted., type: raw}
-    reason: {description: Why it has this status., type: str}
+    now: {description: The value that the host has., type: raw}
+    wanted: {description: The value that is wanted., type: raw}
+    reason: {description: "Why the knob has this status, and what to do.", type: str}
     reference: {description: The source of the reason., type: str}
     gain: {description: "The expected gain, with the source of the figure; empty when not known.", type: str}
     owner:
-      description: "Who sets it today: V(nearmetal.ec2), V(tuned), V(kubelet) or a file; empty when unknown."
+      description: "Who sets the value today: V(nearmetal.ec2), V(tuned), V(kubelet) or a file; empty when unknown."
       type: str
 errors:
-  description: Concern → what went wrong. Such a concern was taken back as a whole.
+  description: Concern → what went wrong. All changes of such a concern were taken back.
   type: dict
   returned: unless planning failed
 reboot_required:

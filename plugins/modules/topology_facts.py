@@ -57,58 +57,60 @@ ansible_facts:
           type: dict
           contains:
             cpus_online:
-              description: The CPUs that run, as a kernel list.
+              description: The online CPUs, as a text such as V(0-3,8).
               returned: always
               type: str
               sample: "0-63"
             cpus_offline:
-              description: The CPUs that are present and don't run.
+              description: The CPUs that are present and offline.
               returned: always
               type: str
               sample: ""
             cpus_present:
-              description: The CPUs that the machine has.
+              description: The CPUs that the machine has, online or offline.
               returned: always
               type: str
               sample: "0-63"
             cpus_possible:
-              description: The CPUs that could be added while the host runs. On Xen they are more than present.
+              description: The CPUs that the machine has or could get while the host runs. On Xen these are more.
               returned: always
               type: str
               sample: "0-63"
             cpus_online_count:
-              description: How many CPUs run.
+              description: The number of online CPUs.
               returned: always
               type: int
               sample: 64
             sockets_count:
-              description: How many sockets have a CPU that runs.
+              description: The number of sockets with an online CPU.
               returned: always
               type: int
               sample: 1
             cores_count:
-              description: How many cores have a CPU that runs.
+              description: The number of cores with an online CPU.
               returned: always
               type: int
               sample: 32
             threads_per_core_max:
-              description: The most threads that one core runs.
+              description: The largest number of online threads of a core.
               returned: always
               type: int
               sample: 2
             threads_per_core_min:
-              description: The fewest threads that one core runs. Below the most when single siblings are offline.
+              description:
+                - The smallest number of online threads of a core.
+                - It is lower than the largest if single siblings are offline.
               returned: always
               type: int
               sample: 2
             sockets:
-              description: Per socket the CPUs that run.
+              description: The online CPUs of each socket.
               returned: always
               type: list
               elements: str
               sample: ["0-63"]
             cores:
-              description: Per core the CPUs that run, which are SMT siblings.
+              description: The online CPUs of each core, which are SMT siblings.
               returned: always
               type: list
               elements: str
@@ -121,7 +123,7 @@ ansible_facts:
               type: dict
               sample: {"L1d": ["0,32", "1,33"], "L3": ["0-63"]}
             cache_sizes:
-              description: Per level and kind the bytes of a cache of the first CPU that runs.
+              description: Per level and kind the size in bytes of a cache of the first online CPU.
               returned: always
               type: dict
               sample: {"L1d": 32768, "L3": 31457280}
@@ -136,15 +138,15 @@ ansible_facts:
                   returned: always
                   type: int
                 cpus:
-                  description: Its CPUs that run. Empty for a node with only memory, null if the kernel doesn't tell.
+                  description: Its online CPUs. Empty for a node with memory alone, null if the kernel doesn't tell.
                   returned: always
                   type: str
                 cpulist:
-                  description: Its CPUs as the kernel's file lists them, null without such a file. Some may be offline.
+                  description: Its CPUs as the kernel's file lists them; some may be offline. Null without such a file.
                   returned: always
                   type: str
                 memory:
-                  description: Its memory in bytes.
+                  description: The node's memory in bytes.
                   returned: always
                   type: int
                 distances:
@@ -154,12 +156,12 @@ ansible_facts:
                   elements: int
               sample: [{"id": 0, "cpus": "0-63", "cpulist": "0-63", "memory": 132070244352, "distances": [10]}]
             nodes_count:
-              description: How many nodes there are.
+              description: The number of nodes.
               returned: always
               type: int
               sample: 1
             memory_only_nodes:
-              description: The numbers of the nodes without a CPU that runs.
+              description: The numbers of the nodes without an online CPU.
               returned: always
               type: list
               elements: int

@@ -9,6 +9,7 @@ from typing import Any, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import (
+    choices,
     in_words,
     printable,
     sentence,
@@ -52,6 +53,17 @@ def test_values_in_words(value: Any, words: str) -> None:
 def test_a_message_is_one_line_that_a_terminal_only_shows(text: str, line: str) -> None:
     assert printable(text) == line
     assert sentence(text) == line
+
+
+def test_of_many_names_the_nearest_is_shown_first_and_those_for_which_there_is_room() -> None:
+    assert choices(["idle", "turbo"]) == "idle, turbo"
+    assert choices(["idle", "turbo"], "tubro") == "turbo, idle"
+    names = [f"option_{number:02}" for number in range(40)]
+    text = choices(names, "option39")
+    assert text.startswith("option_39, option_00, option_01, ")
+    assert text.endswith(", option_24 and 14 more")
+    assert len(text) <= 300
+    assert choices(["x" * 400, "y"]) == "x" * 400 + " and 1 more"
 
 
 def test_a_value_is_shown_by_at_most_300_characters() -> None:

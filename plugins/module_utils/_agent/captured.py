@@ -43,7 +43,7 @@ def read(path: str) -> Dict[str, Any]:
     except OSError as error:
         raise NearmetalError(f"{path}: {os.strerror(error.errno or 0)}") from None
     if len(data) > LARGEST:
-        raise NearmetalError(f"{path} is no capture: it is larger than {LARGEST >> 20} MiB, which none is")
+        raise NearmetalError(f"{path} isn't a capture: it is larger than {LARGEST >> 20} MiB, and no capture is")
     try:
         text = data.decode("utf-8")
         del data
@@ -51,11 +51,11 @@ def read(path: str) -> Dict[str, Any]:
     except ValueError as error:
         reason = printable(str(error))
         raise NearmetalError(
-            f"{path} is no capture: it isn't JSON ({reason}); make one with `nearmetal capture`"
+            f"{path} isn't a capture: it isn't JSON ({reason}): make one with `nearmetal capture`"
         ) from None
     wrong = next(_wrong(captured), "")
     if wrong:
-        raise NearmetalError(f"{path} is no capture ({wrong}); make one with `nearmetal capture`")
+        raise NearmetalError(f"{path} isn't a capture ({wrong}): make one with `nearmetal capture`")
     found: Dict[str, Any] = captured
     return found
 
@@ -83,7 +83,7 @@ def _wrong(captured: Any) -> Iterator[str]:
         yield from _wrong_driver(device, answers)
     for concern, options in captured["wanted"].items():
         if not isinstance(options, dict) or not _plain(options):
-            yield f"what is wanted of {shown(concern)} is no table of options"
+            yield f"what is wanted of {shown(concern)} isn't a mapping of options"
 
 
 def _wrong_paths(paths: Sequence[Any], links: Dict[str, Any]) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _wrong_paths(paths: Sequence[Any], links: Dict[str, Any]) -> Iterator[str]:
     for path in paths:
         fits = isinstance(path, str) and len(path) <= _LONGEST_PATH and _PATH.fullmatch(path)
         if not fits or not _DOTS.isdisjoint(path.split("/")):
-            yield f"{shown(path)} is no path of a captured host"
+            yield f"{shown(path)} isn't a path that a capture has"
             return
     for path in paths:
         below = next((parent for parent in accumulate(path.split("/")[:-1], "{}/{}".format) if parent in links), None)
@@ -101,7 +101,7 @@ def _wrong_paths(paths: Sequence[Any], links: Dict[str, Any]) -> Iterator[str]:
             yield f"{shown(path)} lies below the symbolic link {shown(below)}"
 
 
-_FILE = f"is no text of at most {LONGEST_FILE >> 20} MiB"
+_FILE = f"isn't a text of at most {LONGEST_FILE >> 20} MiB"
 
 
 def _is_file(text: Any) -> bool:
@@ -117,7 +117,7 @@ def _is_link(target: Any) -> bool:
 
 def _wrong_driver(device: str, answers: Any) -> Iterator[str]:
     if not _DEVICE.fullmatch(device) or not isinstance(answers, dict):
-        yield f"the answers of the driver of {shown(device)} are no table"
+        yield f"the answers of the driver of {shown(device)} aren't a mapping"
         return
     for question, answer in answers.items():
         match = _QUESTION.fullmatch(question)

@@ -39,7 +39,9 @@ class CapturedHost(WritableHost):
         self._read_only = self._files.keys() & set(captured["read_only"])
         twice = next((path for path in self._links if path in self._files or path in self._folders), None)
         if twice is not None:
-            raise NearmetalError("the capture contradicts itself: a symbolic link is a file or a folder, too")
+            raise NearmetalError(
+                "the capture contradicts itself: the path of a symbolic link is also that of a file or a folder"
+            )
 
     def is_root(self) -> bool:
         """It is planned as root would; nothing is written."""

@@ -202,7 +202,7 @@ def _failed(failure: Dict[str, Any]) -> Iterator[str]:
     name = failure["concern"]
     instead = "" if name == UNIT else f", or give it up: nearmetal restore {name}"
     when = f"{_time(failure['at'])} ({failure['run']})"
-    yield from _folded("Failed  ", f"{name} at {when}: {failure['error']}. Mend that and run it again{instead}")
+    yield from _folded("Failed  ", f"{name} at {when}: {failure['error']}. Fix that and run it again{instead}")
 
 
 def _drawn(concern: Dict[str, Any], color: bool) -> Iterator[str]:

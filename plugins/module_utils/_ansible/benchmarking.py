@@ -92,7 +92,10 @@ def _forecast(host: WritableHost, name: str, options: Mapping[str, Any], install
     benchmark = BENCHMARKS[name]
     demand(host, name, options)
     if host.exists(brought.RECORD):
-        return f"would first take away what {brought.RECORD} names, which an earlier run installed; then look again"
+        return (
+            f"would first remove the packages that an earlier run installed and that {brought.RECORD} names: look"
+            " again then"
+        )
     absent = brought.missing(host, tools_of(benchmark, options)) if install else ()
     if not absent:
         demand_tools(host, benchmark, options)
@@ -117,7 +120,7 @@ def _summary(name: str, found: Measured) -> str:
         f"{metric.name} {metric.value:.6g}" + (f" {metric.unit}" if metric.unit != _NO_UNIT else "")
         for metric in found.result.metrics
     )
-    figures = figures or "measured, without figures on this side"
+    figures = figures or "measured; the client has the figures"
     details = ", ".join(
         f"{detail} {in_words(value, 'unknown', _LONGEST_DETAIL)}"
         for detail, value in found.result.details.items()

@@ -28,7 +28,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import BOOT_SECONDS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import choices, shown
 
 _CHOICES = ("workload", "workload_concerns", "workload_concerns_of", "concerns", "exclude", "prune")
 
@@ -119,7 +119,9 @@ def _demand_known(knobs: Sequence[str]) -> None:
             raise NearmetalError(f"prove.only has {shown(name)}; its concerns are {', '.join(sorted(CONCERNS))}")
         options = sorted({knob.name for knob in CONCERNS[concern].knobs if knob.lever})
         if option not in options:
-            raise NearmetalError(f"prove.only has {shown(name)}; the settings of {concern} are {', '.join(options)}")
+            raise NearmetalError(
+                f"prove.only has {shown(name)}; the settings of {concern} are {choices(options, option)}"
+            )
 
 
 def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:

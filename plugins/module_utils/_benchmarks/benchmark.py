@@ -132,8 +132,8 @@ def demand_path(name: str, options: Options, what: str) -> None:
     path = options.get("path")
     if path is None or not _PATH.fullmatch(path) or "/.." in path:
         raise NearmetalError(
-            f"benchmark.options of {name} has path: {shown(path)}; it is the absolute path of {what}, which no"
-            " distribution has"
+            f"benchmark.options of {name} has path: {shown(path)}; it must be the absolute path of {what}, which"
+            " no distribution has"
         )
 
 
@@ -154,7 +154,9 @@ def larger(tool: str, name: str, value: Any, unit: str) -> Metric:
 
 def _figure(tool: str, name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not SMALLEST <= value <= LARGEST:
-        raise NearmetalError(f"{tool} has {shown(value)} for {name}, which is no figure above zero: run it again")
+        raise NearmetalError(
+            f"{tool} has {shown(value)} for {name}, which isn't a number above zero: run the benchmark again"
+        )
     return float(value)
 
 
@@ -162,16 +164,16 @@ def number_of(tool: str, value: Any) -> float:
     """The number of a text or of JSON. Raises NearmetalError for anything else."""
     text = value if isinstance(value, str) else ""
     if text and not (len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text)):
-        raise unreadable(tool, f"{shown(text)} is no number")
+        raise unreadable(tool, f"{shown(text)} isn't a number")
     if not text and (isinstance(value, bool) or not isinstance(value, (int, float))):
-        raise unreadable(tool, f"{shown(value)} is no number")
+        raise unreadable(tool, f"{shown(value)} isn't a number")
     return float(value)
 
 
 def whole(tool: str, value: Any) -> int:
     """A count of JSON. Raises NearmetalError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
-        raise unreadable(tool, "a count is no whole number")
+        raise unreadable(tool, "a count isn't a whole number")
     return value
 
 
@@ -196,4 +198,7 @@ def at(tool: str, found: Any, *path: Any) -> Any:
 
 def unreadable(tool: str, reason: str) -> NearmetalError:
     """The error for an output of another form."""
-    return NearmetalError(f"{tool} printed what this version of nearmetal can't read ({reason}): see its version")
+    return NearmetalError(
+        f"{tool} printed what this version of nearmetal can't read ({reason}): this version of {tool} may be too old"
+        " or too new"
+    )

@@ -78,20 +78,20 @@ SHAPES: Mapping[str, Shape] = {
 def _check(options: Options) -> None:
     if options["sweep"] and SHAPES[options["shape"]].read_percent:
         raise NearmetalError(
-            f"benchmark.options of disk has sweep with the shape {options['shape']}; it takes the shapes that only read"
-            " or only write"
+            f"benchmark.options of disk has sweep with the shape {options['shape']}; it takes only shapes that"
+            " only read or only write"
         )
     directory = options.get("directory")
     if directory is not None and not (directory.startswith("/") and directory.isprintable()):
         raise NearmetalError(
-            f"benchmark.options of disk has directory: {shown(directory)}; it is the absolute path of a directory on"
-            " the disk"
+            f"benchmark.options of disk has directory: {shown(directory)}; it must be the absolute path of a"
+            " directory on the disk"
         )
     device = options.get("device")
     if device is not None and not _DEVICE.fullmatch(device):
         raise NearmetalError(
-            f"benchmark.options of disk has device: {shown(device)}; it is the path of a block device, such as"
-            " /dev/nvme1n1"
+            f"benchmark.options of disk has device: {shown(device)}; it must be the path of a block device,"
+            " such as /dev/nvme1n1"
         )
     if device is not None and options.get("directory") is not None:
         raise NearmetalError(
@@ -199,8 +199,10 @@ def _above(most: float, steps: Sequence[Dict[str, Any]]) -> str:
     best = max(step["rate"] for step in steps if step["percent"] > 100)
     lead = f"asked for more, the disk did {100 * best / most:.0f} % of the first run's rate"
     if best > _ABOVE * most:
-        return f"{lead}: that run did not find the most, so measure longer, and twice on a volume that bursts"
-    return f"{lead}: that rate is the most with so many requests in flight"
+        return (
+            f"{lead}, so that run did not reach the disk's maximum: measure longer, and twice on a volume that bursts"
+        )
+    return f"{lead}: that rate is the maximum with so many requests in flight"
 
 
 def _job(output: str) -> Any:

@@ -65,10 +65,10 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
         latest = max(latest, whole(_TOOL, at(_TOOL, thread, "max")))
         histogram = at(_TOOL, thread, "histogram")
         if not isinstance(histogram, dict):
-            raise unreadable(_TOOL, "histogram is no table")
+            raise unreadable(_TOOL, "histogram isn't a mapping")
         for us, count in histogram.items():
             if not (isinstance(us, str) and us.isdigit() and us.isascii() and len(us) <= 9):
-                raise unreadable(_TOOL, "histogram has a time that is no number")
+                raise unreadable(_TOOL, "histogram has a time that isn't a number")
             counts[int(us)] = counts.get(int(us), 0) + whole(_TOOL, count)
     return Result(
         (

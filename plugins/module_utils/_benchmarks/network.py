@@ -145,7 +145,7 @@ def _gbit(bits: Any) -> float:
 
 def _list(value: Any) -> List[Any]:
     if not isinstance(value, list):
-        raise unreadable(_TOOL, "streams is no list")
+        raise unreadable(_TOOL, "streams isn't a list")
     return value
 
 

@@ -102,7 +102,7 @@ def announced(answer: str) -> Tuple[str, ...]:
 def checked(names: Sequence[Any]) -> Tuple[str, ...]:
     """Names of packages. Raises NearmetalError for anything else, which a command could take for an option."""
     if len(names) > _MOST_PACKAGES or not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
-        raise NearmetalError("these are no names of packages")
+        raise NearmetalError("some of the names aren't names of packages")
     return tuple(names)
 
 
@@ -125,7 +125,7 @@ def brought_packages(brought: Brought, now: Mapping[str, str]) -> Tuple[str, ...
         # What apt-get calls libc6, dpkg-query may call libc6:amd64.
         return tuple(sorted(name for name in new if {name, name.split(":")[0]} & {*brought.packages}))
     if not brought.complete:
-        raise NearmetalError(f"the install of {', '.join(brought.packages)} was broken off")
+        raise NearmetalError(f"the install of {', '.join(brought.packages)} was interrupted")
     return tuple(sorted(name for name in new if name in brought.packages))
 
 

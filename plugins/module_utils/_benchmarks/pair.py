@@ -43,8 +43,8 @@ def check(name: str, options: Options, pattern: "re.Pattern[str]" = _ADDRESS, mu
     wrong = address is not None and (part != SERVER or not pattern.fullmatch(address))
     if wrong or (part == SERVER and must_listen and address is None):
         raise NearmetalError(
-            f"benchmark.options of {name} has address: {shown(address)}; it is the address of the host on which"
-            " part: server listens"
+            f"benchmark.options of {name} has address: {shown(address)}; it must be the address of the host on"
+            " which part: server listens"
         )
     if part == CLIENT and not (server and pattern.fullmatch(server)):
         raise NearmetalError(
@@ -95,7 +95,9 @@ def served(output: str) -> Result:
     """The result on a host with the server alone: the client has the figures."""
     most = whole(PROGRAM, at(PROGRAM, json_of(PROGRAM, output), "connections"))
     if not most:
-        raise NearmetalError(f"no client came within {WAITS} s: is the port open to it, and did it get this address?")
+        raise NearmetalError(
+            f"no client came within {WAITS} s: check that the port is open to it and that it got this address"
+        )
     return Result((), {"part": SERVER, "connections": most, "figures_at": CLIENT})
 
 

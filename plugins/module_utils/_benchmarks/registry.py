@@ -61,7 +61,7 @@ def named(load: str) -> Tuple[str, Dict[str, Any]]:
     """The benchmark that a load names, with its options. Raises NearmetalError when it names none."""
     name, _space, text = load[len(_MARK) :].partition(" ")
     if name not in BENCHMARKS:
-        raise NearmetalError(f"{shown(name)} is no benchmark; choose one of {', '.join(BENCHMARKS)}")
+        raise NearmetalError(f"{shown(name)} isn't a benchmark: choose one of {', '.join(BENCHMARKS)}")
     try:
         return name, options_of(name, json_text.parse(text))
     except ValueError as error:

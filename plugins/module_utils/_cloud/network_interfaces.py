@@ -148,7 +148,7 @@ def _srd(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
             )
         ]
     on = [interface.interface_id for interface in instance.interfaces if interface.srd]
-    state = "on" if on else "off: it would let a single flow have 25 Gbit/s and adds microseconds when idle"
+    state = "on" if on else "off: it would allow 25 Gbit/s to a single flow, but adds microseconds on an idle network"
     return [instance.finding(CONCERN, "ena_express", "ok", f"ENA Express is {state}", len(on), "AWS, 2017")]
 
 

@@ -11,6 +11,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import managed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import LONGEST_VALUE, choices
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads import base
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
 
@@ -29,14 +30,14 @@ def base_options(concern: Concern, options: Mapping[str, Any]) -> Mapping[str, A
 
 
 def nothing_wanted(concern: Concern) -> Request:
-    """The request that changes nothing and lists the concern's options."""
+    """The request that changes nothing and names the concern's options, or their first and where all are."""
     knobs = managed(concern)
     sentence = (
         f"no option was given, and the workload base has nothing for {concern.name}: nothing is changed, and what an"
-        f" earlier run set stays until state: restored; its options are {', '.join(knobs)}, the role's variables"
-        f" begin with {concern.name}_, such as {concern.name}_{knobs[0]}"
+        f" earlier run set stays until state: restored; roles/{concern.name}/README.md describes its options, in the"
+        f" role with {concern.name}_ before them: "
     )
-    return leave(concern.name, sentence)
+    return leave(concern.name, sentence + choices(knobs, limit=LONGEST_VALUE - len(sentence)))
 
 
 def leave(name: str, reason: str) -> Leave:

@@ -78,7 +78,9 @@ def tune_requests(
     left_out = excluded_options(exclude, known)
     waived = waivers_by_concern(waivers, known, left_out)
     if only and prune:
-        raise NearmetalError("only leaves everything else as it is, but prune takes it back: give one of them")
+        raise NearmetalError(
+            "the option only leaves everything else as it is, and the option prune takes it back: give one of the two"
+        )
     limits = only_options(only, CONCERNS)
     # Imported late, because the unit, which plans from what is stored, never needs it.
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import combined, reason_of

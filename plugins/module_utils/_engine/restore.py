@@ -214,8 +214,8 @@ def _unverified(entry: Entry, name: str) -> str:
     if entry.whole or entry.disturbed_by or intended == lever.values.elements(entry.original, [name]).get(name):
         return ""
     return (
-        f"or the kernel made it of {intended}, which a run of nearmetal wrote and could not verify, because it was"
-        " interrupted"
+        f"or the kernel made it from {intended}, which a run of nearmetal wrote and could not verify, because the run"
+        " was interrupted"
     )
 
 
@@ -233,8 +233,8 @@ def _out_of_reach(entry: Entry, found: Judged, cpus: AbstractSet[int]) -> Iterat
         status="advice",
         where=entry.where,
         wanted={name: part for name, part in initial.items() if name in absent},
-        reason=f"{places} can't be read now, as when its CPUs are offline or its device is absent;"
-        " the journal keeps the original: run restore again when it can be read",
+        reason=f"{places} can't be read now, for example because CPUs are offline or a device is absent;"
+        " the journal keeps the original: run restore again later",
         reference="journal",
     )
 

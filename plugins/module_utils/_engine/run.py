@@ -132,8 +132,8 @@ def run(host: WritableHost, ask: Ask, conditions: Conditions = PLAIN) -> Run:
             running(host)  # raises with a remedy of its own when the file can't be read
             lasting(host)
             raise NearmetalError(
-                "prove is comparing two states of this host, so nothing else may tune it: wait until it ends, or end"
-                " it with the module prove and step: back"
+                "prove is comparing two states of this host, so nothing else may tune the host: wait until prove"
+                " ends, or end it with the module prove and step: back"
             )
         if waiting.end_comparison():
             planned = _plan(kind(host, conditions.origin), ask, conditions)
@@ -158,8 +158,8 @@ class _Waiting:
                 lasting_timer.end(self._host)
         elif self.compares and self._concerns and self._host.exists(REBOOTS):
             raise NearmetalError(
-                "prove compares two states of this host across reboots: restore everything, without naming concerns,"
-                " which ends it"
+                "prove is comparing two states of this host across reboots: to end that, restore everything, without"
+                " naming concerns"
             )
         if not self.compares or not (self._concerns or self._everything) or not self._host.exists(EXPERIMENT):
             return False
@@ -177,7 +177,7 @@ class _Waiting:
         try:
             dead_man.give_up(self._host, None if everything else restored)
         except NearmetalError as error:
-            note = f"the dead-man timer may set it again: {error}"
+            note = f"restored, but the dead-man timer may set it again: {error}"
             return [outcome._replace(error=note) if outcome.name in restored else outcome for outcome in outcomes]
         return outcomes
 

@@ -101,7 +101,7 @@ class Session:
     def outcome(self, name: str, plan: Plan, forget: Tuple[Entry, ...], keep: Optional[Stored]) -> Outcome:
         """The outcome of a plan; `keep` is stored when it is done."""
         if self.stored.damage and keep is not None:
-            error = "not started: what is wanted of it can't be stored"
+            error = "not started: its wanted options can't be stored"
             return self.failed(name, error, Plan(findings=plan.findings))
         return Outcome(name, plan, forget, self._memory(name, keep), keep)
 

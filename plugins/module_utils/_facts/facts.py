@@ -124,7 +124,7 @@ def observe(host: Host, domains: Iterable[str]) -> Facts:
     found = {}
     for name in dict.fromkeys(domains):
         if name not in DOMAINS:
-            raise NearmetalError("There are no facts named {!r}; there are {}.".format(name, ", ".join(DOMAINS)))
+            raise NearmetalError("There are no facts named {!r}: there are {}.".format(name, ", ".join(DOMAINS)))
         found[name] = _module(name).observe(host)
     return Facts(**found)
 

@@ -64,7 +64,9 @@ def observe(platform: PlatformFacts, endpoint: Tuple[str, int] = ENDPOINT) -> In
     """Ask the service, if this is EC2."""
     in_container = platform.host_class == "container"
     if platform.host_class == "not_ec2" or (in_container and platform.instance_id is None):
-        return InstanceMetadata("not_ec2", "firmware and hypervisor do not say EC2: the service was not asked")
+        return InstanceMetadata(
+            "not_ec2", "the firmware and the hypervisor don't name EC2, so the service was not asked"
+        )
     service = _Service(endpoint)
     try:
         if not service.open():

@@ -92,7 +92,7 @@ class QueueTable(Table, OnNic):
         for label, entry in value.items():
             kind, _dash, number = str(label).rpartition("-")
             if kind not in ("", "rx", "tx") or not number.isdigit() or int(number) >= _MOST_QUEUES:
-                raise NearmetalError(f"{self.what}: {shown(label)} is no queue")
+                raise NearmetalError(f"{self.what}: {shown(label)} isn't a queue")
             self.check_entry(entry)
 
     def check_entry(self, entry: object) -> None:
@@ -169,7 +169,7 @@ class Affinity(QueueTable, Choosing):
     def trouble(self, error: OSError, attempt: str) -> NearmetalError:
         # EIO before Linux 6.12, EPERM since then: the driver leaves the interrupt to the kernel.
         if error.errno in (errno.EIO, errno.EPERM):
-            return NearmetalError(f"{attempt}: the kernel manages this interrupt itself, nobody can move it")
+            return NearmetalError(f"{attempt}: the kernel manages this interrupt itself, so nobody can move it")
         return refused(error, attempt)
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:

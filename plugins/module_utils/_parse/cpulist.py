@@ -26,12 +26,12 @@ def parse(text: str) -> Tuple[int, ...]:
     for part in text.strip().split(",") if text.strip() else ():
         match = _RANGE.fullmatch(part.strip())
         if match is None:
-            raise NearmetalError("{!r} is no list of CPUs or nodes such as 0-3,8.".format(text[:80]))
+            raise NearmetalError("{!r} isn't a list of CPUs or nodes such as 0-3,8.".format(text[:80]))
         first = int(match.group(1))
         last = int(match.group(2) or first)
         if last < first or last > MAX_ID:
             raise NearmetalError(
-                "{!r} is no list of CPUs or nodes: {} is not a range from 0 to {}.".format(text[:80], part, MAX_ID)
+                "{!r} isn't a list of CPUs or nodes: {} is not a range from 0 to {}.".format(text[:80], part, MAX_ID)
             )
         ids.update(range(first, last + 1))
     return tuple(sorted(ids))

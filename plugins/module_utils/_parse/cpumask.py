@@ -23,7 +23,7 @@ def parse(text: str) -> Tuple[int, ...]:
     match = _MASK.fullmatch(text.strip())
     words = match.group(1).split(",") if match is not None else []
     if not any(words) or len(words) * 32 > MAX_ID + 1:
-        raise NearmetalError("{!r} is no mask of CPUs such as 00000000,000000ff.".format(text[:80]))
+        raise NearmetalError("{!r} isn't a mask of CPUs such as 00000000,000000ff.".format(text[:80]))
     cpus: List[int] = []
     for position, word in enumerate(reversed(words)):
         bits = int(word or "0", 16)

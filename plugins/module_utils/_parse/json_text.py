@@ -24,7 +24,7 @@ def parse(text: str) -> Any:
     """The value of the text. Raises ValueError when it isn't JSON, or deeper or larger than any honest text."""
     brackets = text.count("[") + text.count("{")
     if brackets > _MOST_BRACKETS or text.count('"') > _MOST_QUOTES:
-        raise ValueError("more lists, tables or texts than anything honest has")
+        raise ValueError("more lists, tables and texts than a file of nearmetal can have")
     if brackets > _DEEPEST:
         _check_depth(text)
     return json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_refuse)

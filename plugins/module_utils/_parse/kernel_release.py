@@ -21,7 +21,7 @@ def parse(text: str) -> Tuple[Tuple[int, int, int], Tuple[int, ...]]:
     """
     match = _RELEASE.match(text.strip())
     if match is None:
-        raise NearmetalError("{!r} is no kernel release such as 6.1.0-18-amd64.".format(text[:80]))
+        raise NearmetalError("{!r} isn't a kernel release such as 6.1.0-18-amd64.".format(text[:80]))
     major, minor, patch, build = match.groups()
     numbers = tuple(int(number) for number in build.split(".")) if build else ()
     return (int(major), int(minor), int(patch or "0")), numbers

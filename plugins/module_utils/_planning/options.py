@@ -14,7 +14,7 @@ import re
 from typing import Any, Dict, List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import choices, shown
 
 Spec = Mapping[str, Mapping[str, Any]]
 
@@ -50,7 +50,7 @@ def validate(name: str, spec: Spec, given: Any) -> Dict[str, Any]:
     for option in given:
         if option not in spec:
             text = option if isinstance(option, str) and re.fullmatch(_NAME, option, re.ASCII) else shown(option)
-            takes = f"{name} has {', '.join(sorted(spec))}" if spec else f"{name} has none"
+            takes = f"{name} has {choices(sorted(spec), text)}" if spec else f"{name} has none"
             raise NearmetalError(f"{name}.{text} isn't an option; {takes}")
     options = {}
     for option, rule in spec.items():

@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import choices, shown
 
 REFERENCE = "docs/workloads.md"
 LONGEST = 200  # characters of a reason
@@ -42,7 +42,9 @@ def excluded_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[
         concern, knob = _split(f"exclude[{position}]", name, concerns)
         knobs = managed(concerns[concern]) or concerns[concern].checks
         if knob not in knobs:
-            raise NearmetalError(f"exclude[{position}]: {concern} has no knob {shown(knob)}; it has {', '.join(knobs)}")
+            raise NearmetalError(
+                f"exclude[{position}]: {concern} has no knob {shown(knob)}; it has {choices(knobs, knob)}"
+            )
         found.setdefault(concern, set()).add(knob)
     return found
 
@@ -62,7 +64,7 @@ def only_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]
             if declared.name == knob and option in options
         }
         if knob and not setting:
-            raise NearmetalError(f"{where}: {concern} has no option for {shown(knob)}; it has {', '.join(options)}")
+            raise NearmetalError(f"{where}: {concern} has no option for {shown(knob)}; it has {choices(options, knob)}")
         found.setdefault(concern, set()).update(setting or options)
     return found
 

@@ -122,7 +122,7 @@ def firings_of(measurement: Measurement, reference: Reference, settings: Setting
     if measurement.error:
         found.append(("health" if measurement.unhealthy else "load", measurement.error))
     elif reference.kinds and not same_kinds(reference.kinds, measurement.metrics):
-        found.append(("load", "the command printed different metrics than before"))
+        found.append(("load", "the command printed other metrics than before"))
     if measurement.state_lost:
         found.append(("state", measurement.state_lost))
     if measurement.generator_busy is not None and measurement.generator_busy > GENERATOR_SHARE:
@@ -227,7 +227,9 @@ def _same_boot_firings(last: Measurement, measurement: Measurement) -> List[Tupl
     """Whether a measurement that needs a boot of its own isn't known to have one; `last` has the last known boot."""
     if measurement.phase == WARM_UP or _reboot_firings(last.after, measurement.before):
         return []
-    return [("same_boot", "the host isn't known to have another boot id than before")]
+    return [
+        ("same_boot", "it isn't known whether the host was rebooted: a boot id is missing, or is the same as before")
+    ]
 
 
 def _clock_firings(

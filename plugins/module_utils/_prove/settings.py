@@ -10,7 +10,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import NAME, NAME_WORDS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import choices, shown
 
 ANSWER_SECONDS = 30  # that one answer of the host may take beside settling and the load
 BOOT_SECONDS = 120  # for which it waits, after a reboot, until systemd has started everything
@@ -67,7 +67,8 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     unknown = sorted(str(name) for name in options if name not in Settings._fields)
     if unknown:
         raise NearmetalError(
-            f"{shown(unknown[0])} isn't a setting of prove; the settings are {', '.join(Settings._fields)}"
+            f"{shown(unknown[0])} isn't a setting of prove; the settings are"
+            f" {choices(Settings._fields, str(unknown[0]))}"
         )
     if "seed" not in options:
         raise NearmetalError("seed is absent: set a whole number from 0 to 4294967295")

@@ -86,7 +86,7 @@ def _by_figures(rate: float, kib: int, kind: Optional[TypeFacts]) -> str:
                 return f"your knee is the instance's cap: it did {found / limit:.0%} of its {name} of {what}"
     if kind.ebs_maximum_mb_s and rate < kind.ebs_baseline_iops and megabytes < (kind.ebs_baseline_mb_s or 0):
         return "your knee is below what the instance can always do, so it is the volume's limit, or the load's"
-    return "your knee is no limit of the instance"
+    return "your knee isn't a limit of the instance"
 
 
 def _instance(kind: Optional[TypeFacts]) -> str:

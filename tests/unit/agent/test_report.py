@@ -89,7 +89,7 @@ def test_a_failed_concern_is_reported_until_it_is_done_or_restored(
     shown = status(code=1)
     assert "\nFailed in its last run: network_stack\n" in shown
     assert "Failed  network_stack at 2026-01-02 03:04 UTC (tune): the kernel refused" in shown
-    assert "Mend that and run it again, or give it up: nearmetal restore network_stack" in " ".join(shown.split())
+    assert "Fix that and run it again, or give it up: nearmetal restore network_stack" in " ".join(shown.split())
     [failure] = json.loads(status("--json", code=1))["failed"]
     assert failure["concern"] == "network_stack"
     host.moods.clear()

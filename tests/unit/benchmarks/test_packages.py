@@ -182,8 +182,11 @@ def test_what_can_t_be_taken_away_is_named_and_tried_again(debian: Machine, monk
     [
         ("Inst libc6 [2.36] (2.37 Debian [amd64])\n", "the install would also change or remove libc6, which couldn't"),
         ("Remv mine [1.0]\n", "the install would also change or remove mine, which couldn't be taken back: "),
-        ("Inst --purge (1.0 Debian [amd64])\n", "these are no names of packages"),
-        ("Inst mine (1.0 Debian [amd64])\n", "mine was on the host earlier, and its settings still are, which would "),
+        ("Inst --purge (1.0 Debian [amd64])\n", "some of the names aren't names of packages"),
+        (
+            "Inst mine (1.0 Debian [amd64])\n",
+            "mine was installed on this host earlier, and its settings are still there",
+        ),
     ],
 )
 def test_an_install_that_couldn_t_be_taken_back_is_refused(answer: str, words: str, debian: Machine) -> None:
@@ -231,7 +234,7 @@ def test_packages_of_services_are_left_to_the_operator(tools: List[Tool], debian
     before = debian.present()
     with pytest.raises(NearmetalError) as raised, brought.during(debian.host, tools, install=True):
         pass
-    assert str(raised.value).startswith("benchmark.install doesn't install server: a service belongs to the package")
+    assert str(raised.value).startswith("benchmark.install doesn't install server, because the package has a service")
     assert (debian.present(), debian.records()) == (before, [])
 
 
@@ -254,7 +257,7 @@ def test_an_install_by_rpm_that_was_broken_off_is_left_to_the_operator(amazon: M
     before = amazon.present()
     with pytest.raises(NearmetalError) as raised, brought.during(amazon.host, [], install=False):
         pass
-    assert "but the install of measurer was broken off: take away what you don't need" in str(raised.value)
+    assert "but the install of measurer was interrupted: remove the packages that you don't need" in str(raised.value)
     assert amazon.present() == before
 
 

@@ -52,5 +52,7 @@ def test_any_value_of_any_option_is_taken_or_refused_in_one_sentence(name: str, 
 
 @pytest.mark.parametrize("directory", ["", "relative", "/data\n", "-x"])
 def test_a_directory_is_an_absolute_path(directory: str) -> None:
-    with pytest.raises(NearmetalError, match=r"^benchmark.options of disk has directory: '.*'; it is the absolute "):
+    with pytest.raises(
+        NearmetalError, match=r"^benchmark.options of disk has directory: '.*'; it must be the absolute "
+    ):
         options_of("disk", {"directory": directory})

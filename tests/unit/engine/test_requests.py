@@ -80,7 +80,11 @@ def test_the_other_knobs_stay_as_an_earlier_run_left_them(tmp_path: Path) -> Non
         (["clock.source"], {}, "only[0]: concern 'clock' is unknown"),
         (["clocksource.persist"], {}, "only[0]: clocksource has no option for 'persist'; it has source"),
         (["smt.threads"], {}, "nothing to tune: neither the workload nor concerns want smt"),
-        (["clocksource"], {"prune": True}, "only leaves everything else as it is, but prune takes it back"),
+        (
+            ["clocksource"],
+            {"prune": True},
+            "the option only leaves everything else as it is, and the option prune takes it back",
+        ),
     ],
 )
 def test_a_mistake_is_named(only: Sequence[str], more: Dict[str, Any], words: str, tmp_path: Path) -> None:

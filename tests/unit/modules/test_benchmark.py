@@ -65,7 +65,7 @@ def test_system_calls_are_counted_by_the_kernel() -> None:
 def test_a_lost_connection_ends_the_load(call: Call, host: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmarking, "is_awaited", lambda: False)
     result = call(benchmark.main, host, name="clock", options={"seconds": 2})
-    assert result["msg"].endswith(" was stopped, because the run ended meanwhile")
+    assert result["msg"].endswith(" was stopped, because the run had ended")
 
 
 def test_check_mode_measures_nothing(call: Call, host: Root) -> None:

@@ -171,7 +171,7 @@ OPTIONS: List[Tuple[str, Any, str]] = [
     (
         "network_irq",
         {"policy": "dedicated", "irq_cpus": "0-4294967295"},
-        "network_irq.irq_cpus: '0-4294967295' is no list of CPUs",
+        "network_irq.irq_cpus: '0-4294967295' isn't a list of CPUs",
     ),
     (
         "network_irq",
@@ -291,7 +291,7 @@ ARGUMENTS: List[Tuple[Dict[str, Any], str]] = [
     ({"prune": "perhaps"}, "tune.prune is true or false, not 'perhaps'"),
     ({"on_failure": "panic"}, "tune.on_failure can't be 'panic'; choose one of keep, rollback"),
     ({"confirm_within": 1.5}, "tune.confirm_within must be a whole number"),
-    ({"tune_workload": "web"}, "tune.tune_workload isn't an option; tune has allow_not_ec2, bake,"),
+    ({"tune_workload": "web"}, "tune.tune_workload isn't an option; tune has workload, allow_not_ec2, bake,"),
 ]
 
 # A single module reports the same, before Ansible converts the value.

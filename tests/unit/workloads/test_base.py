@@ -14,6 +14,7 @@ import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import managed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import LONGEST_VALUE
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, numa, tune
 
 from tests.support import fresh_host
@@ -46,9 +47,12 @@ def test_where_base_has_nothing_nothing_is_changed_and_the_options_are_named(
     assert set(everything(tmp_path)) - set(before) <= {str(tmp_path / "run/nearmetal/lock")}
     assert {path: time for path, time in everything(tmp_path).items() if path in before} == before
     assert f"{concern.name}: no option was given, and the workload base has nothing for {concern.name}" in result["msg"]
+    page = f"roles/{concern.name}/README.md"
+    assert f"{page} describes its options, in the role with {concern.name}_ before them: " in result["msg"]
     for option in managed(concern):
-        assert f"{option}," in result["msg"], "an option that nobody would learn of"
-    assert f"{concern.name}_{managed(concern)[0]}" in result["msg"]
+        assert f"`{concern.name}_{option}`" in (ROOT / page).read_text("utf-8"), "an option that nobody would learn of"
+    assert managed(concern)[0] in result["msg"]
+    assert len(result["findings"][0]["reason"]) <= LONGEST_VALUE
     assert [finding["status"] for finding in result["findings"] if finding["concern"] == concern.name] == ["advice"]
     same = call(tune.main, host, concerns={concern.name: None}, check=True)
     assert (same["msg"], same["findings"]) == (result["msg"], result["findings"])

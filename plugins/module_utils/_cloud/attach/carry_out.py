@@ -155,7 +155,10 @@ class _Instance:
             if error
             else f"AWS still shows the old value after {BRIEF_SECONDS} s"
         )
-        raise Failed(f"{interface_id} is attached, and would outlive its instance; the next run tries again: {reason}")
+        raise Failed(
+            f"{interface_id} is attached, but would not be deleted with its instance; the next run tries again:"
+            f" {reason}"
+        )
 
     def remove(self, planned: Interface) -> None:
         """Detach and delete an interface, if it still is what the plan was made for."""
@@ -186,8 +189,8 @@ class _Instance:
         if error is not None:
             raise Failed(f"{interface_id}: {self.calls.explain(operation, error)}")
         raise Failed(
-            f"{interface_id} is still attached after {_DETACH_SECONDS} s: the host holds it; run again, or "
-            f"stop the host"
+            f"{interface_id} is still attached after {_DETACH_SECONDS} s, because the host still uses it: run again,"
+            " or stop the instance"
         )
 
     def _delete(self, interface_id: str, failure: str) -> None:

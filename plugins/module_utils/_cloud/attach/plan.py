@@ -147,12 +147,14 @@ def _attached(
     return Planned(Plan(tuple(actions), (finding,)), Work(tuple(places), loose))
 
 
-_OPT_IN = "an interface more takes an address of its subnet and needs its own routes: set allow_attach: true"
+_OPT_IN = "another interface takes an address of its subnet and needs its own routes: set allow_attach: true"
 
 
 def _why(instance: InstanceFacts, number: int) -> str:
     more = "1 more interface" if number == 1 else f"{number} more interfaces"
-    address = "; after its next stop AWS gives it no public address any more" if instance.public_address else ""
+    address = (
+        "; AWS gives the instance no public address any more after its next stop" if instance.public_address else ""
+    )
     return f"{more}, with queues of their own{address}; the host needs their routes: network_routes"
 
 
@@ -253,7 +255,7 @@ def _taken_back(instance: InstanceFacts, known: Attachments, options: Mapping[st
         return _only(instance, "unknown", f"its interfaces are not known: {known.lost}", options)
     made_by_nearmetal = [*(eni for eni in known.attached if eni.made_by_nearmetal and eni.device), *known.left]
     findings = [
-        _say(instance, "refused", f"{eni.interface_id} has {eni.used} by now: take it back by hand", count, None)
+        _say(instance, "refused", f"{eni.interface_id} has {eni.used} now: detach and delete it by hand", count, None)
         for eni in made_by_nearmetal
         if eni.used
     ]

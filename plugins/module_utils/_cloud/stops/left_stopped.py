@@ -34,8 +34,8 @@ def plan(concern: str, instance: InstanceFacts, meaning: str, wanted: Mapping[st
             reason = f"an earlier run stopped it for a change, and AWS could not start it: {instance.power.reason}"
         else:
             reason = (
-                f"it was stopped at {instance.power.stopped}, when an earlier run was to stop it for a change, by that "
-                "run or by somebody, and not started again"
+                f"it was stopped at {instance.power.stopped}, by an earlier run that had a change to make or by"
+                " somebody at that time, and was not started again"
             )
         return _wanted(concern, instance, wanted, reason, STATE)
     if meaning == OVER:

@@ -28,7 +28,7 @@ class Outcome:
         """It was to be stopped, and is: by a run whose stop AWS did not show yet, or by a person. Nobody knows."""
         self.left_stopped.append(instance_id)
         reason = (
-            f"it ran when it was looked up and is {state} now: an earlier run or somebody stopped it; to keep it "
-            f"stopped, delete its tag {TAG}"
+            f"it was running at the beginning of this run and is {state} now: an earlier run or somebody stopped it;"
+            f" to keep it stopped, delete its tag {TAG}"
         )
         self.fail([instance_id], reason)

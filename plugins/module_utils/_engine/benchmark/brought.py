@@ -91,8 +91,8 @@ def demand(host: WritableHost, tools: Sequence[Tool], lock: Optional[int] = None
     of_service = [tool.packages[family] for tool in tools if tool.of_service]
     if of_service:
         raise NearmetalError(
-            f"benchmark.install doesn't install {of_service[0]}: a service belongs to the package, and removing it"
-            " takes the service's data away, too; install it yourself"
+            f"benchmark.install doesn't install {of_service[0]}, because the package has a service, and removing the"
+            f" package would delete the service's data: install {of_service[0]} yourself"
         )
     asked = tuple(sorted({tool.packages[family] for tool in tools}))
     manager = packages.manager_of(found)
@@ -116,16 +116,17 @@ def _take_away(host: WritableHost, lock: int) -> None:
         left = packages.brought_packages(brought, packages.installed(manager, _run(manager.present, lock)))
     except NearmetalError as error:
         raise NearmetalError(
-            f"{RECORD} names packages that a benchmark installed, but {error}: take away what you don't need, and"
-            " remove the file"
+            f"{RECORD} names packages that a benchmark installed, but {error}: remove the packages that you don't"
+            " need, and then the file"
         ) from None
     if left:
         try:
             _remove(manager, left, lock)
         except NearmetalError as error:
+            more = ", …" if len(left) > 5 else ""
             raise NearmetalError(
-                f"{len(left)} packages of the benchmark are left on the host ({', '.join(left[:5])}), because {error};"
-                " the next benchmark tries again"
+                f"packages of the benchmark are left on the host ({', '.join(left[:5])}{more}), because {error};"
+                " the next benchmark tries again to remove them"
             ) from None
     store.remove_file(host, RECORD)
     store.remove_empty_data(host)
@@ -171,8 +172,8 @@ def _demand_new(new_packages: Sequence[str], before: Mapping[str, str]) -> None:
     old = [name for name in new_packages if name in before]
     if old:
         raise NearmetalError(
-            f"{old[0]} was on the host earlier, and its settings still are, which would go with it: purge it first, or"
-            " install it yourself"
+            f"{old[0]} was installed on this host earlier, and its settings are still there; removing it after the"
+            " benchmark would delete them: purge the package first, or install it yourself"
         )
 
 

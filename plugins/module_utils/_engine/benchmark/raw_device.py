@@ -61,11 +61,11 @@ def _open(given: str) -> int:
 def _name(host: Host, given: str, status: os.stat_result) -> str:
     """The kernel's name of the whole device."""
     if not stat.S_ISBLK(status.st_mode):
-        raise _refusal(given, "it is no block device")
+        raise _refusal(given, "it isn't a block device")
     number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
     name = os.path.basename(host.link(f"/sys/dev/block/{number}") or "")
     if not name or not host.exists(f"{disk.BLOCK}/{name}"):
-        raise _refusal(given, "it is a part of a disk: name the whole disk")
+        raise _refusal(given, "it is a partition: name the whole disk")
     return name
 
 
@@ -100,7 +100,7 @@ def demand_empty(given: str, path: str, descriptor: int) -> None:
     except OSError as error:
         raise _refusal(given, f"it can't be read: {os.strerror(error.errno or 0)}") from None
     if (claimed.st_rdev, claimed.st_ino) != (seen.st_rdev, seen.st_ino):
-        raise _refusal(given, "it isn't the device that blkid would look at")
+        raise _refusal(given, "another device has taken its place, so blkid would look at that: run again")
     argv = ["blkid", "--probe", "--output", "export", "--", path]
     try:
         blkid = finished(argv, {}, descriptor, _SECONDS)
@@ -112,7 +112,7 @@ def demand_empty(given: str, path: str, descriptor: int) -> None:
         return
     said = blkid.stdout.decode("utf-8", "replace").splitlines()
     found = [line.partition("=")[2] for line in said if line.startswith(("TYPE=", "PTTYPE="))]
-    detail = f"blkid finds {plain(', '.join(found))}" if found else f"blkid ended with {blkid.returncode}"
+    detail = f"blkid finds {plain(', '.join(found))}" if found else f"blkid ended with code {blkid.returncode}"
     raise _refusal(
         given, f"it has a file system, a partition table or the like, which a benchmark leaves alone: {detail}"
     )
@@ -130,7 +130,9 @@ def demand_consent(host: Host, given: str, name: str, options: Mapping[str, Any]
     """Raises NearmetalError unless the options spell out the id of the device that is written."""
     known = list(disk.identities(host, name).values())
     if not known:
-        raise _refusal(given, f"it has no id, so a shape that writes, such as {options['shape']}, can't be sure of it")
+        raise _refusal(
+            given, f"it has no id by which a shape that writes, such as {options['shape']}, could be sure of it"
+        )
     if options.get("write_device") not in known:
         raise _refusal(
             given,

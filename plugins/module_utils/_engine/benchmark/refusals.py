@@ -45,7 +45,7 @@ def demand_tool(host: Host, tool: Tool) -> None:
     if program_of(tool):
         return
     if tool.program.startswith("/"):
-        raise NearmetalError(f"{tool.program} is no program that this host can start: build it, and set `path`")
+        raise NearmetalError(f"{tool.program} isn't a program that this host can start: build it, and set `path`")
     distribution = family(host)
     package = tool.packages.get(distribution or "")
     if distribution is None or package is None:

@@ -121,7 +121,8 @@ class Session:
         except OSError as error:
             self._end()
             raise NearmetalError(
-                f"{os.path.dirname(self._outer)} takes no folder for the benchmark: {os.strerror(error.errno or 0)}"
+                f"no folder for the benchmark can be made in {os.path.dirname(self._outer)}:"
+                f" {os.strerror(error.errno or 0)}"
             ) from None
         return self
 
@@ -214,7 +215,7 @@ class Session:
             if time.monotonic() > until:
                 raise NearmetalError(f"{name} didn't end within its time: it was stopped")
             if not goes_on():
-                raise NearmetalError(f"{name} was stopped, because the run ended meanwhile")
+                raise NearmetalError(f"{name} was stopped, because the run had ended")
             time.sleep(_LOOK)
 
     def _start(
@@ -284,8 +285,10 @@ class Session:
 
     def _left(self, code: Optional[int]) -> str:
         said = _lines(self._said) if self._said is not None else []
-        reason = "; ".join(said[-2:]) or ("its guard didn't end" if code is None else "its guard was killed")
-        return f"the benchmark may have left {self._outer} on the host, end its processes and remove it ({reason})"
+        reason = "; ".join(said[-2:]) or (
+            "the process that removes it didn't end" if code is None else "the process that removes it was killed"
+        )
+        return f"the benchmark may have left {self._outer} on the host: end its processes and remove it ({reason})"
 
 
 def argv_for(argv: Sequence[str], as_root: bool) -> List[str]:
@@ -352,7 +355,9 @@ def _text(stream: IO[bytes]) -> str:
     stream.seek(0)
     data = stream.read(_MOST_OUTPUT + 1)
     if len(data) > _MOST_OUTPUT:
-        raise NearmetalError(f"the benchmark printed more than {_MOST_OUTPUT} bytes, which none does")
+        raise NearmetalError(
+            f"the benchmark printed more than {_MOST_OUTPUT} bytes, and no benchmark of nearmetal does"
+        )
     return data.decode("utf-8", "replace")
 
 

@@ -20,7 +20,9 @@ def demand(command: str) -> None:
     """Raise NearmetalError when the host isn't healthy before anything is switched."""
     failure = _failure(command)
     if failure:
-        raise NearmetalError(f"{failure}, and nothing was switched yet: mend the host or the option prove.health")
+        raise NearmetalError(
+            f"{failure}, before anything was switched: repair the host, or correct the option prove.health"
+        )
 
 
 def failure(host: Host, command: str, served: load_sample.Served) -> str:

@@ -148,7 +148,7 @@ def arrive(
     """
     experiment = _stepped(host, run_id)
     if experiment.state != state or experiment.written_in == host.boot_id():
-        raise NearmetalError(f"the host was not rebooted into the {state} state: it has the boot id from before")
+        raise NearmetalError(f"the host was not rebooted into the {state} state: its boot id is the same as before")
     with suppress(NearmetalError):  # a failed unit of the host's own, or an old systemd
         host.command(("systemctl", "is-system-running", "--wait"), patience)
     booted()

@@ -385,7 +385,7 @@ def no_difference(untested: Sequence[Finding], findings: Sequence[Finding]) -> s
     """Why there is nothing to compare: what waits for a reboot, and what `tune` would refuse, with its reasons."""
     waiting = (finding for finding in untested if finding.status != "advice")
     knobs = ", ".join(dict.fromkeys(f"{finding.concern}.{finding.knob}" for finding in waiting))
-    waits = f" in what can be switched while it runs; what can't: {knobs}" if knobs else ""
+    waits = f" in anything that can be switched without a reboot or a restart ({knobs} can't)" if knobs else ""
     refusals = dict.fromkeys(finding.reason for finding in findings if finding.status == "refused")
     refused = clipped(f"; tune would refuse: {'; '.join(refusals)}", _LONGEST_LIST) if refusals else ""
-    return f"untuned and tuned are the same on this host{waits}: there is nothing to compare{refused}"
+    return f"untuned and tuned don't differ on this host{waits}: there is nothing to compare{refused}"

@@ -52,7 +52,7 @@ class Bls(Edited):
             return ""
         return (
             f"{boot.DEFAULTS}, {found.obstacle}, which nearmetal doesn't edit:"
-            f' write {_VARIABLE}="…" in one line of its own, as the last that names it, and run again'
+            f' write {_VARIABLE}="…" on a line of its own, as the last line that names it, and run again'
         )
 
     def commands(self, host: WritableHost, before: str, after: str) -> List[str]:
@@ -80,7 +80,9 @@ class Bls(Edited):
             return new
         bare = new.rstrip("#")
         if len(bare.encode("utf-8", "surrogateescape")) > len(old.encode("utf-8", "surrogateescape")):
-            raise NearmetalError(f"{path} has no room left for our arguments: remove some of your own from kernelopts")
+            raise NearmetalError(
+                f"{path} has no room left for nearmetal's arguments: remove some of your own from kernelopts"
+            )
         return bare + "#" * (len(old) - len(bare))
 
     def device(self, host: WritableHost) -> str:

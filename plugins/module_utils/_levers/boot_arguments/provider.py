@@ -67,11 +67,14 @@ def judge(
     Raises NearmetalError that names the entry.
     """
     if not entries:
-        raise NearmetalError("the boot loader's new configuration has no entry for Linux: left as it was")
+        raise NearmetalError("the boot loader's new configuration has no entry for Linux: the old one stays")
     for entry in entries:
         for path in (entry.kernel, *entry.initrds):
             if not _boot_file(host, path):
-                raise NearmetalError(f"the boot entry of {entry.name} names {path}, which isn't there: left as it was")
+                raise NearmetalError(
+                    f"the boot entry of {entry.name} names {path}, which doesn't exist: the boot configuration stays"
+                    " as it was"
+                )
         _demand_root(host, entry)
         excess = kernel_arguments.too_long(device + entry.kernel, entry.arguments, longest)
         if excess:
@@ -90,8 +93,8 @@ def _cause(entry: BootEntry, text: str, tokens: Tuple[str, ...], config: str) ->
     after = entry.arguments[entry.arguments.index("--") :] if "--" in entry.arguments else ()
     if set(tokens) <= set(after):
         return (
-            f"has {text} behind a --, and the kernel hands to init what follows that: remove the -- and what follows it"
-            " from the files in which the boot loader's arguments are set, such as /etc/default/grub"
+            f"has {text} after a --, and the kernel passes what follows a -- to init: remove the -- and what follows"
+            " it from the files in which the boot loader's arguments are set, such as /etc/default/grub"
         )
     words = [line.split() for line in config.splitlines()]
     if any(set(tokens) <= set(line) and not line[0].startswith(("linux", "module")) for line in words):
@@ -102,7 +105,7 @@ def _cause(entry: BootEntry, text: str, tokens: Tuple[str, ...], config: str) ->
     present = " ".join(kernel_arguments.same(entry.arguments, tokens)) or "nothing"
     return (
         f"has {present} instead of {text}: another file of the boot loader overrides it; look for a file that sorts"
-        " after ours"
+        " after nearmetal's"
     )
 
 
@@ -115,12 +118,17 @@ def _boot_file(host: WritableHost, path: str) -> bool:
 def _demand_root(host: WritableHost, entry: BootEntry) -> None:
     roots = cmdline.values(entry.arguments, "root")
     if not roots or not roots[-1]:
-        raise NearmetalError(f"the boot entry of {entry.name} names no root file system: left as it was")
+        raise NearmetalError(
+            f"the boot entry of {entry.name} names no root file system: the boot configuration stays as it was"
+        )
     kind, equals, name = roots[-1].partition("=")
     folder = f"/dev/disk/{_BY.get(kind, '')}"
     disks = host.names(folder) if equals and kind in _BY else []
     if disks and _as_udev_writes(name).lower() not in (disk.lower() for disk in disks):
-        raise NearmetalError(f"the boot entry of {entry.name} has root={roots[-1]}, which no disk has: left as it was")
+        raise NearmetalError(
+            f"the boot entry of {entry.name} has root={roots[-1]}, which no disk has: the boot configuration stays as"
+            " it was"
+        )
 
 
 def _as_udev_writes(name: str) -> str:

@@ -111,7 +111,7 @@ class Mount(OnDisk):
         if text is not None and not text.startswith(MARK):
             return masked(host, unit) or f"{unit} {_FOREIGN}: choose another path"
         if where not in hugetlbfs.mounts(host) and host.names(where):
-            return f"{where} isn't empty, a mount would hide what is in it: choose another path"
+            return f"{where} isn't empty, and a mount would hide what is in it: choose another path"
         return read_only(host, unit)
 
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:

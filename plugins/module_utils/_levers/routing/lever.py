@@ -164,7 +164,7 @@ def _state(host: WritableHost) -> State:
 def _made(text: str, family: int, index: int) -> Route:
     route = _route(text, family)
     if route is None:
-        raise NearmetalError(f"{text} is no route")
+        raise NearmetalError(f"{text} isn't a route")
     return route._replace(interface=index, table=routes.table(index))
 
 

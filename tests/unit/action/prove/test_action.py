@@ -118,7 +118,7 @@ def test_a_tuning_that_is_not_better_is_taken_back(tuned: int, verdict: str, hos
 def test_a_host_that_already_has_the_wanted_values_is_no_failure(host: FakeKernel, play: Play) -> None:
     result = play(command="true", tune={"concerns": {"clocksource": {"source": "xen"}}})
     assert (result.get("failed", False), result["changed"], result["kept"]) == (False, False, False)
-    assert result["msg"].startswith("nothing differs: untuned and tuned are the same on this host")
+    assert result["msg"].startswith("nothing differs: untuned and tuned don't differ on this host")
     assert play.steps == ["begin"]
     assert host.written == []
 

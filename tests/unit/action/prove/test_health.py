@@ -46,8 +46,8 @@ def test_a_health_command_that_fails_on_the_tuned_host_ends_the_run_at_once(host
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("echo broken >&2; exit 3", "the health command ended with code 3: broken, and nothing was switched yet"),
-        ("sleep 600", "the health command didn't end within 0.3 s, and nothing was switched yet"),
+        ("echo broken >&2; exit 3", "the health command ended with code 3: broken, before anything was switched"),
+        ("sleep 600", "the health command didn't end within 0.3 s, before anything was switched"),
     ],
 )
 def test_a_host_that_is_ill_before_is_not_switched(

@@ -141,11 +141,11 @@ REFUSED: Dict[str, Tuple[Dict[str, Any], str]] = {
     "an answer of one byte": ({"drivers": {"ens5": {COUNT: "00"}}}, "isn't as long as its question"),
     "no answers": ({"drivers": {"ens5": 5}}, "the driver of 'ens5'"),
     "a device that none is called": ({"drivers": {"e" * 5000: {}}}, "the driver of 'eeeee"),
-    "a folder that is a number": ({"folders": [7]}, "7 is no path"),
-    "a file that is a number": ({"files": {"/proc/stat": 7}}, "the file '/proc/stat' is no text"),
-    "a file of no path": ({"files": {"\x1b[2J" + "x" * 5000: ""}}, "is no path"),
-    "a file with a NUL": ({"files": {"/proc/stat": "a\0"}}, "the file '/proc/stat' is no text"),
-    "a file that is too long": ({"files": {"/proc/stat": "a" * 5_000_000}}, "the file '/proc/stat' is no text"),
+    "a folder that is a number": ({"folders": [7]}, "7 isn't a path"),
+    "a file that is a number": ({"files": {"/proc/stat": 7}}, "the file '/proc/stat' isn't a text"),
+    "a file of no path": ({"files": {"\x1b[2J" + "x" * 5000: ""}}, "isn't a path"),
+    "a file with a NUL": ({"files": {"/proc/stat": "a\0"}}, "the file '/proc/stat' isn't a text"),
+    "a file that is too long": ({"files": {"/proc/stat": "a" * 5_000_000}}, "the file '/proc/stat' isn't a text"),
     "a link that is no text": ({"links": {"/proc/self": None}}, "the link '/proc/self'"),
     "a link of a surrogate": ({"links": {"/proc/self": "\udc80"}}, "the link '/proc/self'"),
     "too many paths": ({"folders": ["/a"] * 70_000}, "paths, more than 65536"),
@@ -177,7 +177,7 @@ def test_invalid_json_is_refused_in_a_sentence(text: str, tmp_path: Path, capsys
     place = tmp_path / "host.json"
     place.write_bytes(text.encode("latin-1"))
     assert command.main(["plan", "--from", str(place)]) == 1
-    assert f"nearmetal: {place} is no capture" in capsys.readouterr().err
+    assert f"nearmetal: {place} isn't a capture" in capsys.readouterr().err
 
 
 def test_a_too_large_capture_is_refused_without_reading_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,7 +72,7 @@ def test_a_record_names_a_benchmark_with_its_options(name: str) -> None:
 @pytest.mark.parametrize(
     ("load", "words"),
     [
-        ("nearmetal benchmark nothing {}", "'nothing' is no benchmark; choose one of clock, "),
+        ("nearmetal benchmark nothing {}", "'nothing' isn't a benchmark: choose one of clock, "),
         ("nearmetal benchmark clock {", "the options of the benchmark clock aren't JSON: "),
         ('nearmetal benchmark clock {"rate": 1}', "benchmark.options of clock.rate isn't an option; "),
         ('nearmetal benchmark clock {"seconds": 0}', "benchmark.options of clock: seconds must be a number "),
@@ -205,25 +205,41 @@ def test_a_sweep_goes_on_from_the_most_that_the_disk_did() -> None:
         (
             "network",
             {"address": "10.0.0.1"},
-            "benchmark.options of network has address: '10.0.0.1'; it is the address ",
+            "benchmark.options of network has address: '10.0.0.1'; it must be the address ",
         ),
         (
             "cache",
             {"connections": 63, "client_threads": 2},
             "benchmark.options of cache has 63 connections for 2 client_threads: ",
         ),
-        ("web", {"part": "server"}, "benchmark.options of web has address: null; it is the address of the host on "),
-        ("cache", {"address": "10.0.0.1"}, "benchmark.options of cache has address: '10.0.0.1'; it is the address "),
-        ("key_value", {"part": "server", "address": "::1"}, "benchmark.options of key_value has address: '::1'; it "),
+        (
+            "web",
+            {"part": "server"},
+            "benchmark.options of web has address: null; it must be the address of the host on ",
+        ),
+        (
+            "cache",
+            {"address": "10.0.0.1"},
+            "benchmark.options of cache has address: '10.0.0.1'; it must be the address ",
+        ),
+        (
+            "key_value",
+            {"part": "server", "address": "::1"},
+            "benchmark.options of key_value has address: '::1'; it must ",
+        ),
         ("key_value", {"part": "client"}, "benchmark.options of key_value has server: null; part: client needs the "),
         ("web", {"part": "client", "server": "10.0.0.1:80"}, "benchmark.options of web has server: '10.0.0.1:80'; "),
         ("network", {"server": "10.0.0.1"}, "benchmark.options of network has server: '10.0.0.1'; only part: client "),
         ("network", {"latency": True, "packets": True}, "benchmark.options of network has latency with packets; one "),
         ("network", {"latency": True, "streams": 2}, "benchmark.options of network has latency with streams; one "),
         ("memory", {"load": "stream", "seconds": 2}, "benchmark.options of memory has seconds: 2 with load: stream; "),
-        ("ebizzy", {}, "benchmark.options of ebizzy has path: null; it is the absolute path of the program ebizzy, "),
-        ("ebizzy", {"path": "-x"}, "benchmark.options of ebizzy has path: '-x'; it is the absolute path of the "),
-        ("unixbench", {"path": "/opt/../x"}, "benchmark.options of unixbench has path: '/opt/../x'; it is the "),
+        (
+            "ebizzy",
+            {},
+            "benchmark.options of ebizzy has path: null; it must be the absolute path of the program ebizzy, ",
+        ),
+        ("ebizzy", {"path": "-x"}, "benchmark.options of ebizzy has path: '-x'; it must be the absolute path of the "),
+        ("unixbench", {"path": "/opt/../x"}, "benchmark.options of unixbench has path: '/opt/../x'; it must be "),
         (
             "unixbench",
             {"path": "/opt/UnixBench", "seconds": 60},
@@ -315,7 +331,7 @@ def test_a_store_is_asked_for_as_long_as_the_option_says() -> None:
 def test_a_path_without_the_program_is_named(tmp_path: Path) -> None:
     path = str(tmp_path / "UnixBench")
     (tool,) = tools_of(BENCHMARKS["unixbench"], {"path": f"{path}/"})
-    with pytest.raises(NearmetalError, match=rf"^{path}/Run is no program that this host can start: build it, and "):
+    with pytest.raises(NearmetalError, match=rf"^{path}/Run isn't a program that this host can start: build it, and "):
         refusals.demand_tool(Host(str(tmp_path)), tool)
 
 

@@ -225,7 +225,7 @@ def test_a_host_that_holds_its_interface_is_a_failure_that_says_so(run: Any, aws
     second = list(aws.interfaces)[1]
     aws.held.append(second)
     result = run("network_interfaces", instance_ids=[instance], state="restored")
-    assert (result["failed"], "the host holds it" in result["msg"]) == (True, True)
+    assert (result["failed"], "the host still uses it" in result["msg"]) == (True, True)
     (action,) = result["actions"]
     assert action["after"] == {"card 0, device 0": "eni-00000000000000001", "card 0, device 2": second}
 

@@ -130,7 +130,7 @@ def test_the_tag_stays_on_an_instance_whose_stop_was_not_shown_yet(
     third = turn_on(run, instance)
     assert (state(aws, instance), tags(aws, instance), third["left_stopped"]) == ("running", [], [])
     started = next(finding["reason"] for finding in third["findings"] if finding["knob"] == "power")
-    assert "when an earlier run was to stop it for a change, by that run or by somebody" in started
+    assert "by an earlier run that had a change to make or by somebody at that time" in started
 
 
 def test_an_instance_that_the_last_look_shows_left_stopped_is_named(

@@ -110,7 +110,7 @@ def test_what_is_on_a_device_is_found(content: bytes, found: str, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("path", "words"), [("absent", "No such file or directory"), ("file", "it is no block device")]
+    ("path", "words"), [("absent", "No such file or directory"), ("file", "it isn't a block device")]
 )
 def test_what_is_no_device_is_refused(path: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
@@ -127,8 +127,11 @@ def test_without_a_device_the_options_stay() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"device": "nvme1n1"}, "benchmark.options of disk has device: 'nvme1n1'; it is the path of a block device, "),
-        ({"device": "/dev/../etc/x"}, "benchmark.options of disk has device: '/dev/../etc/x'; it is the path "),
+        (
+            {"device": "nvme1n1"},
+            "benchmark.options of disk has device: 'nvme1n1'; it must be the path of a block device, ",
+        ),
+        ({"device": "/dev/../etc/x"}, "benchmark.options of disk has device: '/dev/../etc/x'; it must be the path "),
         (
             {"device": "/dev/sdb", "directory": "/data"},
             "benchmark.options of disk has device and directory: it measures",

@@ -341,7 +341,7 @@ def test_no_other_run_tunes_during_an_experiment(host: FakeKernel, steps: Steps,
     steps("begin")
     before = files(host)
     refused = call(tune.main, host, **WANTED)
-    assert refused["msg"].startswith("prove is comparing two states of this host, so nothing else may tune it")
+    assert refused["msg"].startswith("prove is comparing two states of this host, so nothing else may tune the host")
     assert files(host) == before
     assert call(tune.main, host, check=True, **WANTED)["changed"], "an audit looks all the same"
 

@@ -83,7 +83,7 @@ def test_a_state_counts_only_after_its_own_reboot(host: RebootingHost, steps: Re
     for state in ("tuned", "untuned"):
         assert steps("switch", state=state)["answer"]["arguments"] == (["tsc=reliable"] if state == "tuned" else [])
         answer = steps("measure", state=state)
-        assert answer["msg"] == f"the host was not rebooted into the {state} state: it has the boot id from before"
+        assert answer["msg"] == f"the host was not rebooted into the {state} state: its boot id is the same as before"
         host.boot_again()
         other = "untuned" if state == "tuned" else "tuned"
         assert steps("measure", state=other)["failed"]
@@ -212,7 +212,9 @@ def test_nothing_else_tunes_the_host_and_a_restore_of_everything_ends_the_run(
     steps.boot_into("tuned")
     assert call(tune.main, host, **TUNING)["msg"].startswith("prove is comparing two states of this host")
     refused = call(restore.main, host, concerns=["network_stack"])
-    assert refused["msg"].startswith("prove compares two states of this host across reboots: restore everything")
+    assert refused["msg"].startswith(
+        "prove is comparing two states of this host across reboots: to end that, restore everything"
+    )
     assert host.waits
     assert not call(restore.main, host).get("failed")
     host.boot_again()

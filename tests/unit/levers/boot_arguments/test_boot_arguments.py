@@ -227,7 +227,7 @@ FAILURES = {
         'GRUB_CMDLINE_LINUX_DEFAULT="quiet"\n',
         "sorts after ours",
     ),
-    "init gets what follows": ("etc/default/grub.d/60-init.cfg", 'GRUB_CMDLINE_LINUX="-- x"\n', "behind a --"),
+    "init gets what follows": ("etc/default/grub.d/60-init.cfg", 'GRUB_CMDLINE_LINUX="-- x"\n', "after a --"),
     "the line is full": (
         "etc/default/grub.d/60-long.cfg",
         f'GRUB_CMDLINE_LINUX_DEFAULT="{"x" * 1950}"\n',

@@ -74,7 +74,7 @@ def test_a_file_that_ends_before_our_line_is_refused_and_the_line_named(name: st
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        ('GRUB_CMDLINE_LINUX="quiet -- init=/x"\n', "behind a --, and the kernel hands to init what follows that"),
+        ('GRUB_CMDLINE_LINUX="quiet -- init=/x"\n', "after a --, and the kernel passes what follows a -- to init"),
         ('GRUB_CMDLINE_LINUX="quiet\nsplash"\n', "on a line of its own"),
         ('GRUB_CMDLINE_LINUX="quiet"\nGRUB_CMDLINE_LINUX_DEFAULT="a=1\n"\n', "on a line of its own"),
     ],

@@ -76,7 +76,7 @@ def test_an_argument_that_one_entry_has_already_stays(tmp_path: Path, call: Call
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("/linux\n", "/missing\n", "isn't there"),
+        ("/linux\n", "/missing\n", "doesn't exist"),
         ("root=UUID=", "toor=", "names no root"),
         (" ro ", f" {'x' * 1900} ", "bytes too long"),
     ],
