@@ -66,7 +66,9 @@ class ActionModule(ActionBase):
             blind_spots = () if seen_by_callback else (BLIND,)
             directory = "" if seen_by_callback else _directory()
             run = plays.Clock().run("audit")
-            report = collector.report(run, blind_spots, options["fail_on"], earlier, plays.near(directory), past=past)
+            report = collector.report(
+                run, blind_spots, options["fail_on"], earlier, plays.short_path(directory), past=past
+            )
             written = [] if seen_by_callback else write_all(report, directory)
             if options["history"] and not seen_by_callback:
                 history.keep(options["history"], report)

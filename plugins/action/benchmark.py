@@ -48,7 +48,7 @@ class ActionModule(StateAction):
             text = json.dumps(alike, sort_keys=True)
             found = entry.entry_of_result(host, int(time.time()), name, text, result)
             if found is not None:
-                result["baseline"] = plays.near(store.append(_directory(), found))
+                result["baseline"] = plays.short_path(store.append(_directory(), found))
         except NearmetalError as error:
             self._display.warning(str(error))
 

@@ -102,7 +102,7 @@ class CallbackModule(DefaultCallback):
     def _join(self, mode: str) -> None:
         """Add the hosts of a play of nearmetal to the report."""
         self._has_nearmetal_tasks = True
-        self._mode = plays.stronger(self._mode, mode)
+        self._mode = plays.combined_mode(self._mode, mode)
         self._collector.expect(plays.hosts_of(self._play))
         for record, name, message in self._early_failures:
             record(name, message)
@@ -111,7 +111,7 @@ class CallbackModule(DefaultCallback):
         if plays.is_nearmetal_task(task):
             self._any_task_started = True
             mode = plays.mode_of_task(task)
-            self._mode = plays.stronger(self._mode, mode)
+            self._mode = plays.combined_mode(self._mode, mode)
             if mode and not self._has_nearmetal_tasks:
                 self._join(mode)
             self._collector.groups(host.get_name(), [group.get_name() for group in host.get_groups()])
@@ -276,13 +276,15 @@ class CallbackModule(DefaultCallback):
 
     def _finish(self) -> None:
         run = self._clock.run(self._mode)
-        earlier, past = self._gate.earlier(), self._gate.past()
+        earlier, past = self._gate.earlier_report(), self._gate.earlier_audits()
         blind_spots = [self._gate.complaint] if self._gate.complaint else []
         directory = str(self.get_option("report_directory"))
         proofs = proven.last(directory, self._collector.names())
         found = rankings(store.runs(directory), self._collector.names())
-        near = plays.near(directory)
-        report = self._collector.report(run, blind_spots, self._gate.statuses, earlier, near, proofs, found, past)
+        shown_directory = plays.short_path(directory)
+        report = self._collector.report(
+            run, blind_spots, self._gate.statuses, earlier, shown_directory, proofs, found, past
+        )
         color = None
         # Before anything is printed: the reader of the output may have ended (`| head`).
         try:
@@ -309,7 +311,7 @@ class CallbackModule(DefaultCallback):
             self._print(line)
         try:
             path = heat_map.write(str(self.get_option("report_directory")), hosts, time.time())
-            self._print(f"  as a page: {plays.near(path)}")
+            self._print(f"  as a page: {plays.short_path(path)}")
         except NearmetalError as error:
             self._print(f"✗ {error}", C.COLOR_ERROR)
 

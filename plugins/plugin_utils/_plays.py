@@ -107,9 +107,9 @@ def error_of_loop(result: Mapping[str, Any]) -> str:
     return str(failed[-1].get("msg") or "failed") if failed else ""
 
 
-def stronger(so_far: str, mode: str) -> str:
+def combined_mode(earlier: str, mode: str) -> str:
     """The mode of a run of several plays: the last mode that changes hosts, or else audit."""
-    return so_far if so_far and mode in ("", "audit") else mode
+    return earlier if earlier and mode in ("", "audit") else mode
 
 
 def _tasks(block: Any) -> Iterator[Any]:
@@ -150,7 +150,7 @@ class Clock:
         """The run as of now."""
         inventory = [str(source) for source in context.CLIARGS.get("inventory") or ()]
         standard = [str(source) for source in C.DEFAULT_HOST_LIST]
-        inventory = [near(source) for source in inventory if source not in standard]
+        inventory = [short_path(source) for source in inventory if source not in standard]
         command, beside = _fix_command(mode, inventory)
         return Run(
             mode=mode,
@@ -172,9 +172,9 @@ def _fix_command(mode: str, inventory: Iterable[str]) -> Tuple[Tuple[str, ...], 
     playbooks = [AUDITS.get(name, name) for name in started]
     is_audit = mode == "audit" and not line.get("check")
     if is_audit and not AUDITS.keys() >= set(started):
-        return (), f"use tune in place of audit in {', '.join(map(near, started))}"
+        return (), f"use tune in place of audit in {', '.join(map(short_path, started))}"
     workload, complete = _extra(map(str, line.get("extra_vars") or ()))
-    words = [PROGRAM, *map(near, playbooks)]
+    words = [PROGRAM, *map(short_path, playbooks)]
     words += [word for source in inventory for word in ("-i", source)]
     words += ["-e", f"tune_workload={workload}"] if workload else []
     for option, key, usual in (("--tags", "tags", ["all"]), ("--skip-tags", "skip_tags", [])):
@@ -212,7 +212,7 @@ def _stamp(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def near(source: str) -> str:
+def short_path(source: str) -> str:
     """A path as a user types it in the current folder."""
     if not os.path.isabs(source):
         return source
@@ -258,7 +258,7 @@ class GateTask:
             self.complaint = text(result.result.get("msg", ""))
         return True
 
-    def past(self) -> Tuple[Past, ...]:
+    def earlier_audits(self) -> Tuple[Past, ...]:
         """The earlier audits; none without a directory of them, or when it can't be read."""
         try:
             return history.load(self.history) if self.history else ()
@@ -266,7 +266,7 @@ class GateTask:
             self.complaint = str(error)
             return ()
 
-    def earlier(self) -> Optional[Tuple[str, Tuple[HostReport, ...]]]:
+    def earlier_report(self) -> Optional[Tuple[str, Tuple[HostReport, ...]]]:
         """The earlier report to compare with; None without one or when it can't be read."""
         try:
             return document.load(self._baseline) if self._baseline else None

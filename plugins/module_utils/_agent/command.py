@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import sys
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import complain, say
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.output import print_error, print_line
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
@@ -56,26 +56,26 @@ def main(arguments: list[str], host: WritableHost | None = None) -> int:
             from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import watch
 
             return watch.reapply(host, options.if_changed)
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import tell
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import subcommands
 
         if options.command == "status":
-            return tell.status(host, options.json)
+            return subcommands.status(host, options.json)
         if options.command == "plan":
-            return tell.plan(host, options.json, options.commands)
+            return subcommands.plan(host, options.json, options.commands)
         if options.command == "capture":
-            return tell.capture(host)
+            return subcommands.capture(host)
         if options.command == "confirm":
-            return tell.confirm(host)
+            return subcommands.confirm(host)
         if options.command == "dead-man":
-            return tell.dead_man(host)
+            return subcommands.dead_man(host)
         if options.command == "abandoned":
-            return tell.abandoned(host)
-        return tell.restore(host, options.concern or None)
+            return subcommands.abandoned(host)
+        return subcommands.restore(host, options.concern or None)
     except NearmetalError as error:
-        complain(f"nearmetal: {error}")
+        print_error(f"nearmetal: {error}")
         return FAILED
     except KeyboardInterrupt:
-        complain("nearmetal: interrupted: run it again, or `nearmetal restore`, because the journal has what was begun")
+        print_error("nearmetal: interrupted; the journal has what was begun: run it again, or `nearmetal restore`")
         return INTERRUPTED
 
 
@@ -100,7 +100,7 @@ def _tune(host: WritableHost) -> int:
     result = (tuning.forecast if asked["check"] else tuning.tune)(host, options)
     if result.get("failed"):
         result["msg"] = sentence(result["msg"])
-    say(json.dumps(result))
+    print_line(json.dumps(result))
     return 0
 
 

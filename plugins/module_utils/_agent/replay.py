@@ -13,8 +13,8 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured import read
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured_host import CapturedHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tell import say_commands
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.output import print_line
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.subcommands import print_commands
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import ADVISE, Chosen, choose
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
@@ -37,13 +37,13 @@ def plan_from(path: str, workload: Optional[str], as_json: bool, as_commands: bo
     chosen, done = planned(host, workload, concerns)
     outcomes = [outcome for outcome in done.outcomes if outcome.name != UNIT]
     if as_commands:
-        return say_commands(host, outcomes)
+        return print_commands(host, outcomes)
     if as_json:
         about = {key: captured[key] for key in ("captured", "nearmetal")}
         result = {**described(done.facts, outcomes), "workload": chosen.names, **about}
-        say(json.dumps(result, indent=1, sort_keys=True))
+        print_line(json.dumps(result, indent=1, sort_keys=True))
     else:
-        say(_table(captured, json_data(done.facts.platform), outcomes))
+        print_line(_table(captured, json_data(done.facts.platform), outcomes))
     return int(any(outcome.error for outcome in outcomes))
 
 

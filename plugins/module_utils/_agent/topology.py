@@ -9,9 +9,9 @@ from typing import Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured import read
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured_host import CapturedHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.output import print_error, print_line
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.picture.host import picture
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.replay import planned
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import complain, say
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import DOMAINS, observe, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
@@ -20,7 +20,7 @@ _DRAWN = ("platform", "topology", "network", "block")
 
 def draw(host: Host) -> int:
     """Print the picture of this host. Needs no root, and changes nothing."""
-    say(picture([("now", observe(host, _DRAWN))]))
+    print_line(picture([("now", observe(host, _DRAWN))]))
     return 0
 
 
@@ -36,7 +36,7 @@ def draw_from(path: str, workload: Optional[str]) -> int:
         panels.append((f"after {', '.join(chosen.names)}", project(panels[0][1], actions)))
         for outcome in done.outcomes:
             if outcome.error:
-                complain(f"{outcome.name}: {outcome.error}")
+                print_error(f"{outcome.name}: {outcome.error}")
                 failed = True
-    say(picture(panels))
+    print_line(picture(panels))
     return int(failed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import say
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.output import print_line
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.fingerprint import fingerprint
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import (
@@ -51,25 +51,25 @@ def _reapply(host: WritableHost, if_changed: bool) -> int:
     alone: the others stay as the operator has them. Returns 0 when none is left.
     """
     if host.exists(EXPERIMENT):
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import tell
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import subcommands
 
-        tell.left_alone(host)
+        subcommands.left_alone(host)
     off = switched_off(host)
     if off is not None:
-        say(f"switched off by {off}: nothing is planned")
+        print_line(f"switched off by {off}: nothing is planned")
         return 0
     seen, failed = _planned_for(host)
     now = fingerprint(host)
     if if_changed and now == seen and not failed:
         return 0
     # All the rest is imported for a plan alone: a look, every two minutes on every host, costs what it imports.
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import tell
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import subcommands
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 
     with ending.at_signals():
         for _round in range(ROUNDS):
             same = if_changed and now == seen
-            left = tell.replan(host, failed if same else ())
+            left = subcommands.replan(host, failed if same else ())
             if left != failed or not same:
                 text = "".join(f"{line}\n" for line in (now, *left))
                 store.replace_file(host, store.FINGERPRINT, text.encode(), mode=0o600, folder_mode=0o755)

@@ -77,7 +77,7 @@ def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
             second_clock.demand(host)
         except NearmetalError:
             if options["reboot"]:
-                reboots.back(host, options["run"])
+                reboots.take_back(host, options["run"])
             else:
                 states.end(host, options["run"])
             raise
@@ -130,7 +130,7 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     Where `only` some settings were compared, the host is taken back. Raises NearmetalError.
     """
     if options["reboot"] and options["only"]:  # `tune` would also set what was never compared
-        answer = back(host, options)
+        answer = take_back(host, options)
         return {"kept": False, "reboot_required": False, "reboot": answer.get("reboot") is True}
     if options["reboot"]:
         arguments = list(lasting.demand_lasting(host, options["run"]).arguments)
@@ -146,7 +146,7 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     try:
         done = run(host, ask, conditions=conditions)
     except NearmetalError:
-        states.back(host, before)
+        states.take_back(host, before)
         raise
     result = described(done.facts, done.outcomes)
     if result["errors"]:
@@ -154,7 +154,7 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         if any(outcome.done and outcome.name != UNIT for outcome in done.outcomes):  # the unit alone failed
             states.done(host, options["run"])
             raise NearmetalError(f"the host is tuned, but its unit isn't in place: {errors}")
-        states.back(host, before)
+        states.take_back(host, before)
         raise NearmetalError(errors)
     states.done(host, options["run"])
     return {"kept": True, "reboot_required": result["reboot_required"]}
@@ -175,9 +175,9 @@ def not_in_force(host: WritableHost, experiment: lasting.Lasting, options: Mappi
     return reboots.not_in_force(host, experiment, _tuning(host, options))
 
 
-def back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+def take_back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Take back an experiment that outlives reboots; `reboot` says that the host still runs with what was."""
-    experiment = reboots.back(host, options["run"])
+    experiment = reboots.take_back(host, options["run"])
     if experiment is None or not experiment.ending:
         return {"ended": experiment is not None, "reboot": False}
     within = f"or its timer does so within {experiment.abandon_after} s"

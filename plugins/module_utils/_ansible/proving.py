@@ -96,12 +96,12 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     if unhealthy:
         return {**answer, "unhealthy": unhealthy}
     if options["load_on"] != HOST:
-        return {**answer, "before": samples.before(host, options["programs"]).as_dict(None)}
+        return {**answer, "before": samples.before_load(host, options["programs"]).as_dict(None)}
     by_real_time = options["timed"] and _compares_clocks(found)
     first = second_clock.next_second(host) if by_real_time else None
-    before = samples.before(host, options["programs"])
+    before = samples.before_load(host, options["programs"])
     ran = _run(host, options)
-    after = samples.after(host, options["programs"])
+    after = samples.after_load(host, options["programs"])
     if first is not None:
         # The clock that times the load is held against the controller's.
         last = second_clock.next_second(host)
@@ -152,11 +152,11 @@ def _around(before: load_sample.Sample, after: load_sample.Sample, options: Mapp
 
 def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Run the load on a client host, of which nothing else is changed."""
-    before = samples.before(host, ())
+    before = samples.before_load(host, ())
     ticks = load_sample.ticks(host)  # around the load alone: observing keeps a CPU busy too
     ran = _ran(host, options["command"] or "", longest_load(options["seconds"]), load.is_awaited)
     busy = load_sample.busy(ticks, load_sample.ticks(host))
-    after = samples.after(host, ())
+    after = samples.after_load(host, ())
     return {"load": ran._asdict(), "busy": busy, **_around(before, after, options)}
 
 
@@ -164,7 +164,7 @@ def _look(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """After a load that ran elsewhere."""
     demand = lasting.demand_lasting if options["reboot"] else running.demand_running
     found: Compared = demand(host, options["run"])
-    return {"after": samples.after(host, options["programs"]).as_dict(None), **_in_force(host, found, options)}
+    return {"after": samples.after_load(host, options["programs"]).as_dict(None), **_in_force(host, found, options)}
 
 
 def _brought_into_state(host: WritableHost, options: Mapping[str, Any]) -> Tuple[Compared, load_sample.Served]:
@@ -200,7 +200,7 @@ def _back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         return {"ended": states.end(host, options["run"])}
     from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import proposal
 
-    return proposal.back(host, options)
+    return proposal.take_back(host, options)
 
 
 _STEPS: Mapping[str, Callable[[WritableHost, Mapping[str, Any]], Dict[str, Any]]] = {

@@ -170,7 +170,7 @@ def number_of(tool: str, value: Any) -> float:
     return float(value)
 
 
-def whole(tool: str, value: Any) -> int:
+def count_of(tool: str, value: Any) -> int:
     """A count of JSON. Raises NearmetalError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
         raise unreadable(tool, "a count isn't a whole number")
@@ -186,7 +186,7 @@ def json_of(tool: str, output: str) -> Any:
         raise unreadable(tool, str(error)) from None
 
 
-def at(tool: str, found: Any, *path: Any) -> Any:
+def value_at(tool: str, found: Any, *path: Any) -> Any:
     """The value at a path into what json_of returned. Raises NearmetalError when it is absent."""
     for step in path:
         try:

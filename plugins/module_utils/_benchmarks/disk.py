@@ -17,13 +17,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     Result,
     Run,
     Tool,
-    at,
+    count_of,
     json_of,
     larger,
     seconds_option,
     smaller,
     unreadable,
-    whole,
+    value_at,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
@@ -120,7 +120,7 @@ def _then(outputs: Sequence[str], options: Options) -> Tuple[Command, ...]:
     if not options["sweep"] or len(outputs) > 1:
         return ()
     (direction,) = _directions(SHAPES[options["shape"]])
-    most = larger("fio", "rate", at("fio", _job(outputs[0]), direction, "iops"), "1/s").value
+    most = larger("fio", "rate", value_at("fio", _job(outputs[0]), direction, "iops"), "1/s").value
     return tuple(_command(options, max(1, round(most * percent / 100))) for percent in STEPS)
 
 
@@ -152,10 +152,10 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
     metrics: List[Metric] = []
     for direction in _directions(shape):
         if shape.pattern == direction:
-            found = larger("fio", f"{direction}_bandwidth", at("fio", job, direction, "bw_bytes"), "MiB/s")
+            found = larger("fio", f"{direction}_bandwidth", value_at("fio", job, direction, "bw_bytes"), "MiB/s")
             metrics.append(found._replace(value=found.value / _MIB))
         else:
-            metrics.append(larger("fio", f"{direction}_rate", at("fio", job, direction, "iops"), "1/s"))
+            metrics.append(larger("fio", f"{direction}_rate", value_at("fio", job, direction, "iops"), "1/s"))
         metrics.append(_percentile(job, direction, "99"))
     details: Dict[str, Any] = {"shape": options["shape"], "disks": _disks(outputs[0])}
     if options["sweep"]:
@@ -165,7 +165,7 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
         if knee is not None:
             metrics.append(larger("fio", "knee", knee["rate"], "1/s"))
         details["knee_percent"] = None if knee is None else knee["percent"]
-        details["above_100"] = _above(float(at("fio", job, _directions(shape)[0], "iops")), steps)
+        details["above_100"] = _above(float(value_at("fio", job, _directions(shape)[0], "iops")), steps)
     return Result(tuple(metrics), details)
 
 
@@ -176,7 +176,7 @@ def _steps(outputs: Sequence[str], direction: str) -> List[Dict[str, Any]]:
     return [
         {
             "percent": percent,
-            "rate": round(larger("fio", "rate", at("fio", job, direction, "iops"), "1/s").value, 1),
+            "rate": round(larger("fio", "rate", value_at("fio", job, direction, "iops"), "1/s").value, 1),
             "p50_ms": round(_percentile(job, direction, "50").value, 4),
             "p99_ms": round(_percentile(job, direction, "99").value, 4),
         }
@@ -206,15 +206,15 @@ def _above(most: float, steps: Sequence[Dict[str, Any]]) -> str:
 
 
 def _job(output: str) -> Any:
-    job = at("fio", json_of("fio", output), "jobs", 0)
-    error = whole("fio", at("fio", job, "error"))
+    job = value_at("fio", json_of("fio", output), "jobs", 0)
+    error = count_of("fio", value_at("fio", job, "error"))
     if error:
         raise NearmetalError(f"fio couldn't measure: {os.strerror(error) if error < _ERRORS else error}")
     return job
 
 
 def _percentile(job: Any, direction: str, percent: str) -> Metric:
-    nanoseconds = at("fio", job, direction, "clat_ns", "percentile", f"{percent}.000000")
+    nanoseconds = value_at("fio", job, direction, "clat_ns", "percentile", f"{percent}.000000")
     found = smaller("fio", f"{direction}_p{percent}", nanoseconds, "ms")
     return found._replace(value=found.value / 1e6)
 

@@ -15,12 +15,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     Result,
     Run,
     Tool,
-    at,
+    count_of,
     json_of,
     seconds_option,
     smaller,
     unreadable,
-    whole,
+    value_at,
 )
 
 _TOOL = "cyclictest"
@@ -55,21 +55,21 @@ def _run(options: Options, _folder: str) -> Run:
 
 
 def _read(outputs: Sequence[str], options: Options) -> Result:
-    threads = at(_TOOL, json_of(_TOOL, outputs[0]), "thread")
+    threads = value_at(_TOOL, json_of(_TOOL, outputs[0]), "thread")
     if not isinstance(threads, dict) or not threads:
         raise unreadable(_TOOL, "it measured no thread")
     counts: Dict[int, int] = {}
     cycles, latest = 0, 0
     for thread in threads.values():
-        cycles += whole(_TOOL, at(_TOOL, thread, "cycles"))
-        latest = max(latest, whole(_TOOL, at(_TOOL, thread, "max")))
-        histogram = at(_TOOL, thread, "histogram")
+        cycles += count_of(_TOOL, value_at(_TOOL, thread, "cycles"))
+        latest = max(latest, count_of(_TOOL, value_at(_TOOL, thread, "max")))
+        histogram = value_at(_TOOL, thread, "histogram")
         if not isinstance(histogram, dict):
             raise unreadable(_TOOL, "histogram isn't a mapping")
         for us, count in histogram.items():
             if not (isinstance(us, str) and us.isdigit() and us.isascii() and len(us) <= 9):
                 raise unreadable(_TOOL, "histogram has a time that isn't a number")
-            counts[int(us)] = counts.get(int(us), 0) + whole(_TOOL, count)
+            counts[int(us)] = counts.get(int(us), 0) + count_of(_TOOL, count)
     return Result(
         (
             smaller(_TOOL, "p99", _percentile(counts, cycles, latest), "us"),

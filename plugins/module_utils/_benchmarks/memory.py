@@ -18,13 +18,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     Result,
     Run,
     Tool,
-    at,
+    count_of,
     json_of,
     larger,
     number_of,
     seconds_option,
     unreadable,
-    whole,
+    value_at,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
@@ -128,9 +128,9 @@ def _read_stream(output: str, options: Options, details: Dict[str, object]) -> R
 def _read_fresh(output: str, options: Options, details: Dict[str, object]) -> Result:
     found = json_of(PROGRAM, output)
     seconds, user, system = (
-        number_of(PROGRAM, at(PROGRAM, found, name)) for name in ("seconds", "user_seconds", "system_seconds")
+        number_of(PROGRAM, value_at(PROGRAM, found, name)) for name in ("seconds", "user_seconds", "system_seconds")
     )
-    blocks, faults = (whole(PROGRAM, at(PROGRAM, found, name)) for name in ("blocks", "page_faults"))
+    blocks, faults = (count_of(PROGRAM, value_at(PROGRAM, found, name)) for name in ("blocks", "page_faults"))
     if not (blocks and 0 < seconds < 1e6 and user + system > 0):
         raise unreadable(PROGRAM, "it wrote no block")
     mib = blocks * options.get("block_kib", _FRESH_KIB) / 1024

@@ -17,14 +17,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     Result,
     Run,
     Tool,
-    at,
+    count_of,
     json_of,
     larger,
     number_of,
     seconds_option,
     smaller,
     unreadable,
-    whole,
+    value_at,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.pair import BOTH, CLIENT, SERVER
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -117,20 +117,22 @@ def _read_iperf(outputs: Sequence[str], options: Options) -> Result:
     found = json_of(_TOOL, outputs[0])
     if isinstance(found, dict) and found.get("error"):
         raise NearmetalError(f"iperf3 couldn't measure: {plain(str(found['error']))}")
-    end = at(_TOOL, found, "end")
-    protocol = at(_TOOL, found, "start", "test_start", "protocol")
-    details: Dict[str, Any] = {"part": options["part"], "streams": len(_list(at(_TOOL, end, "streams")))}
-    if options["part"] == SERVER and at(_TOOL, found, "start", "test_start", "reverse"):
+    end = value_at(_TOOL, found, "end")
+    protocol = value_at(_TOOL, found, "start", "test_start", "protocol")
+    details: Dict[str, Any] = {"part": options["part"], "streams": len(_list(value_at(_TOOL, end, "streams")))}
+    if options["part"] == SERVER and value_at(_TOOL, found, "start", "test_start", "reverse"):
         return Result((), {**details, "figures_at": CLIENT})  # the server doesn't know what arrived
     if protocol == "TCP":
-        bits = larger(_TOOL, "throughput", at(_TOOL, end, "sum_received", "bits_per_second"), "Gbit/s")
+        bits = larger(_TOOL, "throughput", value_at(_TOOL, end, "sum_received", "bits_per_second"), "Gbit/s")
         if details["streams"] > 1:
-            flows = [_gbit(at(_TOOL, flow, "receiver", "bits_per_second")) for flow in at(_TOOL, end, "streams")]
+            flows = [
+                _gbit(value_at(_TOOL, flow, "receiver", "bits_per_second")) for flow in value_at(_TOOL, end, "streams")
+            ]
             details.update(slowest_flow_gbit=min(flows), fastest_flow_gbit=max(flows))
         return Result((bits._replace(value=bits.value / 1e9),), details)
-    received = at(_TOOL, end, "sum_received") if "sum_received" in end else at(_TOOL, end, "sum")
-    lost, sent = (whole(_TOOL, at(_TOOL, received, name)) for name in ("lost_packets", "packets"))
-    seconds = number_of(_TOOL, at(_TOOL, received, "seconds"))
+    received = value_at(_TOOL, end, "sum_received") if "sum_received" in end else value_at(_TOOL, end, "sum")
+    lost, sent = (count_of(_TOOL, value_at(_TOOL, received, name)) for name in ("lost_packets", "packets"))
+    seconds = number_of(_TOOL, value_at(_TOOL, received, "seconds"))
     if not sent or not 0 < seconds < 1e6:
         raise unreadable(_TOOL, "it sent no packets")
     metric = larger(_TOOL, "packets", sent - lost, "1/s")

@@ -14,9 +14,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     Options,
     Result,
     Tool,
-    at,
+    count_of,
     json_of,
-    whole,
+    value_at,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
@@ -93,7 +93,7 @@ def client_cpus(options: Options, machine: Machine) -> int:
 
 def served(output: str) -> Result:
     """The result on a host with the server alone: the client has the figures."""
-    most = whole(PROGRAM, at(PROGRAM, json_of(PROGRAM, output), "connections"))
+    most = count_of(PROGRAM, value_at(PROGRAM, json_of(PROGRAM, output), "connections"))
     if not most:
         raise NearmetalError(
             f"no client came within {WAITS} s: check that the port is open to it and that it got this address"

@@ -17,14 +17,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     Result,
     Run,
     Tool,
-    at,
+    count_of,
     json_of,
     larger,
     number_of,
     seconds_option,
     smaller,
     unreadable,
-    whole,
+    value_at,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
@@ -105,14 +105,14 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
     if options["part"] == pair.SERVER:
         return pair.served(outputs[0])
     found = json_of(_TOOL, outputs[0])
-    errors = at(_TOOL, found, "errors")
+    errors = value_at(_TOOL, found, "errors")
     if errors != 0:
-        count = whole(_TOOL, errors)
+        count = count_of(_TOOL, errors)
         raise NearmetalError(f"wrk had {count} errors: the server doesn't keep up, use fewer connections")
-    requests, us = (whole(_TOOL, at(_TOOL, found, name)) for name in ("requests", "us"))
+    requests, us = (count_of(_TOOL, value_at(_TOOL, found, name)) for name in ("requests", "us"))
     if not us:
         raise unreadable(_TOOL, "it measured no time")
-    p99 = smaller(_TOOL, "p99", number_of(_TOOL, at(_TOOL, found, "p99_us")), "ms")
+    p99 = smaller(_TOOL, "p99", number_of(_TOOL, value_at(_TOOL, found, "p99_us")), "ms")
     details: Dict[str, Any] = pair.details(options)
     if options["part"] == pair.BOTH:  # otherwise the server has its own settings, which the client doesn't know
         details.update(reuseport=options["reuseport"], workers=options.get("workers", 1))

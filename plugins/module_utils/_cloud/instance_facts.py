@@ -83,7 +83,7 @@ class InstanceFacts:
     power: PowerFacts
 
     @property
-    def doomed(self) -> Optional[str]:
+    def announced_end(self) -> Optional[str]:
         """What AWS is about to do to the instance itself."""
         if self.spot_notice:
             return f"spot notice: {self.spot_notice}"
@@ -91,7 +91,7 @@ class InstanceFacts:
 
     def untouchable(self, wanted: Mapping[str, Any]) -> Optional[str]:
         """Why nothing may be changed now: AWS changes it soon, or may do so, or it may be another host's."""
-        return self.doomed or self.unasked or self.unconfirmed(wanted)
+        return self.announced_end or self.unasked or self.unconfirmed(wanted)
 
     def unconfirmed(self, wanted: Mapping[str, Any]) -> Optional[str]:
         """Why nothing may be changed at all: the instance may be another host's; None if it is confirmed."""

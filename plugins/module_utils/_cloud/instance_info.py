@@ -73,12 +73,12 @@ def plan(instance: InstanceFacts, kind: TypeFacts) -> Plan:
             instance.tenancy,
             "Aerospike, 2014",
         )
-    if instance.doomed:
+    if instance.announced_end:
         say(
             "schedule",
             "advice",
-            f"{instance.doomed}: every change is refused",
-            instance.doomed,
+            f"{instance.announced_end}: every change is refused",
+            instance.announced_end,
             "EC2 User Guide, scheduled events",
         )
     return Plan(findings=tuple(found))

@@ -204,9 +204,9 @@ def _offline_after(facts: Facts, threads: SmtFacts, cpus: TopologyFacts, request
     offline = threads.offline or ""
     if switch_off and requested != "kernel":
         return union(offline, *map(str, second_threads(cpus) or ()))
-    original, ours = facts.originals.get((_CPUS.lever, ""), (None, ()))
+    original, set_values = facts.originals.get((_CPUS.lever, ""), (None, ()))
     if original is not None:
-        kept = difference(offline, difference(union(*map(str, ours)), str(original)))
+        kept = difference(offline, difference(union(*map(str, set_values)), str(original)))
         if kept != offline:
             return kept
     if second_threads(cpus):

@@ -22,7 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     present_elements,
     write_all,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of, way_back
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of, restore_order
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Value
@@ -179,7 +179,7 @@ def roll_back(host: WritableHost, done: Sequence[Action]) -> str:
     created = any(isinstance(lever, Disturbing) and lever.creates for lever in levers)
     # Before the elements go, such as the interrupts of queues: with the next number of queues they come back as set.
     early = _take_back(host, done[::-1]) if created else []
-    late = _take_back(host, way_back(done))
+    late = _take_back(host, restore_order(done))
     trouble = [*(failure for failure in early if _lasts(host, failure)), *late]
     sentences = list(dict.fromkeys(failure.sentence for failure in trouble))
     return "; ".join(sentences[:2]) + (f"; and {len(sentences) - 2} more" if len(sentences) > 2 else "")
@@ -256,7 +256,7 @@ def _differs(host: WritableHost, action: Action, present: Mapping[str, Value], n
     lever = lever_of(action.what)
     if name not in present:
         return may_return(lever, host, action.where, name)
-    return not lever.values.alike(lever.values.remembered(present[name]), lever.values.remembered(part))
+    return not lever.values.same_element(lever.values.remembered(present[name]), lever.values.remembered(part))
 
 
 def _groups(actions: Sequence[Action]) -> List[List[Action]]:
@@ -276,7 +276,7 @@ def _demand_held(host: WritableHost, done: Sequence[Action], remaining: Sequence
     for action in done:
         lever = lever_of(action.what)
         now = lever.read(host, action.where)
-        if not lever.values.took(now, action.before, action.after) or (action.what, action.where) in to_do:
+        if not lever.values.applied(now, action.before, action.after) or (action.what, action.where) in to_do:
             place = f"{action.what} {action.where}".strip()
             raise NearmetalError(
                 f"{action.concern}.{action.knob}: the kernel did not take {_shown(action.after)} for {place}: it has"

@@ -29,7 +29,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     identity,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry, entry_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry, data_of, entry_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import (
     Stored,
@@ -373,7 +373,7 @@ def _write(host: WritableHost, armed: _Armed) -> None:
         "boot_id": armed.boot_id,
         "actions": [action.as_dict() for action in armed.actions],
         "devices": armed.devices,
-        "journal": [entry._asdict() for entry in armed.entries],
+        "journal": [data_of(entry) for entry in armed.entries],
         "wanted": {concern: _as_data(stored) for concern, stored in armed.wanted.items()},
     }
     store.replace_file(host, ARMED, json.dumps(data).encode(), mode=0o600, folder_mode=0o700)

@@ -136,19 +136,19 @@ class Tune(NamedTuple):
         wanted = self.stored.wanted(self.concern) if self.stored is not None else self.wanted
         session.journal.demand_readable(self.name)
         entries = session.journal.entries(self.name)
-        originals = {entry.key: (entry.original, entry.ours) for entry in entries}
+        originals = {entry.key: (entry.original, entry.set_values) for entry in entries}
         facts = with_type(facts, wanted)._replace(originals=originals)
         exchanged = session.journal.exchanged(self.name)
         by_files = entries_by_files(session.host, entries)
         plan_for = partial(self._plan_for, wanted, {entry.knob for entry in entries}, facts.owners)
         plan = plan_for(facts)
-        way_back = partial(self._plan_restore, session, entries, by_files, _coming_online(session, facts))
-        restore, forget = way_back(plan)
+        plan_restore = partial(self._plan_restore, session, entries, by_files, _coming_online(session, facts))
+        restore, forget = plan_restore(plan)
         if restore.actions:
             # What is wanted is planned for the host as it will be after the restore.
             assumed = session.in_scope(restore.actions)
             plan = plan_for(project(facts, assumed))
-            restore, forget = way_back(plan, assumed)
+            restore, forget = plan_restore(plan, assumed)
             plan, restore = _without_double_findings(plan, restore)
         disturbing = tuple(action for action in restore.actions if isinstance(lever_of(action.what), Disturbing))
         undisturbing = tuple(action for action in restore.actions if action not in disturbing)

@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     present_elements,
     returning,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of, way_back
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of, restore_order
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.elements import Judged
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import set_at_boot
@@ -28,7 +28,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 _MOST_NAMES, _MOST_SENTENCES = 12, 16
 
 
-class WayBack(NamedTuple):
+class RestorePlan(NamedTuple):
     """The plan that takes entries back, and the entries that need no action to be forgotten."""
 
     plan: Plan
@@ -37,7 +37,7 @@ class WayBack(NamedTuple):
 
 def plan_restore(
     host: WritableHost, entries: Sequence[Entry], reason: str, cpus: AbstractSet[int] = frozenset()
-) -> WayBack:
+) -> RestorePlan:
     """The plan that brings each place back to its original, the last change first; `reason` is of its actions.
 
     What somebody else has set since then is left alone and reported, element by element. A
@@ -50,16 +50,18 @@ def plan_restore(
     boot_id = host.boot_id() if entries else ""
     renewed: Set[Tuple[str, str]] = set()
     at_boot = set_at_boot(host, entries)  # nearmetal's files set these values, even if a run has set others since
-    for entry in way_back(entries):
+    for entry in restore_order(entries):
         lever = lever_of(entry.what)
         if detached(lever, host, entry.where):
             forget.append(entry)
             continue
         void = entry.void(boot_id)
         now = lever.read(host, entry.where)
-        ours = (*entry.ours, lever.values.remembered(now)) if void and entry.key in at_boot else entry.ours
+        set_values = entry.set_values
+        if void and entry.key in at_boot:
+            set_values = (*set_values, lever.values.remembered(now))
         original = kernel_choice(lever, host, entry.where) if void else entry.original
-        in_force = entry._replace(ours=ours, original=original)
+        in_force = entry._replace(set_values=set_values, original=original)
         found = in_force.judged(host, original)
         if entry.boot_id == boot_id or not void:
             findings += _left_alone(host, entry, found)
@@ -89,12 +91,12 @@ def plan_restore(
             pending = lever.pending(host, entry.where, action.after) if isinstance(lever, OnDisk) else ""
             if isinstance(lever, OnDisk) and pending:
                 findings.append(_finding(action)._replace(status=lever.waits_for, reason=pending))
-        elif void and found.ours:
+        elif void and found.held:
             findings.append(_by_reboot(entry, now))
             forget.append(entry)
         elif void or not found.absent:
             forget.append(entry)
-    return WayBack(Plan(tuple(actions), tuple(findings)), tuple(forget))
+    return RestorePlan(Plan(tuple(actions), tuple(findings)), tuple(forget))
 
 
 def entries_by_files(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, ...]:
@@ -210,7 +212,7 @@ def _left_alone(host: WritableHost, entry: Entry, found: Judged) -> Iterator[Fin
 def _unverified(entry: Entry, name: str) -> str:
     """How an element may have its value by a run that was interrupted before it read back what it had written."""
     lever = lever_of(entry.what)
-    intended = lever.values.elements(entry.ours[-1], [name]).get(name)
+    intended = lever.values.elements(entry.set_values[-1], [name]).get(name)
     if entry.whole or entry.disturbed_by or intended == lever.values.elements(entry.original, [name]).get(name):
         return ""
     return (

@@ -37,10 +37,10 @@ def demand_agreement(journal: Journal, actions: Sequence[Action]) -> None:
     shared, _unshared = split(actions)
     concern_of = {(action.what, action.where): action.concern for action in shared}
     arguments = [
-        Claim(f"{entry.concern}.{entry.knob}", str(entry.ours[-1]))
+        Claim(f"{entry.concern}.{entry.knob}", str(entry.set_values[-1]))
         for entry in journal.entries()
         if isinstance(lever_of(entry.what), Shared)
-        and entry.ours[-1] is not None
+        and entry.set_values[-1] is not None
         and concern_of.get(entry.key) != entry.concern
     ]
     arguments += [

@@ -50,7 +50,7 @@ class BlockFacts(NamedTuple):
     max_sectors_kb: Mapping[str, str]
     write_cache: Mapping[str, str]
 
-    def now(self, attribute: str) -> Mapping[str, str]:
+    def table(self, attribute: str) -> Mapping[str, str]:
         """The table of that queue file: place → value."""
         found: Mapping[str, str] = getattr(self, attribute)
         return found
@@ -116,7 +116,7 @@ def kernel_choice(host: Host, name: str, attribute: str) -> Optional[str]:
     return {"rq_affinity": "1", "nomerges": "0"}.get(attribute)
 
 
-def ruled(host: Host, attribute: str) -> bool:
+def has_foreign_rule(host: Host, attribute: str) -> bool:
     """Whether a foreign udev rule may set this file, so that only the next boot shows a disk's value without us."""
     places = [f"{folder}/{name}" for folder in _RULE_FOLDERS for name in host.names(folder) if name.endswith(".rules")]
     foreign_rules = (path for path in places if not path.startswith(_OUR_RULES))

@@ -78,7 +78,7 @@ class BootFacts(NamedTuple):
         """What an operator has to do where nearmetal can't set arguments."""
         return _BY_HAND.get(self.loader or "", _BY_HAND_ELSEWHERE).format(text)
 
-    def coming(self, text: str) -> bool:
+    def next_boot_has(self, text: str) -> bool:
         """Whether every kernel's next boot has this argument, whoever set it."""
         places = [entry.arguments for entry in self.entries or ()]
         if self.provider in ("bls", "menu", "systemd_boot") and self.configured is not None:
@@ -90,13 +90,13 @@ class BootFacts(NamedTuple):
         """Whether the running kernel was booted with this argument."""
         return kernel_arguments.in_force(self.running or (), kernel_arguments.checked_tokens(text))
 
-    def now(self, text: str) -> str:
+    def running_arguments(self, text: str) -> str:
         """The running kernel's arguments with the names in `text`; empty when there are none."""
-        return " ".join(kernel_arguments.same(self.running or (), kernel_arguments.checked_tokens(text)))
+        return " ".join(kernel_arguments.same_names(self.running or (), kernel_arguments.checked_tokens(text)))
 
     def named(self, name: str) -> bool:
         """Whether an argument of this name is in any entry."""
-        return any(kernel_arguments.same(entry.arguments, (name,)) for entry in self.entries or ())
+        return any(kernel_arguments.same_names(entry.arguments, (name,)) for entry in self.entries or ())
 
 
 def read_record(host: Host) -> boot_record.Record:

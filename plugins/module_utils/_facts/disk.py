@@ -129,7 +129,7 @@ def node(host: Host, name: str) -> Optional[int]:
 
 def below(host: Host, name: str) -> Tuple[str, ...]:
     """The devices directly below: members of RAID or LVM, the paths to a namespace."""
-    members = [whole(host, slave) for slave in host.names(f"{BLOCK}/{name}/slaves")]
+    members = [whole_disk(host, slave) for slave in host.names(f"{BLOCK}/{name}/slaves")]
     namespace = _NAMESPACE.fullmatch(name)
     if namespace and namespace[2] is None and layer(host, name) == HEAD:
         for other in host.names(BLOCK):
@@ -139,7 +139,7 @@ def below(host: Host, name: str) -> Tuple[str, ...]:
     return tuple(dict.fromkeys(member for member in members if member is not None))
 
 
-def whole(host: Host, name: str) -> Optional[str]:
+def whole_disk(host: Host, name: str) -> Optional[str]:
     """The device that a partition is part of, or the device itself; None when there is no such name."""
     if not _NAME.fullmatch(name):
         return None
@@ -153,7 +153,7 @@ def aliases(host: Host) -> Dict[str, str]:
     """Path below /dev → the whole device that it is or is part of, for kernel names, partitions, and links."""
     found: Dict[str, str] = {}
     for name in host.names("/sys/class/block"):
-        device = whole(host, name)
+        device = whole_disk(host, name)
         if device is not None:
             found[f"/dev/{name}"] = device
     for folder in _LINKS:
@@ -191,7 +191,7 @@ def _btrfs(host: Host, mount: mountinfo.Mount) -> Tuple[str, ...]:
     for identity in host.names("/sys/fs/btrfs"):
         members = host.names(f"/sys/fs/btrfs/{identity}/devices")
         if posixpath.basename(mount.source) in members:
-            found = (whole(host, member) for member in members)
+            found = (whole_disk(host, member) for member in members)
             return tuple(dict.fromkeys(member for member in found if member is not None))
     return ()
 

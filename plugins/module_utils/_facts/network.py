@@ -59,26 +59,26 @@ class NetworkFacts(NamedTuple):
         """The NIC at this place."""
         return next((nic for nic in self.nics if nic.place == place), None)
 
-    def below(self, name: str) -> Tuple[str, ...]:
+    def nics_of(self, name: str) -> Tuple[str, ...]:
         """The NICs that carry the interface `name`: itself, or through bonds and VLANs those below it."""
         seen = [name]
         for lower in seen:
             seen += [lower for lower in self.uppers.get(lower, ()) if lower not in seen]
         return tuple(nic.name for nic in self.nics if nic.name in seen)
 
-    def above(self, nic: Nic) -> Tuple[str, ...]:
+    def uppers_of(self, nic: Nic) -> Tuple[str, ...]:
         """The bonds, bridges and VLANs that this NIC carries."""
-        return tuple(name for name in self.uppers if nic.name != name and nic.name in self.below(name))
+        return tuple(name for name in self.uppers if nic.name != name and nic.name in self.nics_of(name))
 
     def carries_default(self, nic: Nic) -> bool:
         """Whether a default route goes through this NIC, itself or by a bond, bridge or VLAN above it."""
-        return any(nic.name in self.below(name) for name in self.default_route)
+        return any(nic.name in self.nics_of(name) for name in self.default_route)
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON: one entry per interface."""
         return {
             "interfaces": {nic.name: self._interface(nic) for nic in self.nics},
-            "uppers": {name: list(self.below(name)) for name in self.uppers},
+            "uppers": {name: list(self.nics_of(name)) for name in self.uppers},
             "default_route": list(self.default_route),
             "default_affinity": self.default_affinity,
             "irqbalance": self.irqbalance,
@@ -142,7 +142,9 @@ def observe(host: Host) -> NetworkFacts:
         xps={place: of_nic.xps for place, of_nic in steered.items()},
         queues={nic.place: queues_now(nic, settings[nic.place].channels) for nic in nics},
         queues_max={place: most for place, of_nic in settings.items() for most in [of_nic.most()] if most is not None},
-        rings=_by_field({place: now(of_nic.rings) for place, of_nic in settings.items() if of_nic.rings is not None}),
+        rings=_by_field(
+            {place: ring_sizes(of_nic.rings) for place, of_nic in settings.items() if of_nic.rings is not None}
+        ),
         rings_max={
             place: {name: of_nic.rings[name + "_max"] for name in ("rx", "tx")}
             for place, of_nic in settings.items()
@@ -255,7 +257,7 @@ def queues_now(nic: Nic, channels: Optional[Mapping[str, int]]) -> int:
     return len(nic.rx)
 
 
-def now(rings: Mapping[str, int]) -> Dict[str, int]:
+def ring_sizes(rings: Mapping[str, int]) -> Dict[str, int]:
     """The present sizes of the rings, without the largest possible ones."""
     return {name: rings[name] for name in ("rx", "tx")}
 

@@ -55,7 +55,7 @@ def read_file(host: WritableHost, path: str) -> bytes | None:
     return data
 
 
-def beside(path: str) -> str:
+def temporary_path(path: str) -> str:
     """The temporary name under which a file is written; a killed run leaves it behind."""
     folder, name = os.path.split(path)
     return f"{folder}/.{name}.new"
@@ -64,7 +64,7 @@ def beside(path: str) -> str:
 def replace_file(host: WritableHost, path: str, data: bytes, mode: int, folder_mode: int) -> None:
     """Replace the file at `path` atomically: whatever happens, it is the old file or the new one."""
     folder, name = os.path.split(path)
-    new = os.path.basename(beside(path))
+    new = os.path.basename(temporary_path(path))
     try:
         with directory(host, folder, create=folder_mode) as parent:
             try:
@@ -117,7 +117,7 @@ def remove_temporary(host: WritableHost) -> None:
     paths = [f"{folder}/{name}" for folder in (DATA, RUN) for name in host.names(folder)]
     temporary = [path for path in paths if path.endswith(".new") and os.path.basename(path).startswith(".")]
     for path in temporary:
-        if path != beside(FINGERPRINT):
+        if path != temporary_path(FINGERPRINT):
             remove_file(host, path)
     if temporary:
         remove_empty_data(host)

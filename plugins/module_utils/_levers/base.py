@@ -29,20 +29,20 @@ class Values:
         """Whether a place that reads `present` holds `value`."""
         return present == value
 
-    def alike(self, present: Value, value: Value) -> bool:
+    def same_element(self, present: Value, value: Value) -> bool:
         """Whether an element that reads `present` holds `value`."""
         return self.same(present, value)
 
-    def took(self, present: Value, before: Value, after: Value) -> bool:
-        """Whether a place that reads `present` took its change from `before` to `after`."""
+    def applied(self, present: Value, before: Value, after: Value) -> bool:
+        """Whether the change from `before` to `after` is in effect at a place that reads `present`."""
         return self.same(present, after)
 
-    def partly(self, present: Value, original: Value, value: Value) -> bool:
+    def partial_write(self, present: Value, original: Value, value: Value) -> bool:
         """Whether an interrupted write of `value` may have left `present`."""
         return False
 
     def original(self, before: Value) -> Value:
-        """What restore brings back, given the value before our first change."""
+        """What restore brings back, given the value before nearmetal's first change."""
         return before
 
     def remembered(self, value: Value) -> Value:
@@ -69,7 +69,7 @@ class TableValues(Values):
             return present == value
         return all(present.get(name, part) == part for name, part in self.elements(value).items())
 
-    def alike(self, present: Value, value: Value) -> bool:
+    def same_element(self, present: Value, value: Value) -> bool:
         return present == value
 
     def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
@@ -87,7 +87,7 @@ class SetValues(TableValues):
     def same(self, present: Value, value: Value) -> bool:
         return present == value
 
-    def took(self, present: Value, before: Value, after: Value) -> bool:
+    def applied(self, present: Value, before: Value, after: Value) -> bool:
         """Only the elements that changed count: another write of the run may move the others, as smt/control does."""
         names = {**self.elements(before), **self.elements(after)}
         earlier, goal = self.elements(before, names), self.elements(after, names)
@@ -96,8 +96,8 @@ class SetValues(TableValues):
         return all(now[name] == goal[name] for name in changed)
 
 
-class OursAlone(Values):
-    """Of what only nearmetal makes, such as its files: without a journal entry it is a leftover, and no original."""
+class NearmetalValues(Values):
+    """Values of what only nearmetal makes, such as its files: without a journal entry it is a leftover, no original."""
 
     def original(self, before: Value) -> Value:
         return None

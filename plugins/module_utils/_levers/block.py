@@ -103,7 +103,7 @@ class QueueFile(OnDevice, Choosing):
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         name = disk.names(host).get(where)
-        if name is None or block.ruled(host, self.attribute):
+        if name is None or block.has_foreign_rule(host, self.attribute):
             return None
         return block.kernel_choice(host, name, self.attribute)
 
@@ -165,7 +165,7 @@ class Scheduler(QueueFile, Disturbing):
         default = block.requests_of(host, name, block.read(host, name, "scheduler"))
         return requests if None not in (requests, default) and requests != default else None
 
-    def came_along(self, host: WritableHost, where: str) -> Iterable[Place]:
+    def kernel_chosen(self, host: WritableHost, where: str) -> Iterable[Place]:
         name = self._demand(host, where)
         chosen = block.requests_of(host, name, block.read(host, name, "scheduler"))
         return self.disturbs(host, where) if block.read(host, name, "nr_requests") == chosen else ()

@@ -79,7 +79,7 @@ class Disturbing(Lever):
     def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
         """The places that may change."""
 
-    def came_along(self, host: WritableHost, where: str) -> Iterable[Place]:
+    def kernel_chosen(self, host: WritableHost, where: str) -> Iterable[Place]:
         """The places that have what the kernel chose with the present value."""
         return ()
 

@@ -26,7 +26,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    OursAlone,
+    NearmetalValues,
     file_commands,
     impossible,
     no_place,
@@ -70,7 +70,7 @@ def masked(host: WritableHost, path: str) -> str:
     return f"{path} is masked: run `systemctl unmask {os.path.basename(path)}`, and run again"
 
 
-class FileValues(OursAlone):
+class FileValues(NearmetalValues):
     """Texts of files of nearmetal."""
 
     def remembered(self, value: Value) -> Value:
@@ -128,7 +128,7 @@ class NativeFile(SetsOthers, Batch):
         return read_only(host, where)
 
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
-        return (store.beside(where),)
+        return (store.temporary_path(where),)
 
     def sets(self, host: WritableHost, where: str) -> Iterable[Place]:
         present = self._read_nearmetal_file(host, where)

@@ -95,7 +95,7 @@ class IrqbalanceArguments(OnDisk):
         return read_only(host, where)
 
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
-        return (store.beside(where),)
+        return (store.temporary_path(where),)
 
     def pending(self, host: WritableHost, where: str, value: Value) -> str:
         if self.restart or irqbalance_process.arguments(host) is None:

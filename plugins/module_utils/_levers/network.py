@@ -204,7 +204,7 @@ class QueueFile(QueueTable, Choosing):
 class RpsValues(TableValues):
     """Sets of CPUs, of which the kernel may take fewer."""
 
-    def partly(self, present: Value, original: Value, value: Value) -> bool:
+    def partial_write(self, present: Value, original: Value, value: Value) -> bool:
         # The kernel leaves out CPUs that are isolated, since Linux 5.9.
         return bool(present) and set(network.cpus(str(present))) < set(network.cpus(str(value)))
 

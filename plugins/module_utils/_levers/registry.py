@@ -115,7 +115,7 @@ def lever_of(what: str) -> Lever:
         raise NearmetalError(f"nearmetal has no lever {shown(what)}") from None
 
 
-def way_back(steps: Sequence[Step]) -> List[Step]:
+def restore_order(steps: Sequence[Step]) -> List[Step]:
     """The steps in the order of a restore: the last first, but those of Disturbing levers before all others."""
     backwards = list(reversed(steps))
     return sorted(backwards, key=lambda step: not isinstance(lever_of(step.what), Disturbing))

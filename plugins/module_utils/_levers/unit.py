@@ -22,7 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import (
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import agent_timer, bundle, installed, store, walk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    OursAlone,
+    NearmetalValues,
     Values,
     demand_no_place,
     impossible,
@@ -96,7 +96,7 @@ class Agent(Installed):
         return _foreign(host) or read_only(host, AGENT)
 
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
-        return (store.beside(AGENT), store.beside(f"{os.path.dirname(AGENT)}/{installed.cache_name()}"))
+        return (store.temporary_path(AGENT), store.temporary_path(f"{os.path.dirname(AGENT)}/{installed.cache_name()}"))
 
 
 def _foreign(host: WritableHost) -> str:
@@ -112,7 +112,7 @@ def _caches(host: WritableHost) -> List[str]:
     return [f"{folder}/{name}" for name in host.names(folder) if re.fullmatch(_CACHE, name, re.ASCII)]
 
 
-class EnabledValues(OursAlone):
+class EnabledValues(NearmetalValues):
     """Whether our timer is enabled."""
 
     def remembered(self, value: Value) -> Value:

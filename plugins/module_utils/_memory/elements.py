@@ -26,31 +26,31 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 class Judged(NamedTuple):
     """Who has set the elements of a place. An element that has its original value is in none of the tables."""
 
-    ours: Mapping[str, Value]  # element → the value of ours that it holds
-    restorable: Mapping[str, Value]  # element of `ours` → its original
-    absent: Mapping[str, Value]  # element that can't be read now → the last value of ours that it had
+    held: Mapping[str, Value]  # element → the value that nearmetal set and it holds
+    restorable: Mapping[str, Value]  # element of `held` → its original
+    absent: Mapping[str, Value]  # element that can't be read now → the last value that nearmetal set
     # Element that somebody set → its present value, and its original; None at runtime: only a boot shows it.
     foreign: Mapping[str, Tuple[Value, Value]]
 
     @property
     def settled(self) -> bool:
-        """Whether nothing of ours is left."""
-        return not self.ours and not self.absent
+        """Whether nothing that nearmetal set is left."""
+        return not self.held and not self.absent
 
 
 def judge(
-    host: WritableHost, lever: Lever, where: str, original: Value, ours: Sequence[Value], whole: bool = True
+    host: WritableHost, lever: Lever, where: str, original: Value, set_values: Sequence[Value], whole: bool = True
 ) -> Judged:
-    """Read the place and judge it. `ours` are values that runs of ours wrote or intended, the last one last.
+    """Read the place and judge it. `set_values` are what runs wrote or intended, the last one last.
 
     Unless they are known to be `whole`, a run may have ended inside the write of an element.
     """
     present = present_elements(lever, host, where)
-    names = dict.fromkeys(name for value in (original, *ours) for name in lever.values.elements(value))
+    names = dict.fromkeys(name for value in (original, *set_values) for name in lever.values.elements(value))
     names.update(dict.fromkeys(present))
     initial = originals(lever, original, names)
     written: Dict[str, List[Value]] = {}
-    for value in reversed(ours):
+    for value in reversed(set_values):
         for name, part in lever.values.elements(value, names).items():
             written.setdefault(name, []).append(part)
     held: Dict[str, Value] = {}
@@ -65,9 +65,9 @@ def judge(
                 absent[name] = changed[0]
         elif name not in initial or present[name] != initial[name]:
             now = lever.values.remembered(present[name])
-            matches = [part for part in parts if lever.values.alike(now, part)]
+            matches = [part for part in parts if lever.values.same_element(now, part)]
             if not matches and not whole and name in initial:
-                matches = [part for part in parts if lever.values.partly(now, initial[name], part)]
+                matches = [part for part in parts if lever.values.partial_write(now, initial[name], part)]
             if matches:
                 held[name] = matches[0]
                 if name in initial:
@@ -80,18 +80,18 @@ def judge(
 
 
 class RemovedElements(NamedTuple):
-    """Elements that another change of ours removed, such as queues, and that its restore creates again."""
+    """Elements that another change of nearmetal removed, such as queues, and that its restore creates again."""
 
-    ours: Mapping[str, Value]  # element → the last value of ours that it had
+    last: Mapping[str, Value]  # element → the last value that nearmetal set
     originals: Mapping[str, Value]  # element → the value to restore, where the kernel wouldn't choose it by itself
 
 
 def removed_elements(
-    host: WritableHost, lever: Lever, where: str, original: Value, ours: Mapping[str, Value], before: Value
+    host: WritableHost, lever: Lever, where: str, original: Value, last: Mapping[str, Value], before: Value
 ) -> RemovedElements:
-    """Find them. `ours` has the last value of ours per element; `before` is the place as it was before the run.
+    """Find them. `last` has nearmetal's last value per element; `before` is the place as it was before the run.
 
-    What somebody had set since our first change is to be restored, not the original.
+    What somebody had set since nearmetal's first change is to be restored, not the original.
     """
     present, earlier = present_elements(lever, host, where), lever.values.elements(before)
     choice = list(lever.values.elements(kernel_choice(lever, host, where)).values())
@@ -100,8 +100,8 @@ def removed_elements(
     for name, part in originals(lever, original, ()).items() if lever.values.partial else ():
         if name in present or may_return(lever, host, where, name):
             continue
-        if name in ours and ours[name] != part:
-            held[name] = ours[name]
+        if name in last and last[name] != part:
+            held[name] = last[name]
             to_restore[name] = part
         elif earlier.get(name, part) not in choice:
             to_restore[name] = earlier.get(name, part)
@@ -136,16 +136,16 @@ def with_new_elements(host: WritableHost, lever: Lever, where: str, original: Va
 def remaining(
     lever: Lever, found: Judged, set_now: Mapping[str, Value], original: Value, after: Value
 ) -> Dict[str, Value]:
-    """Our elements after an action that set or kept `set_now`, and is to bring its place to `after`."""
-    ours = {**found.ours, **set_now, **found.absent}
-    goal = lever.values.elements(after, ours)
-    initial = originals(lever, original, ours)
+    """nearmetal's elements after an action that set or kept `set_now`, and is to bring its place to `after`."""
+    held = {**found.held, **set_now, **found.absent}
+    goal = lever.values.elements(after, held)
+    initial = originals(lever, original, held)
     restored = {name for name in goal if name in initial and goal[name] == initial[name] and name not in found.absent}
-    return {name: part for name, part in ours.items() if name not in restored}
+    return {name: part for name, part in held.items() if name not in restored}
 
 
 def with_kernel_choice(lever: Lever, before: Value, held: Mapping[str, Value], choice: Value) -> Value:
-    """The value before our change, with the kernel's own choice for elements that a file of ours set at boot."""
+    """The value before nearmetal's change, with the kernel's choice for elements that nearmetal's file set at boot."""
     if choice is None and len(held) == len(lever.values.elements(before)):
         return None
     chosen = {name: part for name, part in lever.values.elements(choice, held).items() if name in held}

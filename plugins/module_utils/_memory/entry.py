@@ -20,7 +20,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 
-MOST_OURS = 8  # values of one place, after runs that were killed
+MOST_VALUES = 8  # values of one place, after runs that were killed
+_SET_VALUES = "ours"  # the name of `set_values` in the journal's file, as all versions write it
 _DEVICE = re.compile(r"[ -~]{0,256}", re.ASCII)
 
 
@@ -32,7 +33,7 @@ class Entry(NamedTuple):
     what: str
     where: str
     original: Value  # None at runtime: not known, as only a boot brings it back
-    ours: Tuple[Value, ...]  # the last value is wanted; there are more only after a run that was killed
+    set_values: Tuple[Value, ...]  # the last value is wanted; there are more only after a run that was killed
     boot_id: str  # a runtime original of another boot is void
     whole: bool = False  # a run has verified that its values hold
     disturbed_by: str = ""  # the lever whose write changed this place, too; "" where a run wrote the place
@@ -56,24 +57,27 @@ class Entry(NamedTuple):
     def judged(self, host: WritableHost, original: Value) -> elements.Judged:
         """Who has set the elements of the place, whose value before nearmetal was `original`."""
         lever = lever_of(self.what)
-        ours = self._ours(lever.read(host, self.where))
-        return elements.judge(host, lever, self.where, original, ours, self.whole)
+        set_values = self._values_at(lever.read(host, self.where))
+        return elements.judge(host, lever, self.where, original, set_values, self.whole)
 
-    def _ours(self, now: Value) -> Tuple[Value, ...]:
-        """The values that are ours when the place reads `now`."""
+    def _values_at(self, now: Value) -> Tuple[Value, ...]:
+        """The values that nearmetal has set when the place reads `now`."""
         if self.disturbed_by and not self.whole:  # by a run that ended before it could read the result
-            return (*self.ours, lever_of(self.what).values.remembered(now))
-        return self.ours
+            return (*self.set_values, lever_of(self.what).values.remembered(now))
+        return self.set_values
 
     def holding(self, now: Value) -> Mapping[str, Value]:
-        """The elements that have a value of ours when the place reads `now`."""
+        """The elements that have a value of nearmetal when the place reads `now`."""
         lever = lever_of(self.what)
         present = lever.values.elements(now)
-        ours = [lever.values.elements(value, present) for value in self._ours(now)]
+        tables = [lever.values.elements(value, present) for value in self._values_at(now)]
         return {
             name: part
             for name, part in present.items()
-            if any(name in value and lever.values.alike(lever.values.remembered(part), value[name]) for value in ours)
+            if any(
+                name in value and lever.values.same_element(lever.values.remembered(part), value[name])
+                for value in tables
+            )
         }
 
     def verified(self, host: WritableHost) -> "Entry":
@@ -88,10 +92,10 @@ class Entry(NamedTuple):
         return self._replace(ours=last, whole=True) if values.alike(now, last[0]) else self
 
     def last(self, now: Value) -> Mapping[str, Value]:
-        """The last value of ours per element, without those that somebody else has set by `now`."""
+        """nearmetal's last value per element, without those that somebody else has set by `now`."""
         lever = lever_of(self.what)
         held, present = self.holding(now), lever.values.elements(now)
-        last = {name: part for value in self.ours for name, part in lever.values.elements(value).items()}
+        last = {name: part for value in self.set_values for name, part in lever.values.elements(value).items()}
         return {name: held.get(name, part) for name, part in last.items() if name in held or name not in present}
 
     def setting(self, action: Action) -> Dict[str, Value]:
@@ -105,18 +109,18 @@ class Entry(NamedTuple):
         return {**kept, **changed}
 
     def adding(self, host: WritableHost, action: Action) -> Entry:
-        """The entry with the action's value as one more of ours; after many killed runs only the last values stay."""
+        """The entry with the action's value as one more; after many killed runs only the last values stay."""
         set_now = self.setting(action)
         intended = self.value(set_now) if set_now else lever_of(self.what).values.remembered(action.after)
-        earlier = [value for value in self.ours if value != intended]
-        if len(earlier) >= MOST_OURS:
+        earlier = [value for value in self.set_values if value != intended]
+        if len(earlier) >= MOST_VALUES:
             found = self.judged(host, self.original)
-            held = () if found.settled else (self.value({**found.ours, **found.absent}),)
-            earlier = [*held, *earlier[2 - MOST_OURS :]]
-        return self._replace(ours=(*earlier, intended), whole=False)
+            held = () if found.settled else (self.value({**found.held, **found.absent}),)
+            earlier = [*held, *earlier[2 - MOST_VALUES :]]
+        return self._replace(set_values=(*earlier, intended), whole=False)
 
     def with_made(self, host: WritableHost, action: Action) -> Entry:
-        """The entry with what the kernel made of an action's value among ours; the intended one stays the last."""
+        """The entry with what the kernel made of an action's value among those set; the intended one stays the last."""
         lever = lever_of(self.what)
         present = present_elements(lever, host, self.where)
         before, after = (lever.values.elements(value, present) for value in (action.before, action.after))
@@ -129,10 +133,14 @@ class Entry(NamedTuple):
             lever.check(self.where, self.value({**after, **made}))
         except NearmetalError:  # no value that the journal could recognize
             return self
-        return self._replace(ours=(*self.ours[:-1], self.value(made), self.ours[-1])[-MOST_OURS:]) if made else self
+        return (
+            self._replace(set_values=(*self.set_values[:-1], self.value(made), self.set_values[-1])[-MOST_VALUES:])
+            if made
+            else self
+        )
 
     def value(self, parts: Mapping[str, Value]) -> Value:
-        """The value that has these elements of ours."""
+        """The value that has these elements."""
         return lever_of(self.what).values.composed(parts, self.original)
 
     def exchanged(self, host: WritableHost) -> bool:
@@ -140,18 +148,25 @@ class Entry(NamedTuple):
         return exchanged(lever_of(self.what), host, self.where, self.device)
 
 
+def data_of(entry: Entry) -> Dict[str, Any]:
+    """The entry as the journal's file has it."""
+    data = entry._asdict()
+    data[_SET_VALUES] = data.pop("set_values")
+    return data
+
+
 def entry_of(raw: Any) -> Entry:
-    """The entry of a journal's data, checked. Raises NearmetalError, KeyError or TypeError when it isn't ours."""
+    """The entry of a journal's data, checked. Raises NearmetalError, KeyError or TypeError for other data."""
     texts = {name: raw[name] for name in ("concern", "knob", "what", "where", "boot_id")}
     if not all(isinstance(text, str) and len(text) <= 256 for text in texts.values()):
         raise NearmetalError("an entry whose names aren't short texts")
     lever = lever_of(texts["what"])
-    original, ours = raw["original"], raw["ours"]
-    if not isinstance(ours, list) or not ours:
-        raise NearmetalError("an entry without values of ours")
+    original, set_values = raw["original"], raw[_SET_VALUES]
+    if not isinstance(set_values, list) or not set_values:
+        raise NearmetalError("an entry without values that nearmetal set")
     unknown = original is None and lever.scope == "runtime"
-    lever.check(texts["where"], ours[-1] if unknown else original)
-    for value in ours if isinstance(lever, Table) else ():
+    lever.check(texts["where"], set_values[-1] if unknown else original)
+    for value in set_values if isinstance(lever, Table) else ():
         lever.check(texts["where"], value)
     if lever.values.original(original) != original:
         raise NearmetalError(f"an original of {texts['where']} that nearmetal never keeps")
@@ -165,4 +180,4 @@ def entry_of(raw: Any) -> Entry:
         raise NearmetalError("a device whose identity isn't a text")
     whole, written = raw.get("whole", True) is True, raw.get("written") is True
     state: Dict[str, Any] = {"whole": whole, "written": written, "disturbed_by": disturbed_by, "device": device}
-    return Entry(original=original, ours=tuple(ours), **state, **texts)
+    return Entry(original=original, set_values=tuple(set_values), **state, **texts)

@@ -28,7 +28,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements, lost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import MOST_OURS, Entry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import MOST_VALUES, Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal_file import Content, Unreadable, read, write
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 
@@ -104,9 +104,11 @@ class Journal:
         for place in neighbors:
             before = entries.get((place.what, place.where))
             entry = self._started(before, place, boot_id)
-            ours = entry.ours or (lever_of(place.what).values.remembered(place.before),)
+            set_values = entry.set_values or (lever_of(place.what).values.remembered(place.before),)
             written = before is not None and self._was_written(before, place)
-            entries[entry.key] = entry._replace(ours=ours, whole=False, disturbed_by=place.reason, written=written)
+            entries[entry.key] = entry._replace(
+                set_values=set_values, whole=False, disturbed_by=place.reason, written=written
+            )
         for action in actions:
             entry = self._started(entries.get((action.what, action.where)), action, boot_id)
             lever, original = lever_of(action.what), entry.original
@@ -135,19 +137,19 @@ class Journal:
             boot_id,
             device=identity(lever, self._host, action.where),
         )
-        ours: Tuple[Value, ...] = ()
+        set_values: Tuple[Value, ...] = ()
         held: Mapping[str, Value] = {}
         if entry is not None:
-            held, ours = entry.holding(action.before), entry.ours
+            held, set_values = entry.holding(action.before), entry.set_values
         if (action.what, action.where) in self._by_files:
             held = lever.values.elements(action.before)
         if held:
-            # A file of ours set them: their originals are what the kernel would choose, if that is known.
-            ours = ours or (lever.values.remembered(action.before),)
+            # A file of nearmetal set them: their originals are what the kernel would choose, if that is known.
+            set_values = set_values or (lever.values.remembered(action.before),)
             choice = kernel_choice(lever, self._host, action.where)
             original = elements.with_kernel_choice(lever, action.before, held, choice)
             writer = fresh if entry is None else entry
-            return fresh._replace(concern=writer.concern, knob=writer.knob, original=original, ours=ours)
+            return fresh._replace(concern=writer.concern, knob=writer.knob, original=original, set_values=set_values)
         try:
             lever.check(action.where, fresh.original)
         except NearmetalError as error:
@@ -157,7 +159,7 @@ class Journal:
         return fresh
 
     def settle(self, actions: Iterable[Action], neighbors: Iterable[Action] = ()) -> None:
-        """Record that the actions hold, and forget places that have no value of ours."""
+        """Record that the actions hold, and forget places that have no value of nearmetal."""
         entries = dict(self._entries)
         for action in sorted(actions, key=lambda action: not isinstance(lever_of(action.what), Disturbing)):
             entry = entries.pop((action.what, action.where), None)
@@ -167,8 +169,9 @@ class Journal:
             before_run = self._earlier.get(entry.key)
             whole = before_run is None or before_run.whole
             found = entry._replace(whole=whole).judged(self._host, entry.original)
-            ours = elements.remaining(lever_of(entry.what), found, entry.setting(action), entry.original, action.after)
-            entries.update(self._settled(entry, ours, action.before, entries))
+            lever, set_now = lever_of(entry.what), entry.setting(action)
+            held = elements.remaining(lever, found, set_now, entry.original, action.after)
+            entries.update(self._settled(entry, held, action.before, entries))
         for place in neighbors:
             entry = entries.pop((place.what, place.where), None)
             if entry is not None:
@@ -199,20 +202,20 @@ class Journal:
         for name in elements.hidden_by_offline_cpus(self._host, lever, place.where, before_run) if changed else ():
             changed.setdefault(name, next(iter(changed.values())))
         return entry._replace(disturbed_by="" if was_written else entry.disturbed_by, written=False), {
-            **found.ours,
+            **found.held,
             **found.absent,
             **changed,
         }
 
     def _was_written(self, entry: Entry, place: Action) -> bool:
-        """Whether a run wrote the place, and its value is in force: after a boot only if a file of ours has set it."""
+        """Whether a run wrote the place, and its value is in force; after a boot only if a file of nearmetal set it."""
         void = entry.void(self._host.boot_id())
         return not entry.follows and (not void or entry.key in self._by_files or bool(entry.holding(place.before)))
 
     def _settled(
-        self, entry: Entry, ours: Mapping[str, Value], before: Value, entries: Mapping[Tuple[str, str], Entry]
+        self, entry: Entry, held: Mapping[str, Value], before: Value, entries: Mapping[Tuple[str, str], Entry]
     ) -> Dict[Tuple[str, str], Entry]:
-        """The entry with these elements of ours, and with those that the restore of another place creates again."""
+        """The entry with these elements, and with those that the restore of another place creates again."""
         lever, host = lever_of(entry.what), self._host
         creators = [
             creator.what
@@ -222,14 +225,14 @@ class Journal:
         removed = elements.RemovedElements({}, {})
         if creators:
             removed = elements.removed_elements(host, lever, entry.where, entry.original, entry.last(before), before)
-        if not ours and not removed.originals:
+        if not held and not removed.originals:
             return {}
         if removed.originals:
             original = lever.values.composed(
                 {**lever.values.elements(entry.original), **removed.originals}, entry.original
             )
-            entry = entry._replace(original=original, disturbed_by=entry.disturbed_by if ours else creators[0])
-        return {entry.key: entry._replace(ours=(entry.value({**ours, **removed.ours}),), whole=True)}
+            entry = entry._replace(original=original, disturbed_by=entry.disturbed_by if held else creators[0])
+        return {entry.key: entry._replace(set_values=(entry.value({**held, **removed.last}),), whole=True)}
 
     def forget(self, entries: Iterable[Entry]) -> None:
         """Remove these entries, whose places have no value of nearmetal any more."""
@@ -243,15 +246,15 @@ class Journal:
         self._save({entry.key: entry for entry in entries})
 
     def keep(self, entries: Iterable[Entry], done: Iterable[Action] = ()) -> None:
-        """Keep the entries from before a run whose rollback failed: their places may hold our values again.
+        """Keep the entries from before a run whose rollback failed: their places may hold nearmetal's values again.
 
-        What the kernel made of a value, such as a rounded one, is ours too where `done` couldn't be undone.
+        What the kernel made of a value, such as a rounded one, counts as set where `done` couldn't be undone.
         """
         kept = dict(self._entries)
         for entry in entries:
             present = kept.get(entry.key, entry)
-            added = (value for value in present.ours if value not in entry.ours)
-            kept[entry.key] = present._replace(ours=(*entry.ours, *added)[-MOST_OURS:], whole=False)
+            added = (value for value in present.set_values if value not in entry.set_values)
+            kept[entry.key] = present._replace(set_values=(*entry.set_values, *added)[-MOST_VALUES:], whole=False)
         for action in done:
             if (action.what, action.where) in kept:
                 entry = kept[action.what, action.where]
@@ -327,12 +330,12 @@ def _hides(entry: Entry) -> int:
     lever = lever_of(entry.what)
     if not isinstance(lever, Hiding) or entry.original is None:
         return 0
-    before, after = {name for value in entry.ours for name in lever.hidden(value)}, lever.hidden(entry.original)
+    before, after = {name for value in entry.set_values for name in lever.hidden(value)}, lever.hidden(entry.original)
     return bool(after - before) - bool(before - after)
 
 
 def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:
-    """The places that still have the value that a file of ours, older than this boot, gave them at boot."""
+    """The places that still have the value that a file of nearmetal, older than this boot, gave them at boot."""
     kept = tuple(entries)
     boot_id = host.boot_id() if kept else ""
     old = [entry for entry in kept if entry.boot_id != boot_id]
@@ -341,11 +344,11 @@ def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, 
 
 
 def set_by_files(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:
-    """The places that have the value that a file of ours gave them, at boot or when their device was attached."""
+    """The places that have the value that a file of nearmetal gave them, at boot or when their device was attached."""
     levers = [(lever_of(entry.what), entry.where) for entry in entries]
     found = {place for lever, at in levers if isinstance(lever, SetsOthers) for place in lever.sets(host, at)}
     found |= set_at_boot(host, entries)
     setters = [(lever_of(what), where) for what, where in found]
     return found | {
-        place for lever, at in setters if isinstance(lever, Disturbing) for place in lever.came_along(host, at)
+        place for lever, at in setters if isinstance(lever, Disturbing) for place in lever.kernel_chosen(host, at)
     }

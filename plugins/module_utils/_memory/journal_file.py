@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damage
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry, entry_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry, data_of, entry_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION as NEARMETAL
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numbers
@@ -30,7 +30,7 @@ class _Newer(NearmetalError):
     """Only a newer nearmetal can read it."""
 
 
-# The errors that reading anything but a journal of ours may raise.
+# The errors that reading anything but a journal of nearmetal may raise.
 _DAMAGE = (ValueError, KeyError, TypeError, NearmetalError)
 
 
@@ -93,13 +93,13 @@ def read(host: WritableHost, path: str) -> Content:
 
 
 def _rendered(content: Content) -> bytes:
-    entries = [entry._asdict() for entry in content.entries] + [entry.raw for entry in content.unreadable]
+    entries = [data_of(entry) for entry in content.entries] + [entry.raw for entry in content.unreadable]
     whole = {"version": VERSION, "nearmetal": NEARMETAL, "instance": content.instance, "entries": entries}
     return json.dumps(whole, indent=1, sort_keys=True).encode() + b"\n"
 
 
 def _parsed(path: str, data: bytes) -> Content:
-    """The content of a journal's bytes. Raises one of _DAMAGE when it isn't a journal of ours, or _Newer."""
+    """The content of a journal's bytes. Raises one of _DAMAGE when it isn't a journal of nearmetal, or _Newer."""
     raw = json_text.parse(data.decode("utf-8"))
     version, writer = raw["version"], raw.get("nearmetal")
     if version != VERSION:

@@ -71,4 +71,4 @@ def remove(host: WritableHost, stored: Optional[Stored]) -> None:
     directory = directory_of(stored)
     if directory:
         store.remove_file(host, path(directory))
-        store.remove_file(host, store.beside(path(directory)))
+        store.remove_file(host, store.temporary_path(path(directory)))

@@ -220,7 +220,7 @@ def as_data(stored: Stored) -> Any:
 
 
 def stored_of(raw: Any) -> Stored:
-    """What is stored of one concern, checked. Raises NearmetalError, KeyError or TypeError when it isn't ours."""
+    """What is stored of one concern, checked. Raises NearmetalError, KeyError or TypeError for other data."""
     options, by, replan = raw["options"], raw["by"], raw["replan"]
     if not isinstance(replan, bool):
         raise NearmetalError("a mark for the unit that is neither true nor false")

@@ -50,7 +50,7 @@ def names(tokens: Iterable[str]) -> FrozenSet[str]:
     return frozenset(_name(token) for token in tokens)
 
 
-def same(arguments: Tuple[str, ...], wanted: Tuple[str, ...]) -> Tuple[str, ...]:
+def same_names(arguments: Tuple[str, ...], wanted: Tuple[str, ...]) -> Tuple[str, ...]:
     """The arguments that have the names of `wanted`, in their order; what follows "--" is for init."""
     wanted_names = names(wanted)
     return tuple(token for token in _for_kernel(arguments) if _name(token) in wanted_names)
@@ -58,20 +58,20 @@ def same(arguments: Tuple[str, ...], wanted: Tuple[str, ...]) -> Tuple[str, ...]
 
 def in_force(arguments: Tuple[str, ...], wanted: Tuple[str, ...]) -> bool:
     """Whether `wanted` comes last among the arguments of its names, so that the kernel takes it."""
-    present = tuple(_plain(token) for token in same(arguments, wanted))
+    present = tuple(_plain(token) for token in same_names(arguments, wanted))
     return present[-len(wanted) :] == tuple(_plain(token) for token in wanted)
 
 
-def merge(foreign: Tuple[str, ...], our_tokens: Tuple[str, ...]) -> Tuple[str, ...]:
+def merge(foreign: Tuple[str, ...], added: Tuple[str, ...]) -> Tuple[str, ...]:
     """All foreign arguments verbatim, then nearmetal's, before a "--", because init gets what follows that."""
     head = _for_kernel(foreign)
-    return head + our_tokens + foreign[len(head) :]
+    return head + added + foreign[len(head) :]
 
 
-def without(arguments: Tuple[str, ...], our_tokens: Tuple[str, ...]) -> Tuple[str, ...]:
+def without(arguments: Tuple[str, ...], added: Tuple[str, ...]) -> Tuple[str, ...]:
     """The arguments without the last occurrence of each token of nearmetal: an earlier one is somebody else's."""
     remaining = list(arguments)
-    for token in reversed(our_tokens):
+    for token in reversed(added):
         for place in reversed(range(len(remaining))):
             if remaining[place] == token:
                 del remaining[place]

@@ -34,7 +34,7 @@ def plan_argument(facts: Facts, wanted: Wanted, knob: Knob, text: Optional[str],
     if text is None:
         return _removal(boot, wanted, knob, now, reason)
     pending = _after_reboot(boot, knob, now, text)
-    if now == text or (now is None and boot.coming(text)):
+    if now == text or (now is None and boot.next_boot_has(text)):
         return Plan(findings=pending or (knob.finding("ok", reason, now, text),))
     if boot.provider is None:
         if boot.booted(text):
@@ -46,7 +46,7 @@ def plan_argument(facts: Facts, wanted: Wanted, knob: Knob, text: Optional[str],
 
 
 def _removal(boot: BootFacts, wanted: Wanted, knob: Knob, now: Value, reason: str) -> Plan:
-    running = boot.now(knob.place)
+    running = boot.running_arguments(knob.place)
     if now is not None:
         change = knob.change(wanted, now, None, reason)
         reason_of_reboot = f"the running kernel still has {running}"
@@ -64,7 +64,7 @@ def _after_reboot(boot: BootFacts, knob: Knob, now: Value, text: str) -> Tuple[F
     """The finding for an argument that the running kernel lacks."""
     if boot.booted(text):
         return ()
-    running = boot.now(text)
+    running = boot.running_arguments(text)
     found = f"with {running}" if running else f"without {text}"
     reason = f"the running kernel was booted {found}; the next boot has {text}"
     return (knob.finding("needs_reboot", reason, now, text),)

@@ -42,7 +42,7 @@ def choices(concern: str, network: NetworkFacts, wanted: Wanted, knobs: Sequence
         given = {knob: entry[knob] for knob in knobs if entry.get(knob) is not None}
         where = f"{concern}.interfaces[{position}]"
         claims.claim(where, entry["name"], {} if wanted.stored else {"options": where})
-        nic_names = network.below(entry["name"])
+        nic_names = network.nics_of(entry["name"])
         if not nic_names and not wanted.stored:
             present = ", ".join(nic.name for nic in network.nics) or "none"
             raise NearmetalError(
@@ -61,7 +61,7 @@ def choices(concern: str, network: NetworkFacts, wanted: Wanted, knobs: Sequence
 
 def lost(concern: str, network: NetworkFacts, wanted: Wanted) -> Plan:
     """The findings for interfaces that an earlier run named and that this host no longer has."""
-    names = [entry["name"] for entry in wanted.get("interfaces") or () if not network.below(entry["name"])]
+    names = [entry["name"] for entry in wanted.get("interfaces") or () if not network.nics_of(entry["name"])]
     reason = "{} is no longer on this host: it is left out"
     return joined(*(interfaces(concern).says("not_applicable", reason.format(name)) for name in names))
 

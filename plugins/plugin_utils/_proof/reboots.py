@@ -93,7 +93,7 @@ def not_back(within: int, reason: str, files: Written) -> str:
     )
 
 
-def way_back(settings: Settings) -> str:
+def restored_by(settings: Settings) -> str:
     """What restores a host that the controller can't reach any more."""
     seconds = settings.abandon_after
     if settings.reboot:

@@ -103,7 +103,7 @@ def not_restored(
     reason: str, error: str, settings: Settings, options: Mapping[str, Any], began: bool, keeping: bool
 ) -> str:
     """Why a run ended, and what restores the host that it couldn't restore."""
-    advice = reboots.way_back(settings)
+    advice = reboots.restored_by(settings)
     if not began:  # perhaps the host was never reached
         return f"{reason}; if the run had begun on the host, {advice}"
     if keeping and not options["only"]:

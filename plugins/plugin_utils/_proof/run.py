@@ -227,7 +227,7 @@ class Run(loop.HostControl):
         self._action.show(
             f"{self._host}  {log.record.start.against or 'untuned'} against tuned ({', '.join(tested)}),"
             f" at most {settings.pairs} pairs, seed"
-            f" {settings.seed}, record {plays.near(log.path)}"
+            f" {settings.seed}, record {plays.short_path(log.path)}"
         )
         if settings.reboot:
             self._action.show(f"{self._host}  {reboots.announcement(settings)}")
@@ -247,7 +247,7 @@ class Run(loop.HostControl):
         if self._keeping and not ended:
             raise NearmetalError(f"{reason}; the host may be tuned already: run an audit to see")
         record = f"{self._base}.jsonl"
-        resume_hint = f"; to resume, set prove_resume: {plays.near(record)}" if os.path.exists(record) else ""
+        resume_hint = f"; to resume, set prove_resume: {plays.short_path(record)}" if os.path.exists(record) else ""
         raise NearmetalError(f"{reason}{': the host is as it was before' if ended else ''}{resume_hint}")
 
     def _new_path(self) -> str:

@@ -82,9 +82,9 @@ def test_bonds_and_vlans_stand_for_what_is_below_them(root: Path) -> None:
         **{f"/sys/class/net/bond0/lower_{name}": "" for name in ("ens3", "ens5")},
         **{"/sys/class/net/bond0.7/lower_bond0": "", "/sys/class/net/loop/lower_loop": ""},
     )
-    assert sorted(found.below("bond0.7")) == ["ens3", "ens5"]
-    assert found.below("ens5") == ("ens5",)
-    assert found.below("loop") == found.below("nothing") == ()
+    assert sorted(found.nics_of("bond0.7")) == ["ens3", "ens5"]
+    assert found.nics_of("ens5") == ("ens5",)
+    assert found.nics_of("loop") == found.nics_of("nothing") == ()
 
 
 def test_hostile_files_are_no_facts(root: Path) -> None:

@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_argume
     checked_tokens,
     in_force,
     merge,
-    same,
+    same_names,
     too_long,
     without,
 )
@@ -102,7 +102,7 @@ def test_a_command_line_that_the_kernel_would_cut_is_refused() -> None:
 
 
 def test_same_finds_every_argument_of_that_name() -> None:
-    assert same(FOREIGN, ("console",)) == ("console=tty0", "console=ttyS0,115200")
+    assert same_names(FOREIGN, ("console",)) == ("console=tty0", "console=ttyS0,115200")
 
 
 TOKENS = st.lists(st.from_regex(r"[a-z_]{1,6}(=[a-zA-Z0-9,./=]{0,8})?", fullmatch=True), max_size=12).map(tuple)

@@ -84,7 +84,7 @@ def fits(held: Optional[Raw], request: Raw) -> bool:
     return same and sorted(held.get("AlarmActions", ())) == request["AlarmActions"]
 
 
-def made_by_us(held: Raw, instance_id: str) -> bool:
+def made_by_nearmetal(held: Raw, instance_id: str) -> bool:
     """Whether an alarm is as an earlier run left it, apart from threshold, topics and switched-off actions."""
     return (
         str(held.get("AlarmDescription", "")).startswith(_MARK)
@@ -110,7 +110,7 @@ def plan(
     request = wanted(instance, rules, options, held) if rules and not restored else None
     if request and held and fits(held, request):
         return _only(instance, "ok", f"the alarm {name} is set{_muted(held)}", now)
-    if held and not made_by_us(held, instance.instance_id):
+    if held and not made_by_nearmetal(held, instance.instance_id):
         reason = f"the alarm {name} was made or changed by somebody else: choose another alarm_name"
         return _only(instance, "refused", reason, now)
     refusal = instance.unconfirmed(options)

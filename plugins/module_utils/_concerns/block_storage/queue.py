@@ -60,7 +60,7 @@ def plan(facts: Facts, block: BlockFacts, disk_settings: DiskSettings) -> Plan:
             requested, wanted = disk_settings.disks[disk.name].get(knob.name), disk_settings.wanted[disk.name]
             if requested is None:
                 continue
-            now = block.now(knob.name).get(disk.place)
+            now = block.table(knob.name).get(disk.place)
             goal = _goal(facts, block, disk, knob, requested, disk_settings, wanted)
             if not goal.status:
                 # Another scheduler resets the number, so it is written even if it is right now.
@@ -114,7 +114,7 @@ def _goal(
         goal = _read_ahead(facts, block, disk, requested, wanted)
     if goal.status:
         return goal
-    now = block.now(knob.name).get(disk.place)
+    now = block.table(knob.name).get(disk.place)
     if now is None:
         return Goal(status="not_applicable", reason=_missing_file(disk, knob.name))
     if knob.name in disk.fixed:

@@ -243,7 +243,7 @@ def _mtu(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
     mtu, nic = _MTU.value(choice), choice.nic
     if mtu is None:
         return Plan()
-    knob, now, upper_interfaces = of_nic(_MTU, nic), network.mtu.get(nic.place), network.above(nic)
+    knob, now, upper_interfaces = of_nic(_MTU, nic), network.mtu.get(nic.place), network.uppers_of(nic)
     change = knob.change(choice.wanted, now, mtu, "larger frames cost less CPU per byte within the VPC")
     if mtu != now and upper_interfaces:
         # vlan_device_event() of net/8021q/vlan.c lowers the MTU of the interfaces above, and never raises it again.

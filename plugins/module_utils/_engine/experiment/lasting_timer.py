@@ -65,10 +65,10 @@ def wait(host: WritableHost, seconds: int) -> None:
     text = _TIMER_TEXT.format(seconds=seconds, retry=agent_timer.RETRY)
     store.replace_file(host, _TIMER_FILE, text.encode(), mode=0o644, folder_mode=0o755)
     host.command(("systemctl", "daemon-reload"))
-    wind_up(host)
+    restart(host)
 
 
-def wind_up(host: WritableHost) -> None:
+def restart(host: WritableHost) -> None:
     """Let the lasting timer start to count again. Raises NearmetalError when it doesn't run afterwards."""
     agent_timer.ask(host, "restart", TIMER)
     if not agent_timer.waits(host, TIMER):
@@ -81,7 +81,7 @@ def disarm(host: WritableHost) -> None:
         agent_timer.stop(host, TIMER)
     for path in (_LINK, _TIMER_FILE, _SERVICE_FILE, AGENT):
         store.remove_file(host, path)
-        store.remove_file(host, store.beside(path))
+        store.remove_file(host, store.temporary_path(path))
     with suppress(NearmetalError):
         agent_timer.ask(host, "daemon-reload")
     store.remove_empty_data(host)
@@ -90,5 +90,5 @@ def disarm(host: WritableHost) -> None:
 def end(host: WritableHost) -> None:
     """End the experiment of a host that is as it shall stay. The caller holds the lock."""
     store.remove_file(host, REBOOTS)
-    store.remove_file(host, store.beside(REBOOTS))
+    store.remove_file(host, store.temporary_path(REBOOTS))
     disarm(host)

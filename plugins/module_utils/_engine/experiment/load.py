@@ -48,19 +48,19 @@ def run(command: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
             stderr=messages,
             start_new_session=True,
         ) as process:
-            _tell(guard, f"{process.pid}\n")
+            _send_line(guard, f"{process.pid}\n")
             started = time.monotonic()
             watcher = _Watcher(process.pid, started + limit, goes_on)
             watcher.start()
             try:
-                _tell(process, "\n")
+                _send_line(process, "\n")
                 process.wait()  # not with a timeout, by which Python looks only 20 times a second
                 seconds = time.monotonic() - started
             finally:
                 watcher.ended.set()
                 watcher.join()
                 _kill(process.pid)
-                _tell(guard, "\n")
+                _send_line(guard, "\n")
         return Ran(process.returncode, _text(output, 0), _text(messages, -400), seconds, watcher.why)
 
 
@@ -104,7 +104,7 @@ def _guard() -> "subprocess.Popen[bytes]":
     )
 
 
-def _tell(process: "subprocess.Popen[bytes]", line: str) -> None:
+def _send_line(process: "subprocess.Popen[bytes]", line: str) -> None:
     if process.stdin is not None:
         with suppress(BrokenPipeError):
             process.stdin.write(line.encode())

@@ -57,7 +57,7 @@ def begin(host: WritableHost, run_id: str, tuning: Tuning, abandon_after: int) -
     """
     python = states.demand_possible(host, abandon_after)
     previous = _previous(host, run_id)
-    if previous is not None and _take_back(host, previous):
+    if previous is not None and _end_experiment(host, previous):
         return None
     _demand_untuned(host)
     actions, findings, platform = _compared(host, tuning)
@@ -178,15 +178,15 @@ def not_in_force(host: WritableHost, experiment: Lasting, tuning: Tuning) -> Lis
     return found
 
 
-def back(host: WritableHost, run_id: str) -> Optional[Lasting]:
+def take_back(host: WritableHost, run_id: str) -> Optional[Lasting]:
     """Take the experiment of this run back, or of any run when `run_id` is empty.
 
-    None: there is none. While it is still `ending` the host must be rebooted, and then `back` be called again.
+    None: there is none. While it is still `ending` the host must be rebooted, and then `take_back` be called again.
     """
     experiment = lasting.lasting(host)
     if experiment is None or run_id not in ("", experiment.run):
         return None
-    return experiment._replace(ending=_take_back(host, experiment))
+    return experiment._replace(ending=_end_experiment(host, experiment))
 
 
 def keep(host: WritableHost, run_id: str, tuning: Tuning) -> Tuple[Run, bool]:
@@ -217,7 +217,7 @@ def fire(host: WritableHost) -> Optional[Fired]:
                 if lasting.lasting(host) is None:  # a run that was beginning has begun
                     lasting_timer.disarm(host)
             return None
-        reboots = _take_back(host, experiment)
+        reboots = _end_experiment(host, experiment)
         if reboots:
             lasting_timer.wait(host, RETRY)  # from that boot on: nothing but the timer is left to remove
             host.command(("systemctl", "reboot"))
@@ -237,7 +237,7 @@ def _stepped(host: WritableHost, run_id: str) -> Lasting:
     """The experiment of this run, whose timer starts to count again. Notes a boot that began tuned."""
     with store.lock(host, states.PATIENCE):
         experiment = lasting.demand_lasting(host, run_id)
-        lasting_timer.wind_up(host)
+        lasting_timer.restart(host)
         return _noted(host, experiment)
 
 
@@ -256,7 +256,7 @@ def _noted(host: WritableHost, experiment: Lasting) -> Lasting:
     return seen
 
 
-def _take_back(host: WritableHost, experiment: Lasting) -> bool:
+def _end_experiment(host: WritableHost, experiment: Lasting) -> bool:
     """Restore everything. Returns whether the host must be rebooted; if not, the experiment has ended.
 
     A restore by somebody else may end it at any time.

@@ -16,13 +16,13 @@ _NEARMETAL_TIMER = "nearmetal"  # our own timers: the unit sets nothing meanwhil
 _PATIENCE = 10.0  # seconds for systemd's answer
 
 
-def before(host: WritableHost, programs: Collection[str]) -> load_sample.Sample:
+def before_load(host: WritableHost, programs: Collection[str]) -> load_sample.Sample:
     """The counters right before the load: systemd is asked first, so that its work isn't counted."""
     of_systemd = _timers(host)
     return _with_timers(load_sample.observe(host, programs), of_systemd)
 
 
-def after(host: WritableHost, programs: Collection[str]) -> load_sample.Sample:
+def after_load(host: WritableHost, programs: Collection[str]) -> load_sample.Sample:
     """The counters right after the load: systemd is asked last, so that its work isn't counted."""
     sample = load_sample.observe(host, programs)
     return _with_timers(sample, _timers(host))

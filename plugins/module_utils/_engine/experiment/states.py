@@ -126,7 +126,7 @@ def preview(
     if not another:
         # What nearmetal has set already is wanted by no action, and differs from the untuned host.
         wanted = {(finding.concern, finding.knob) for finding in findings if finding.wanted is not None}
-        set_before = switching.earlier(host, experiment)
+        set_before = switching.earlier_actions(host, experiment)
         differing += [action for action in set_before if (action.concern, action.knob) in wanted]
     tested = tuple(dict.fromkeys(f"{action.concern}.{action.knob}" for action in differing))
     left_out = [
@@ -195,7 +195,7 @@ def _armed(host: WritableHost, experiment: Experiment, python: str) -> Experimen
     if lasting_timer.is_left(host):  # of a run with reboots that was killed while it began or ended
         lasting_timer.disarm(host)
     order = tuple(entry.key for entry in switching.journal_of(host).entries())
-    experiment = experiment._replace(earlier=switching.earlier(host, experiment), order=order, python=python)
+    experiment = experiment._replace(earlier=switching.earlier_actions(host, experiment), order=order, python=python)
     timer.arm(host, experiment)
     return experiment
 
@@ -260,7 +260,7 @@ def switch(host: WritableHost, run_id: str, state: str, without: str = "") -> Ex
     """
     with store.lock(host, PATIENCE):
         experiment = demand_running(host, run_id)
-        timer.wind_up(host, experiment)
+        timer.restart(host, experiment)
         for goal in (UNTUNED, TUNED) if state == TUNED else (TUNED, UNTUNED):
             if goal == TUNED:
                 switching.tune(host, experiment)
@@ -282,7 +282,7 @@ def taken_back(host: WritableHost, experiment: Experiment, state: str, without: 
     return found
 
 
-def back(host: WritableHost, experiment: Experiment) -> None:
+def take_back(host: WritableHost, experiment: Experiment) -> None:
     """Bring the host to how it was before the experiment, and end it."""
     with store.lock(host, PATIENCE):
         if host.exists(EXPERIMENT):  # nobody has ended it meanwhile, such as by a restore

@@ -28,7 +28,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERS
 _LEFT_ALONE = ("advice", "needs_reboot")  # statuses of places that a restore leaves as they are
 
 
-def earlier(host: WritableHost, experiment: Experiment) -> Tuple[Action, ...]:
+def earlier_actions(host: WritableHost, experiment: Experiment) -> Tuple[Action, ...]:
     """The actions that set again on an untuned host what nearmetal had set before."""
     return _values(host, _entries(journal_of(host), experiment))
 

@@ -35,7 +35,7 @@ def arm(host: WritableHost, experiment: Experiment) -> None:
     write(host, experiment)
 
 
-def wind_up(host: WritableHost, experiment: Experiment) -> None:
+def restart(host: WritableHost, experiment: Experiment) -> None:
     """Let the timer start to count again.
 
     systemd stops and starts it in one job, which is completed even when this process is killed meanwhile.
@@ -65,7 +65,7 @@ def disarm(host: WritableHost) -> None:
     armed = host.exists(AGENT)
     store.remove_file(host, EXPERIMENT)
     for path in (EXPERIMENT, AGENT):
-        store.remove_file(host, store.beside(path))  # left by a step that was killed
+        store.remove_file(host, store.temporary_path(path))  # left by a step that was killed
     if not armed:
         return
     with suppress(NearmetalError):

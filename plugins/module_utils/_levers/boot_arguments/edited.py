@@ -17,8 +17,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import swap
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import (
-    HalfDone,
     Provider,
+    UndoFailed,
     judge,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_line, cmdline, kernel_arguments
@@ -155,7 +155,7 @@ def _write(host: WritableHost, old: Texts, new: Texts) -> None:
                     _put(host, path, old[path], host.mode(path))
         changed = [path for path, same in _unchanged(host, old) if not same]
         if changed:
-            raise HalfDone(f"{error}; and {', '.join(changed)} could not be restored") from None
+            raise UndoFailed(f"{error}; and {', '.join(changed)} could not be restored") from None
         raise
 
 

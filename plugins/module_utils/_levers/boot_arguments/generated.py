@@ -17,8 +17,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import quoted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import swap
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import (
-    HalfDone,
     Provider,
+    UndoFailed,
     judge,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
@@ -67,7 +67,13 @@ class Generated(Provider):
     def copies(self, host: WritableHost) -> Iterable[str]:
         path = boot.config_path(host, self.name)
         made = f"{path}.nearmetal-new"
-        return (made, store.beside(made), f"{path}.nearmetal-old", store.beside(self.shell), swap.aside(self.shell))
+        return (
+            made,
+            store.temporary_path(made),
+            f"{path}.nearmetal-old",
+            store.temporary_path(self.shell),
+            swap.second_path(self.shell),
+        )
 
     def realise(self, host: WritableHost, record: Record) -> None:
         files = swap.Swap(host)
@@ -84,7 +90,7 @@ class Generated(Provider):
             changed = [] if swap.is_unchanged(host, shell, old_shell) else [shell]
             changed += [] if host.raw(config) == old_config else [config]
             if changed:
-                raise HalfDone(f"{error}; and {', '.join(changed)} could not be restored") from None
+                raise UndoFailed(f"{error}; and {', '.join(changed)} could not be restored") from None
             raise
         with suppress(NearmetalError):  # the change is complete; `copies` names files that stay
             files.keep()

@@ -12,12 +12,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damage
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import OursAlone, impossible, no_place
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import NearmetalValues, impossible, no_place
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.bls import Bls
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.debian import Debian
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.menu import Menu
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.mkconfig import Mkconfig
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import HalfDone, Provider
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import Provider, UndoFailed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.systemd_boot import SystemdBoot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk, Shared
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_record, kernel_arguments
@@ -34,7 +34,7 @@ PROVIDERS: Dict[str, Provider] = {
 }
 
 
-class ArgumentValues(OursAlone):
+class ArgumentValues(NearmetalValues):
     """Arguments that nearmetal adds: what somebody else set is none of its values."""
 
     def remembered(self, value: Value) -> Value:
@@ -82,7 +82,7 @@ class BootArguments(Shared, OnDisk):
         _save(host, changing)
         try:
             provider.realise(host, changing)
-        except HalfDone:  # the record keeps what the files may hold, for the next run
+        except UndoFailed:  # the record keeps what the files may hold, for the next run
             raise
         except NearmetalError:
             _save(host, known)
@@ -109,7 +109,7 @@ class BootArguments(Shared, OnDisk):
 
     def pending(self, host: WritableHost, where: str, value: Value) -> str:
         facts = boot.observe(host)
-        booted_with = facts.now(where)
+        booted_with = facts.running_arguments(where)
         if value is None and facts.provider is not None:
             record = boot.read_record(host)
             if PROVIDERS[facts.provider].stays(host, record.arguments.get(where, ""), record):

@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record i
 _BY = {"UUID": "by-uuid", "PARTUUID": "by-partuuid", "LABEL": "by-label", "PARTLABEL": "by-partlabel"}
 
 
-class HalfDone(NearmetalError):
+class UndoFailed(NearmetalError):
     """The change failed, and so did undoing it: files of the boot loader may hold the new arguments."""
 
 
@@ -33,7 +33,7 @@ class Provider(ABC):
     def realise(self, host: WritableHost, record: Record) -> None:
         """Make `record.arguments` our only arguments on every kernel's command line.
 
-        Raises NearmetalError with the files as they were, or HalfDone.
+        Raises NearmetalError with the files as they were, or UndoFailed.
         """
 
     @abstractmethod
@@ -102,7 +102,7 @@ def _cause(entry: BootEntry, text: str, tokens: Tuple[str, ...], config: str) ->
             f"has {text} on a line of its own, which GRUB takes for a command: one of the variables"
             " GRUB_CMDLINE_LINUX and GRUB_CMDLINE_LINUX_DEFAULT goes over several lines; write it on one line"
         )
-    present = " ".join(kernel_arguments.same(entry.arguments, tokens)) or "nothing"
+    present = " ".join(kernel_arguments.same_names(entry.arguments, tokens)) or "nothing"
     return (
         f"has {present} instead of {text}: another file of the boot loader overrides it; look for a file that sorts"
         " after nearmetal's"

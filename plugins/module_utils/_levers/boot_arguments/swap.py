@@ -62,7 +62,7 @@ class Swap:
         """The new files count: remove the old ones."""
         for path, was_there in self._old.items():
             if was_there:
-                store.remove_file(self._host, aside(path))
+                store.remove_file(self._host, second_path(path))
         self._old = {}
 
 
@@ -120,7 +120,7 @@ def _settle(folder: int) -> None:
         fcntl.ioctl(folder, _CHECKPOINT, struct.pack("I", 0))
 
 
-def aside(path: str) -> str:
+def second_path(path: str) -> str:
     """The second name of a file while it is replaced."""
     folder, name = os.path.split(path)
     return f"{folder}/{_aside(name)}"

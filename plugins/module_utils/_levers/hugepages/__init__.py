@@ -106,7 +106,7 @@ class KhugepagedDefrag(Transparent):
 class ReservedValues(TableValues):
     """Counts of pages, of which a signal may have left any in between."""
 
-    def partly(self, present: Value, original: Value, value: Value) -> bool:
+    def partial_write(self, present: Value, original: Value, value: Value) -> bool:
         # A signal may end the kernel's work after any page.
         if not (isinstance(present, int) and isinstance(original, int) and isinstance(value, int)):
             return False

@@ -15,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    OursAlone,
+    NearmetalValues,
     file_commands,
     impossible,
     no_place,
@@ -46,7 +46,7 @@ _FOREIGN = "exists and nearmetal didn't write it"
 _KIB = {"K": 1, "M": 1024, "G": 1024 * 1024}
 
 
-class MountValues(OursAlone):
+class MountValues(NearmetalValues):
     """Options of a mount of nearmetal."""
 
     def remembered(self, value: Value) -> Value:
@@ -115,7 +115,7 @@ class Mount(OnDisk):
         return read_only(host, unit)
 
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
-        return (store.beside(f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(where)}"),)
+        return (store.temporary_path(f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(where)}"),)
 
 
 def _text(path: str, options: str, made: bool) -> str:

@@ -44,7 +44,7 @@ class PathValues(Values):
         # An address that went, with its rule, has no path but that of the main table.
         return (MAIN if present is None else present) == value
 
-    def alike(self, present: Value, value: Value) -> bool:
+    def same_element(self, present: Value, value: Value) -> bool:
         # A rule with our priority is nobody else's, whatever its table has: routes go with their interface.
         return (present == MAIN) == (value == MAIN)
 

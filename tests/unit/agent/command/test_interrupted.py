@@ -52,7 +52,7 @@ def test_ctrl_c_in_a_restore_is_one_sentence_and_loses_nothing(host: Host, capsy
     host.interrupted = True
     assert command(["restore"], host) == 130
     assert capsys.readouterr().err == (
-        "nearmetal: interrupted: run it again, or `nearmetal restore`, because the journal has what was begun\n"
+        "nearmetal: interrupted; the journal has what was begun: run it again, or `nearmetal restore`\n"
     )
     host.interrupted = False
     assert command(["restore"], host) == 0

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any, Callable, Dict, List
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tell import OF_UNIT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.subcommands import OF_UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq import compute
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run

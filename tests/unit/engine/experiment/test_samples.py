@@ -51,13 +51,13 @@ def put(host: FakeKernel, path: str, text: str) -> None:
 
 
 def test_the_timers_of_systemd_and_the_jobs_of_cron(host: Timed) -> None:
-    before = samples.before(host, ())
+    before = samples.before_load(host, ())
     assert before.jobs == {"apt-daily.timer": "1h", "cron": "40", "cron (still running)": ""}
     host.last = "2h"
     put(host, "/proc/401/stat", scheduler(401, "cron", 300, 0, 9))
     put(host, "/proc/402/stat", scheduler(402, "cron", 300, 0, 700))
     put(host, CRON, scheduler(300, "cron", 1, 41, 100))
-    after = samples.after(host, ())
+    after = samples.after_load(host, ())
     assert after.jobs == {"apt-daily.timer": "2h", "cron": "41", "cron (still running)": "700"}
     assert after.as_dict(None)["jobs"] == after.jobs
 
@@ -82,10 +82,10 @@ def test_systemd_is_asked_outside_of_what_is_counted(when: str, host: Timed, mon
 
 
 def test_a_host_without_systemd_or_whose_systemd_is_silent_has_no_timers(tmp_path: Path, host: Timed) -> None:
-    assert samples.before(fresh(tmp_path / "silent", "nitro_big"), ()).jobs == {}
+    assert samples.before_load(fresh(tmp_path / "silent", "nitro_big"), ()).jobs == {}
     host.moods[SHOW] = "Connection timed out"
-    assert "apt-daily.timer" not in samples.before(host, ()).jobs
+    assert "apt-daily.timer" not in samples.before_load(host, ()).jobs
     files = {path: text for path, text in files_of("xen_hvm").items() if not path.startswith("/run/systemd")}
     other = FakeKernel(tmp_path / "other", files)
-    assert samples.after(other, ()).jobs == {}
+    assert samples.after_load(other, ()).jobs == {}
     assert other.commands == []

@@ -134,7 +134,7 @@ def test_original_and_wanted_values_are_found_again(what: str, data: st.DataObje
         Journal(host, None).begin([Action("some", "knob", what, before, after, "a test", "none", where)])
         [entry] = Journal(host, None).entries()
         assert entry.original == LEVERS[what].values.original(before)
-        assert entry.ours == (LEVERS[what].values.remembered(after),)
+        assert entry.set_values == (LEVERS[what].values.remembered(after),)
 
 
 @pytest.mark.parametrize("what", sorted(what for what, lever in LEVERS.items() if lever.scope == "runtime"))
@@ -191,10 +191,10 @@ def test_many_killed_runs_with_as_many_values(tmp_path: Path) -> None:
         present = "8192"
         [entry] = Journal(host, None).entries()
         assert entry.original == "4096"
-        assert entry.ours[-1] == wanted
+        assert entry.set_values[-1] == wanted
         assert entry.holding("8192")
         assert not entry.holding("4096")
-    assert len(entry.ours) < 10, "it grows with each killed run"
+    assert len(entry.set_values) < 10, "it grows with each killed run"
 
 
 def test_a_journal_with_too_many_values_is_read(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import List, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.say import complain, say
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.output import print_error, print_line
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man as engine_dead_man
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting_timer, states
@@ -39,10 +39,10 @@ def status(host: WritableHost, as_json: bool) -> int:
 
     found = report.collect(host)
     if as_json:
-        say(json.dumps(found, indent=1, sort_keys=True))
+        print_line(json.dumps(found, indent=1, sort_keys=True))
     else:
         color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        say(report.render(found, color))
+        print_line(report.render(found, color))
     return int(not report.as_wanted(found))
 
 
@@ -50,10 +50,10 @@ def plan(host: WritableHost, as_json: bool, as_commands: bool) -> int:
     """Print what `reapply` would change, as sentences, as JSON or as shell commands."""
     found = plan_run(host, stored_requests, conditions=OF_UNIT)
     if as_commands:
-        return say_commands(host, found.outcomes)
+        return print_commands(host, found.outcomes)
     if not as_json:
-        return _say(found.outcomes)
-    say(json.dumps(described(found.facts, found.outcomes), indent=1, sort_keys=True))
+        return _print_outcomes(found.outcomes)
+    print_line(json.dumps(described(found.facts, found.outcomes), indent=1, sort_keys=True))
     return int(any(outcome.error for outcome in found.outcomes))
 
 
@@ -61,9 +61,9 @@ def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:
     """Plan these concerns again (all of them when none is named), and do it; returns the names of those that failed."""
     damage = engine_dead_man.damage(host)
     if damage:
-        say(f"<4>{damage}")
+        print_line(f"<4>{damage}")
     for concern in engine_dead_man.unconfirmed(host):
-        say(f"<4>{concern}: nobody confirmed its network change before the reboot, so it isn't set again")
+        print_line(f"<4>{concern}: nobody confirmed its network change before the reboot, so it isn't set again")
 
     installed = host.exists(AGENT)
 
@@ -73,7 +73,7 @@ def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:
         return [request for request in stored_requests(known) if not names or request.name in names]
 
     outcomes = run(host, ask, conditions=OF_UNIT).outcomes
-    _say(outcomes)
+    _print_outcomes(outcomes)
     return tuple(outcome.name for outcome in outcomes if outcome.error)
 
 
@@ -81,20 +81,20 @@ def restore(host: WritableHost, names: Optional[List[str]]) -> int:
     """Take back the concerns named, or all of them."""
     conditions = Conditions(BY_HAND, restores_all=names is None)
     done = run(host, lambda known: restore_requests(names, known), conditions=conditions)
-    return _say(done.outcomes)
+    return _print_outcomes(done.outcomes)
 
 
 def capture(host: WritableHost) -> int:
     """Print the capture."""
     from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import capture as agent_capture
 
-    say(json.dumps(agent_capture.capture(host), indent=1))
+    print_line(json.dumps(agent_capture.capture(host), indent=1))
     return 0
 
 
 def confirm(host: WritableHost) -> int:
     """Disarm the dead-man timer."""
-    say("confirmed" if engine_dead_man.confirm(host) else "nothing waits to be confirmed")
+    print_line("confirmed" if engine_dead_man.confirm(host) else "nothing waits to be confirmed")
     return 0
 
 
@@ -103,7 +103,7 @@ def dead_man(host: WritableHost) -> int:
     with ending.at_signals():
         done = engine_dead_man.fire(host)
     for sentence in done:
-        say(f"<4>{sentence}")
+        print_line(f"<4>{sentence}")
     return 0
 
 
@@ -114,7 +114,7 @@ def abandoned(host: WritableHost) -> int:
     with ending.at_signals():
         experiment = states.fire(host)
     if experiment is not None:
-        say(_TAKEN_BACK.format(seconds=experiment.abandon_after, run=experiment.run))
+        print_line(_TAKEN_BACK.format(seconds=experiment.abandon_after, run=experiment.run))
     return 0
 
 
@@ -125,7 +125,7 @@ def _abandoned_across_reboots(host: WritableHost) -> int:
         fired = reboots.fire(host)
     if fired is not None:
         sentence = _REBOOTS if fired.reboots else _TAKEN_BACK
-        say(sentence.format(seconds=fired.experiment.abandon_after, run=fired.experiment.run))
+        print_line(sentence.format(seconds=fired.experiment.abandon_after, run=fired.experiment.run))
     return 0
 
 
@@ -134,32 +134,32 @@ def left_alone(host: WritableHost) -> None:
     with ending.at_signals():
         found = states.fire_without_timer(host)
     if found is not None:
-        say(f"<4>somebody stopped the timer of prove: the host is as it was before run {found.run}")
+        print_line(f"<4>somebody stopped the timer of prove: the host is as it was before run {found.run}")
 
 
-def _say(outcomes: Sequence[Outcome]) -> int:
+def _print_outcomes(outcomes: Sequence[Outcome]) -> int:
     """One line per concern, and what its way back left as it is; 1 when one failed."""
     failed = [outcome for outcome in outcomes if outcome.error]
     for outcome in outcomes:
         result = contract([outcome])
-        say(_level(outcome) + result["msg"])
+        print_line(_level(outcome) + result["msg"])
         for finding in result["findings"]:
             if finding["reference"] == "journal" and finding["status"] in _LEFT:
                 place = " ".join(filter(None, (f"{finding['concern']}.{finding['knob']}", finding["where"])))
-                say(f"  {place}: {finding['reason']}")
+                print_line(f"  {place}: {finding['reason']}")
     if not outcomes:
-        say("nothing to do: nearmetal has no record of having tuned this")
+        print_line("nothing to do: nearmetal has no record of having tuned this")
     return int(bool(failed))
 
 
-def say_commands(host: WritableHost, outcomes: Sequence[Outcome]) -> int:
+def print_commands(host: WritableHost, outcomes: Sequence[Outcome]) -> int:
     """The plan as a shell script; errors of concerns, which are not in it, on standard error."""
     from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.commands import script
 
     for outcome in outcomes:
         if outcome.error:
-            complain(f"{outcome.name}: {outcome.error}")
-    say("\n".join(script(host, outcomes)) or "# nothing to do")
+            print_error(f"{outcome.name}: {outcome.error}")
+    print_line("\n".join(script(host, outcomes)) or "# nothing to do")
     return int(any(outcome.error for outcome in outcomes))
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """One message on standard output. Raises NearmetalError when it can't be written, as on a full disk."""
     if sys.stdout is None:  # started without one
         raise NearmetalError("the output can't be written: there is no standard output")
@@ -27,7 +27,7 @@ def say(text: str) -> None:
             raise NearmetalError(f"the output can't be written: {os.strerror(error.errno or 0)}") from None
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """One message on standard error, whatever a file or an option brought into it."""
     from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
 
