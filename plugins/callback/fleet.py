@@ -77,7 +77,7 @@ class CallbackModule(DefaultCallback):
         self._has_nearmetal_tasks = False  # whether the play has tasks of nearmetal
         self._early_failures: List[
             Tuple[Record, str, str]
-        ] = []  # hosts that failed before the play was known to be ours
+        ] = []  # hosts that failed before the play was known to be nearmetal's
         self._proofs: Dict[str, several.Host] = {}
         self._benchmarked: List[str] = []
         self._any_task_started = False  # whether any task of nearmetal started on a host

@@ -97,7 +97,7 @@ class Wanted(NamedTuple):
         return self.options.get(option)
 
     def wanted_by(self, option: str) -> str:
-        """`auto` when the value was left to us, else `user` or `workload`."""
+        """`auto` when the value was left to nearmetal, else `user` or `workload`."""
         if self.options.get(option) == "auto":
             return "auto"
         return self.by.get(option, "user")

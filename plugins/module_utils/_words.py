@@ -84,7 +84,7 @@ def plain(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """A whole message as it leaves us: one line, printable, no word longer than LONGEST_VALUE, nothing endless."""
+    """A whole message as it is shown: one line, printable, no word longer than LONGEST_VALUE, nothing endless."""
     short = _LONG_WORD.sub(lambda word: clipped(word[0], LONGEST_VALUE), printable(text))
     return clipped(short, LONGEST_SENTENCE)
 

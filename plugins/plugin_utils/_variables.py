@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Variables that are no option of a role but nearly one, which Ansible would ignore. PRIVATE to the collection.
 
-A name that only begins like our options, such as `audit_log_path`, is the user's own: nothing is said of it.
+A name that only begins like nearmetal's options, such as `audit_log_path`, is the user's own: nothing is said of it.
 """
 
 from __future__ import annotations

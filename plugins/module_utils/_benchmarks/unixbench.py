@@ -58,7 +58,7 @@ _TESTS = [row.test for row in ROWS]
 _INDEX = re.compile(r"^System Benchmarks Index Score(?: \(Partial Only\))? +([0-9.]{1,20})$", re.ASCII | re.MULTILINE)
 _LINE = re.compile(r"^(\S.{0,60}?) {2,}[0-9.]{1,20} +[0-9.]{1,20} +([0-9.]{1,20})$", re.ASCII | re.MULTILINE)
 _VERSION = re.compile(r"BYTE UNIX Benchmarks \(Version ([0-9.]{1,20})\)", re.ASCII)
-# Its programs write into their own folder, so they run from a copy in ours.
+# Its programs write into their own folder, so they run from a copy in the benchmark's.
 _START = 'cp -R -- "$1" copy && cd copy && shift && exec ./Run "$@"'
 
 

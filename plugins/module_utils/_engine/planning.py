@@ -101,7 +101,7 @@ class Restore(NamedTuple):
         exchanged = session.journal.exchanged(self.name)
         cpus = _coming_online(session, facts)
         restore = plan_restore(session.host, [*entries, *by_files], "taken back to what it was before nearmetal", cpus)
-        # What our files set on a new device is taken back, so no finding may report it as left alone.
+        # What nearmetal's files set on a new device is taken back, so no finding may report it as left alone.
         taken_back = {entry.key for entry in by_files}
         left_alone = other_devices(
             session.host, (entry for entry in exchanged if entry.key not in taken_back), "it is left as it is"
@@ -317,7 +317,7 @@ def _without_double_findings(plan: Plan, restore: Plan) -> Tuple[Plan, Plan]:
 
 
 def _left_to_owner(finding: Finding) -> bool:
-    """Whether somebody else owns a knob that still has our value: it is left alone, and its original is kept."""
+    """Whether somebody else owns a knob that still has nearmetal's value: it is left alone, its original is kept."""
     return finding.status == "refused" and finding.owner not in ("", NEARMETAL) and finding.now == finding.wanted
 
 

@@ -100,9 +100,9 @@ def plan_restore(
 
 
 def entries_by_files(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, ...]:
-    """Entries for places that our files have set, and no run of nearmetal.
+    """Entries for places that nearmetal's files have set, and no run of nearmetal.
 
-    These are places of devices that came after our last run, and those set at the boot of a host
+    These are places of devices that came after nearmetal's last run, and those set at the boot of a host
     that was started from an image. Their original is the kernel's own choice.
     """
     known = {entry.key for entry in entries}

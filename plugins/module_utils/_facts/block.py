@@ -117,7 +117,7 @@ def kernel_choice(host: Host, name: str, attribute: str) -> Optional[str]:
 
 
 def has_foreign_rule(host: Host, attribute: str) -> bool:
-    """Whether a foreign udev rule may set this file, so that only the next boot shows a disk's value without us."""
+    """Whether a foreign udev rule may set this file, so that only the next boot shows its value without nearmetal."""
     places = [f"{folder}/{name}" for folder in _RULE_FOLDERS for name in host.names(folder) if name.endswith(".rules")]
     foreign_rules = (path for path in places if not path.startswith(_OUR_RULES))
     return any(f"{{queue/{attribute}}}" in (host.text(path) or "") for path in foreign_rules)

@@ -70,7 +70,7 @@ class BootFacts(NamedTuple):
     running: Optional[Tuple[str, ...]]
     entries: Optional[Tuple[BootEntry, ...]]
     configured: Optional[Tuple[str, ...]]  # the arguments of kernels installed later; None: no file has them
-    # Our arguments in every entry of the next boot; a mapping for one that some entries lack.
+    # nearmetal's arguments in every entry of the next boot; a mapping for one that some entries lack.
     arguments: Mapping[str, Value] = {}
     damage: str = ""  # why nearmetal's record can't be read: then nobody knows which arguments it added
 
@@ -111,7 +111,7 @@ def read_record(host: Host) -> boot_record.Record:
 
 
 def observe(host: Host) -> BootFacts:
-    """Read the running command line, the boot loader's files and our own record."""
+    """Read the running command line, the boot loader's files and nearmetal's own record."""
     line = host.text("/proc/cmdline", cmdline.LONGEST)
     loader = _loader(host)
     provider = _provider(host, loader)
@@ -279,7 +279,7 @@ def appended(text: Optional[str]) -> Tuple[str, ...]:
 def _arguments(
     record: boot_record.Record, entries: Tuple[BootEntry, ...], configured: Optional[Tuple[str, ...]]
 ) -> Dict[str, Value]:
-    """Argument → our text in the next boot; a mapping for one that a killed run or a new kernel left incomplete."""
+    """Argument → nearmetal's text in the next boot; a mapping where a killed run or a new kernel left it incomplete."""
     found: Dict[str, Value] = {}
     before = record.before or {}
     for name in sorted({*record.arguments, *before}):

@@ -30,7 +30,7 @@ class Vector(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The queue's name in our tables: "3", or with an interrupt per direction "rx-3"."""
+        """The queue's name in nearmetal's tables: "3", or with an interrupt per direction "rx-3"."""
         return str(self.queue) if self.kind == irq_name.BOTH else "{}-{}".format(self.kind, self.queue)
 
 

@@ -149,7 +149,7 @@ def _profile(host: Host, name: str, read: Set[str]) -> tuned_profile.Profile:
 
 
 def _later_files(host: Host) -> Iterator[Tuple[str, Tuple[str, str]]]:
-    """Key, file and value of each setting that is read after our own files, in the order of reading."""
+    """Key, file and value of each setting that is read after nearmetal's own files, in the order of reading."""
     files: Dict[str, str] = {}
     for folder in _SYSCTL:
         for name in host.names(folder):
@@ -174,7 +174,7 @@ def _immutable(host: Host) -> Optional[str]:
 
 
 def _read_only(host: Host) -> bool:
-    """Whether /etc is read-only for the first process; in our unit's sandbox it always is."""
+    """Whether /etc is read-only for the first process; in the sandbox of nearmetal.service it always is."""
     options: Dict[str, str] = {}
     for line in (host.text("/proc/1/mounts") or "").splitlines():
         fields = line.split()

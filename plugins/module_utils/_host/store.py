@@ -113,7 +113,7 @@ def remove_file(host: WritableHost, path: str) -> None:
 
 
 def remove_temporary(host: WritableHost) -> None:
-    """Remove what killed runs left in our directories; the caller holds the lock."""
+    """Remove what killed runs left in nearmetal's directories; the caller holds the lock."""
     paths = [f"{folder}/{name}" for folder in (DATA, RUN) for name in host.names(folder)]
     temporary = [path for path in paths if path.endswith(".new") and os.path.basename(path).startswith(".")]
     for path in temporary:
@@ -124,7 +124,7 @@ def remove_temporary(host: WritableHost) -> None:
 
 
 def remove_empty_data(host: WritableHost) -> None:
-    """Remove our data directory if nothing is in it, so that a restored host has no trace of nearmetal."""
+    """Remove nearmetal's data directory if nothing is in it, so that a restored host has no trace of nearmetal."""
     remove_empty(host, DATA)
 
 

@@ -247,6 +247,6 @@ def present_elements(lever: Lever, host: WritableHost, where: str) -> Dict[str, 
 
 
 def completed(lever: Lever, host: WritableHost, where: str, value: Value) -> Value:
-    """A value from before our change, with the elements that came to the place since it was read."""
+    """A value from before nearmetal's change, with the elements that came to the place since it was read."""
     present = lever.read(host, where) if isinstance(lever, Table) and isinstance(value, Mapping) else None
     return {**present, **value} if isinstance(present, Mapping) and isinstance(value, Mapping) else value

@@ -157,7 +157,7 @@ class DriverField(Batch, OnNic, Declining):
 
 
 class Rings(DriverField, Disturbing):
-    """Descriptors per queue. Some drivers request their interrupts anew when these change."""
+    """Descriptors per queue. Some drivers request their interrupts again when these change."""
 
     disruptive = True
     tool_option = "-G"

@@ -113,7 +113,7 @@ def _caches(host: WritableHost) -> List[str]:
 
 
 class EnabledValues(NearmetalValues):
-    """Whether our timer is enabled."""
+    """Whether nearmetal's timer is enabled."""
 
     def remembered(self, value: Value) -> Value:
         return None if value is None else True  # an older version's link is nearmetal's, too

@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
 
-PATH = f"{store.RUN}/failed.json"  # in /run, because /var may be full, and a boot plans anew
+PATH = f"{store.RUN}/failed.json"  # in /run, because /var may be full, and a boot plans again
 
 
 class Failure(NamedTuple):

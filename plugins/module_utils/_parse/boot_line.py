@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The line of a file that holds kernel arguments; every byte that isn't ours stays. PRIVATE to the collection."""
+"""The line of a file that holds kernel arguments; all that isn't nearmetal's stays. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(place: str, text: str) -> Optional[str]:
 
 
 def append(line: str, tokens: Tuple[str, ...]) -> str:
-    """The line with our arguments at its end, or before a "--", because init gets what follows that."""
+    """The line with nearmetal's arguments at its end, or before a "--", because init gets what follows that."""
     present = cmdline.tokens(line)
     if "--" in present:
         return " ".join(kernel_arguments.merge(present, tokens))
@@ -39,9 +39,9 @@ def append(line: str, tokens: Tuple[str, ...]) -> str:
 
 
 def foreign(line: str, nearmetal_texts: Mapping[str, Tuple[str, ...]], last: bool) -> str:
-    """The line without our arguments; at most one text per argument is removed.
+    """The line without nearmetal's arguments; at most one text per argument is removed.
 
-    With `last` only a text that is in force can be ours, as when it isn't known whether it was ever written.
+    With `last` only a text that is in force can be nearmetal's, as when it isn't known whether it was ever written.
     """
     present = cmdline.tokens(line)
     removed: Tuple[str, ...] = ()

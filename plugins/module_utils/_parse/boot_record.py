@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The record of nearmetal's own kernel arguments. PRIVATE to the collection.
 
-Boot loaders keep our arguments among all others, so the record says which are ours,
-and which files had an equal argument before us: that one stays when ours is removed.
+Boot loaders keep nearmetal's arguments among all others, so the record says which these are,
+and which files had an equal argument before: that one stays when nearmetal's is removed.
 While a run changes them, the record also has the earlier texts, and those of runs
 that were killed: a file may hold any of these.
 """
@@ -27,7 +27,7 @@ class Record(NamedTuple):
 
     arguments: Mapping[str, str] = {}  # argument → its wanted text
     before: Optional[Mapping[str, Tuple[str, ...]]] = None  # argument → earlier texts, while a run hasn't ended
-    foreign: Mapping[str, Tuple[str, ...]] = {}  # a text of nearmetal → files that had it before us
+    foreign: Mapping[str, Tuple[str, ...]] = {}  # a text of nearmetal → files that had it before
 
     def texts(self) -> Dict[str, Tuple[str, ...]]:
         """Argument → every text of nearmetal that a file may hold, the wanted text last."""

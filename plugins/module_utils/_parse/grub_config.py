@@ -10,7 +10,7 @@ from typing import List, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
 
-# grub-mkconfig names the script that made each part; our arguments are in that for Linux, not in 40_custom.
+# grub-mkconfig names the script that made each part; nearmetal's arguments are in that for Linux, not in 40_custom.
 _BEGIN = re.compile(r"### BEGIN /etc/grub\.d/(\S+) ###")
 _END = re.compile(r"### END /etc/grub\.d/\S+ ###")
 _LINUX = re.compile(r"linux(16|efi)?")

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Merging our kernel arguments with those that are there already. Pure. PRIVATE to the collection.
+"""Merging nearmetal's kernel arguments with those that are there already. Pure. PRIVATE to the collection.
 
-Foreign arguments are kept verbatim: their order, duplicates and quotes. Ours come
-last, because for most arguments the kernel takes the last value.
+Foreign arguments are kept verbatim: their order, duplicates and quotes. nearmetal's
+come last, because for most arguments the kernel takes the last value.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import FrozenSet, Iterable, List, NamedTuple, Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
 
-# Our tokens are written to files that a shell reads, so none of their characters may be special to a shell.
+# nearmetal's tokens are written to files that a shell reads, so none of their characters may be special to a shell.
 TOKEN = r"[A-Za-z0-9_.,:=+/@-]+"
 NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"
 

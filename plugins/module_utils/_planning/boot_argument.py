@@ -21,9 +21,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob impor
 def plan_argument(facts: Facts, wanted: Wanted, knob: Knob, text: Optional[str], reason: str) -> Plan:
     """The plan that gives the next boot the argument, with a finding when the running kernel lacks it.
 
-    `text` is an argument such as `tsc=reliable`, or several tokens when their order matters; None removes ours. Nothing
-    is done about an argument that is present as wanted, whoever set it. Arguments that others set are reported and
-    never removed. Raises Damaged when nobody knows which arguments are ours.
+    `text` is an argument such as `tsc=reliable`, or several tokens when their order matters; None removes nearmetal's
+    own. Nothing is done about an argument that is present as wanted, whoever set it. Arguments that others set are
+    reported and never removed. Raises Damaged when nobody knows which arguments are nearmetal's.
     """
     boot = facts.boot
     if boot is None or boot.running is None:

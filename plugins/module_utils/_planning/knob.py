@@ -34,11 +34,11 @@ class Knob(NamedTuple):
     disruptive: bool = False
     scope: str = "runtime"  # runtime | boot
     reversible: str = "now"  # now | by_reboot | no
-    # The lines of tmpfiles.d that set it at each boot: path → our word → the kernel's, {} for the same words. A kernel
-    # parameter has its line of sysctl.d by its place.
+    # The lines of tmpfiles.d that set it at each boot: path → nearmetal's word → the kernel's, {} for the same words.
+    # A kernel parameter has its line of sysctl.d by its place.
     at_boot: Mapping[str, Mapping[str, str]] = {}
     by_unit: Tuple[str, ...] = ()  # values that the unit sets at boot, as they fit only this host; "" for every value
-    # tuned's settings of the same thing (tuned-profiles(7)), and setting → tuned's word → our value.
+    # tuned's settings of the same thing (tuned-profiles(7)), and setting → tuned's word → nearmetal's value.
     tuned: Tuple[str, ...] = ()
     tuned_words: Mapping[str, Mapping[str, str]] = {}
     comparable: bool = False  # its findings show values as the lever writes them, so tuned's can be compared
@@ -61,7 +61,7 @@ class Knob(NamedTuple):
         return {path: words.get(str(goal), str(goal)) for path, words in self.at_boot.items()}
 
     def lasting(self, plan: Plan, wanted: Wanted, goal: Value) -> Plan:
-        """The plan with what sets the goal at each boot: nothing for `kernel`, the unit for what was left to us."""
+        """The plan with what sets the goal at each boot: nothing for `kernel`, the unit for what nearmetal decides."""
         requested = self.value(wanted)
         if requested in ("auto", "kernel"):
             return plan

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How values survive a reboot: literal values in our files, all others by the unit. Pure. PRIVATE to the collection."""
+"""How values survive a reboot: literal values in files, all others by the unit. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Reader(NamedTuple):
     """Who reads the files of a folder."""
 
     reference: str
-    sentence: str  # what it does with our file
+    sentence: str  # what it does with nearmetal's file
 
 
 _READERS: Mapping[str, _Reader] = {

@@ -45,9 +45,9 @@ def plan_beside_owners(
     """The plan without the knobs that somebody else owns; a finding refuses each of them and names its owner.
 
     The declarations of the concern's knobs say who may own them. The other knobs are planned as if the owned
-    knobs weren't wanted, so that the file for the next boot has only the others. A knob that has our value, but not the
-    owner's, is owned as well: the owner sets its own value when it starts again. With `owner_conflict: take_over` the
-    plan stays, and the owner is named as advice.
+    knobs weren't wanted, so that the file for the next boot has only the others. A knob that has nearmetal's value,
+    but not the owner's, is owned as well: the owner sets its own value when it starts again. With
+    `owner_conflict: take_over` the plan stays, and the owner is named as advice.
     """
     plan = plan_of(wanted)
     if owners.immutable is not None:
@@ -172,7 +172,7 @@ def _of_tuned(settings: Mapping[str, str], name: str) -> Optional[str]:
 
 
 def _meaning(knob: Knob, name: str, text: str, action: Action) -> Optional[str]:
-    """tuned's value in our words; None when tuned leaves this field of a table alone."""
+    """tuned's value in nearmetal's words; None when tuned leaves this field of a table alone."""
     if name in _TABLES:
         words = re.split(r"[:;,\s]+", text)
         field = action.where.rpartition("/")[2].replace("_", "-") if name != "net.channels" else "combined"

@@ -129,7 +129,7 @@ def has_settled(settings: Settings, history: History) -> bool:
         metric.value for measurement in undisturbed for metric in measurement.metrics if metric.name == history.primary
     ]
     if settings.reboot:
-        return bool(values)  # the load works; how it warms up begins anew with each boot
+        return bool(values)  # the load works; its warm-up begins again with each boot
     last = values[-WINDOW:]
     if len(last) < WINDOW:
         return False

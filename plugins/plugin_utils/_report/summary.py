@@ -141,7 +141,7 @@ def span(hosts: Tuple[str, ...], shown: int = LIMIT) -> str:
 def fix_command(report: Report, hosts: Tuple[str, ...], only: str = "") -> str:
     """The command that applies what the run showed, on these hosts only; a sentence where no command does.
 
-    With `only`, a concern or `concern.knob`, it applies nothing else, if its playbooks are ours.
+    With `only`, a concern or `concern.knob`, it applies nothing else, if its playbooks are the collection's.
     """
     run = report.run
     if not run.command:

@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 CONCERN, KNOB, WHAT = "cpu_credits", "alarm", "credit_alarm"
 REFERENCE = "AWS, 2017"
-_MARK = "nearmetal.ec2: "  # begins the description of every alarm of ours
+_MARK = "nearmetal.ec2: "  # begins the description of every alarm of nearmetal
 _NAME = re.compile(r"[\w .:/()+=@-]{1,200}", re.ASCII)
 _TOPIC = re.compile(r"arn:[a-z0-9-]{1,32}:sns:[a-z0-9-]{1,32}:[0-9]{12}:[\w-]{1,256}(\.fifo)?", re.ASCII)
 # AWS refreshes the balance every 5 minutes. A stopped instance has none, and then CloudWatch keeps quiet by default.
@@ -29,7 +29,7 @@ _FIXED: Dict[str, Any] = {
     "EvaluationPeriods": 1,
     "ComparisonOperator": "LessThanThreshold",
 }
-# What our requests leave out, as CloudWatch then returns it.
+# What nearmetal's requests leave out, as CloudWatch then returns it.
 _UNSET: Dict[str, Any] = {
     "OKActions": [],
     "InsufficientDataActions": [],

@@ -26,7 +26,7 @@ _PAGE = 1000
 
 
 def made_for(found: Mapping[str, Located]) -> Answers:
-    """The interfaces that runs of ours made for each instance, wherever they are now."""
+    """The interfaces that runs of nearmetal made for each instance, wherever they are now."""
     answers = Answers()
     for target, ids in by_target(found):
         for part in parts(list(ids), FILTER_VALUES):

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Create, attach, detach and delete interfaces. What AWS shows decides, no answer does. Writes. PRIVATE.
 
-An interface has our tag from its creation on, so a run that dies at any call leaves one that the next run finds.
+An interface has nearmetal's tag from its creation on, so what a run that dies at any call leaves is found by the next.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class _Instance:
         )
 
     def _delete(self, interface_id: str, failure: str) -> None:
-        """Delete an interface of this run; what remains has our tag, and the message says so."""
+        """Delete an interface of this run; what remains has nearmetal's tag, and the message says so."""
         error: Optional[BaseException] = None
         for _attempt in attempts(BRIEF_SECONDS):
             _answer, error = self.calls.call("delete_network_interface", NetworkInterfaceId=interface_id)

@@ -27,7 +27,7 @@ class Interface:
     device: Optional[int]  # None: it isn't attached
     attachment_id: str
     instance_id: str  # to which it is attached; empty: to none
-    made_for: str  # the instance in our tag; empty: we didn't make it
+    made_for: str  # the instance in nearmetal's tag; empty: nearmetal didn't make it
     goes_with_instance: bool  # AWS deletes it when the instance is terminated
     used: str  # what somebody has given it since; empty: nothing
 
@@ -96,7 +96,7 @@ def _used(answer: Raw) -> str:
 
 
 def attachments(instance_id: str, shown: Raw, made: Iterable[Raw], lost: str) -> Attachments:
-    """The facts of one instance: its own answer, and the answers about interfaces with our tag for it.
+    """The facts of one instance: its own answer, and the answers about interfaces with nearmetal's tag for it.
 
     The two answers may be of different moments: what either of them has is attached.
     """

@@ -24,7 +24,7 @@ CONCERN, KNOB = "network_interfaces", "count"
 REFERENCE = "Aerospike, 2014; Netflix, 2014–2017"
 PLACES, PROTECTED = "interfaces", "delete_on_termination"
 _MOST = 1000  # more than any type takes; the type's own limit is AWS's answer
-_MOST_TAGS = 49  # AWS takes 50, one is ours
+_MOST_TAGS = 49  # AWS takes 50, one is nearmetal's
 _SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}", re.ASCII)
 _GROUP = re.compile(r"sg-[0-9a-f]{8,17}", re.ASCII)
 
@@ -225,7 +225,7 @@ def _slots(kind: TypeFacts, attached: Sequence[Interface], number: int) -> Tuple
         if not room:
             return [], f"the network cards of {kind.instance_type} take no further interface"
         card = min(room, key=lambda index: (len(used[index]), index))
-        # Index 0 is the interface of the launch, and on further cards that of no interface of ours.
+        # Index 0 is the interface of the launch, and on further cards that of no interface of nearmetal.
         device = next(index for index in range(1, _MOST + 2) if index not in used[card])
         used[card].append(device)
         slots.append((card, device))

@@ -25,7 +25,7 @@ _UNWRITTEN = f"the tag {TAG} could not be written"
 
 
 class Tags:
-    """Our tags on the instances of a batch, by id: those of an earlier run, then those of this one."""
+    """nearmetal's tags on the instances of a batch, by id: those of an earlier run, then those of this one."""
 
     def __init__(self, power: Power, brief: int, outcome: Outcome, earlier: Mapping[str, str]) -> None:
         self.power, self.brief, self.outcome = power, brief, outcome

@@ -265,7 +265,7 @@ def _crowded_node(
 
 
 def _other_sizes(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> _Table:
-    """Size → place → pages for sizes that no entry names, without what our present kernel argument reserves."""
+    """Size → place → pages for sizes that no entry names, without what nearmetal's present kernel argument reserves."""
     named = {request.size for request in requests}
     recorded = (
         facts.boot.arguments.get("hugepages") if facts.boot is not None and wanted.get("method") == "boot" else None

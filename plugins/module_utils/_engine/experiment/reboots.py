@@ -124,7 +124,7 @@ def _compared(host: WritableHost, tuning: Tuning) -> Tuple[Tuple[Action, ...], L
 
 
 def write_state(host: WritableHost, run_id: str, state: str, tuning: Tuning) -> List[str]:
-    """Write what the host is to boot into, by `tune` or by a restore of everything. Returns our kernel arguments.
+    """Write what the host is to boot into, by `tune` or by a restore of all. Returns nearmetal's kernel arguments.
 
     The next step must come after a reboot.
     """

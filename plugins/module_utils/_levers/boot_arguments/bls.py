@@ -46,7 +46,7 @@ class Bls(Edited):
         unread = super().obstacle(host)
         if unread:
             return unread
-        # What somebody wrote around our arguments must not keep them from being taken back.
+        # What somebody wrote around nearmetal's arguments must not keep them from being taken back.
         found = shell_defaults.find(text_of(host, boot.DEFAULTS), _VARIABLE)
         if not found.obstacle or host.exists(boot_record.PATH):
             return ""

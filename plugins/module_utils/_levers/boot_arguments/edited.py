@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
 
 class Edited(Provider):
-    """Changes only our part of each line: all entries are checked before anything is written, then files are renamed.
+    """Changes only nearmetal's part of each line: checks all entries before it writes anything, then renames files.
 
     Files below /boot or /efi, which the boot loader reads, are kept beside the new ones.
     """

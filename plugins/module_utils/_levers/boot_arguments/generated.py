@@ -37,7 +37,7 @@ class Generated(Provider):
     def defaults(self, host: WritableHost, tokens: Tuple[str, ...]) -> "Tuple[str, str | None]":
         """The path of `shell`, and its new text; None removes it.
 
-        Raises NearmetalError when somebody changed our text in it.
+        Raises NearmetalError when somebody changed nearmetal's text in it.
         """
 
     def obstacle(self, host: WritableHost) -> str:
@@ -112,5 +112,5 @@ class Generated(Provider):
 
 
 def append(tokens: Tuple[str, ...]) -> str:
-    """The shell line that appends our arguments to those that others have set."""
+    """The shell line that appends nearmetal's arguments to those that others have set."""
     return f'{boot.VARIABLE}="${boot.VARIABLE} {" ".join(tokens)}"\n'

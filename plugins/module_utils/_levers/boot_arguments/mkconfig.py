@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_r
 
 
 class Mkconfig(Generated):
-    """Their grub2-mkconfig reads one shell file and no folder; our block is at its end, so that it counts."""
+    """Their grub2-mkconfig reads one shell file and no folder; nearmetal's block is at its end, so that it counts."""
 
     name = "mkconfig"
     shell = boot.DEFAULTS

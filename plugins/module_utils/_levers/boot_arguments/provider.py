@@ -31,25 +31,25 @@ class Provider(ABC):
 
     @abstractmethod
     def realise(self, host: WritableHost, record: Record) -> None:
-        """Make `record.arguments` our only arguments on every kernel's command line.
+        """Make `record.arguments` nearmetal's only arguments on every kernel's command line.
 
         Raises NearmetalError with the files as they were, or UndoFailed.
         """
 
     @abstractmethod
     def copies(self, host: WritableHost) -> Iterable[str]:
-        """Files of nearmetal beside those of the boot loader, to remove with the last of our arguments."""
+        """Files of nearmetal beside those of the boot loader, to remove with the last of nearmetal's arguments."""
 
     def commands(self, host: WritableHost, before: str, after: str) -> List[str]:
         """Shell commands that put one argument's text in place of what nearmetal added; empty where it did and ends."""
         return []
 
     def foreign(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
-        """Text of each argument → the files in which somebody else has it already; empty where we have our own file."""
+        """Text of each argument → the files in which somebody else has it already; empty where nearmetal has a file."""
         return {}
 
     def stays(self, host: WritableHost, text: str, record: Record) -> bool:
-        """Whether every kernel keeps this text of nearmetal without us, because somebody else has set it, too."""
+        """Whether every kernel keeps this text of nearmetal without it, because somebody else has set it, too."""
         return False
 
 
@@ -61,7 +61,7 @@ def judge(
     longest: int = kernel_arguments.LONGEST,
     config: str = "",
 ) -> None:
-    """Demand that each entry can boot and has our arguments; `device` is what GRUB puts before a kernel's name.
+    """Demand that each entry can boot and has nearmetal's arguments; `device` is what GRUB puts before a kernel's name.
 
     `config` is the text of the file that has the entries, for the cause of a refusal.
     Raises NearmetalError that names the entry.

@@ -22,7 +22,7 @@ class SystemdBoot(Edited):
     """One line in each entry's file, and /etc/kernel/cmdline if it exists.
 
     Without that file kernel-install gives a new kernel the running kernel's arguments, so it is never created: one with
-    our arguments alone would lack root=.
+    nearmetal's arguments alone would lack root=.
     """
 
     name = "systemd_boot"

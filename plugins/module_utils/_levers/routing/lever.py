@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lever of an address's path: a rule, and the routing table of its interface. PRIVATE to the collection.
 
-`where` is the NIC's place and the address. Interfaces are numbered anew when they come back, so their numbers are
-looked up at each write. Nothing is changed but rules with our priority, and our tables.
+`where` is the NIC's place and the address. Interfaces get new numbers when they come back, so their numbers are
+looked up at each write. Nothing is changed but rules with nearmetal's priority, and its tables.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _looked_up(host: WritableHost, where: str) -> Tuple[int, str]:
 
 
 def _nearmetal_rules(host: WritableHost, where: str) -> List[Rule]:
-    """Our rules for the address, without that of another interface to which it has moved."""
+    """nearmetal's rules for the address, without that of another interface to which it has moved."""
     index, text = _looked_up(host, where)
     elsewhere = {
         routes.table(found.interface)
