@@ -121,7 +121,7 @@ class CallbackModule(DefaultCallback):
     # --- results ---
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        result = results.of(result)
+        result = results.result_of(result)
         self._keep_proof(result)
         if plays.measures(result.task):
             self._benchmarked.append(result.host.get_name())
@@ -135,7 +135,7 @@ class CallbackModule(DefaultCallback):
         self.set_option("display_ok_hosts", shown)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
-        result = results.of(result)
+        result = results.result_of(result)
         name = result.host.get_name()
         self._keep_proof(result, "failed")
         if self._take(result, failed=not ignore_errors):
@@ -154,7 +154,7 @@ class CallbackModule(DefaultCallback):
         super().v2_runner_on_failed(result, ignore_errors=ignore_errors)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
-        result = results.of(result)
+        result = results.result_of(result)
         self._keep_proof(result, "unreachable")
         name, message = result.host.get_name(), text(result.result.get("msg", "")).removeprefix("Task failed: ")
         self._record_failure(self._collector.unreachable, name, message)
@@ -181,19 +181,19 @@ class CallbackModule(DefaultCallback):
             self._early_failures.append((record, name, message))
 
     def v2_runner_item_on_ok(self, result: Any) -> None:
-        result = results.of(result)
+        result = results.result_of(result)
         if not self._take(result):
             self._progress.erase()
             super().v2_runner_item_on_ok(result)
 
     def v2_runner_item_on_failed(self, result: Any) -> None:
-        result = results.of(result)
+        result = results.result_of(result)
         if not self._take(result, failed=True):
             self._progress.erase()
             super().v2_runner_item_on_failed(result)
 
     def v2_on_file_diff(self, result: Any) -> None:
-        result = results.of(result)
+        result = results.result_of(result)
         if not plays.is_nearmetal_task(result.task):
             self._progress.erase()
             super().v2_on_file_diff(result)

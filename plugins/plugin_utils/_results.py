@@ -19,7 +19,7 @@ class _Older:
         return getattr(self._inner, name)
 
 
-def of(result: Any) -> Any:
+def result_of(result: Any) -> Any:
     """The result with `host`, `task` and `result`."""
     return result if hasattr(result, "result") else _Older(result)
 

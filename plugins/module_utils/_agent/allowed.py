@@ -128,7 +128,7 @@ def _known_name(text: str) -> str:
 
 
 def _packages(text: str) -> str:
-    """Of a command line, which may hold passwords: the known programs that it names."""
+    """The known programs that a command line names; it may hold passwords."""
     return "\n".join(program.packages(text))
 
 
@@ -154,7 +154,7 @@ def _container_group(text: str) -> str:
 
 
 def _nothing(text: str) -> str:
-    """Nothing of the file: that it exists says enough."""
+    """Nothing of the file is kept: that it exists says enough."""
     return ""
 
 

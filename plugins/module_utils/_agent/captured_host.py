@@ -44,7 +44,7 @@ class CapturedHost(WritableHost):
             )
 
     def is_root(self) -> bool:
-        """It is planned as root would; nothing is written."""
+        """A capture is planned as root would plan it; nothing is written."""
         return True
 
     def machine(self) -> Optional[str]:

@@ -107,7 +107,7 @@ def _findings(outcome: Optional[Outcome]) -> Tuple[Finding, ...]:
 
 
 def _by_unit(finding: Finding, originals: Dict[Any, Entry]) -> Finding:
-    """A file that no run wrote isn't missing: the image's baker had no use for it, and the unit writes none."""
+    """The finding about a file that no run wrote: it isn't missing, as neither a bake nor the unit writes one."""
     never = finding.status == "would_change" and finding.now is None and (finding.knob, finding.where) not in originals
     if not never or finding.knob != "persist" or not finding.where:
         return finding
@@ -264,7 +264,7 @@ def _painted(word: str, paint: str, width: int, color: bool) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without what would move the cursor; hosts and files may hold anything."""
+    """The text without what would move the cursor; hosts and files may hold anything."""
     return "".join(char if char.isprintable() else "?" for char in text)
 
 

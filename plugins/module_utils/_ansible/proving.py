@@ -161,7 +161,7 @@ def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _look(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    """After a load that ran elsewhere."""
+    """Look at the host after a load that ran elsewhere."""
     demand = lasting.demand_lasting if options["reboot"] else running.demand_running
     found: Compared = demand(host, options["run"])
     return {"after": samples.after_load(host, options["programs"]).as_dict(None), **_in_force(host, found, options)}

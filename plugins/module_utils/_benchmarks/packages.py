@@ -118,7 +118,7 @@ def installed(manager: Manager, answer: str) -> Mapping[str, str]:
 def brought_packages(brought: Brought, now: Mapping[str, str]) -> Tuple[str, ...]:
     """Which of the packages that are installed now a run brought.
 
-    Raises NearmetalError if an install by rpm was broken off: nobody knows any more what it brought.
+    Raises NearmetalError if an install by rpm was interrupted: nobody knows any more what it brought.
     """
     new = [name for name in now if name not in brought.before]
     if brought.manager == APT.program:
@@ -137,7 +137,7 @@ def brought_by(before: Mapping[str, str], now: Mapping[str, str], asked: Sequenc
 
 
 def to_text(brought: Brought) -> str:
-    """As it is kept on the host."""
+    """The text that is kept on the host."""
     kept = {**brought._asdict(), "before": sorted(brought.before)}
     return json.dumps({"format": FORMAT, **kept}, sort_keys=True) + "\n"
 

@@ -117,7 +117,7 @@ def _single_thread(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Opti
 
 
 def _on_pv(facts: Facts, wanted: Wanted) -> Optional[Finding]:
-    """Checked first: a PV guest sees no second threads, but its CPUs may be such."""
+    """The finding on PV, checked first: a guest sees no second threads, but its CPUs may be such."""
     if host_class(facts, wanted) == "xen_pv":
         return _finding("refused", "Xen PV shows no real sibling lists: move to an HVM type", facts.smt)
     return None

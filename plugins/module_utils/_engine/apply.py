@@ -194,7 +194,7 @@ class _Failure(NamedTuple):
 
 
 def _lasts(host: WritableHost, failure: _Failure) -> bool:
-    """Whether an element isn't as before by now, or is gone, and comes back with what was set."""
+    """Whether an element still differs from before, or is absent and would come back with the value that was set."""
     action, lever = failure.action, lever_of(failure.action.what)
     present = present_elements(lever, host, action.where)
     before = lever.values.elements(action.before, lever.values.elements(action.after))

@@ -149,7 +149,7 @@ class _Waiting:
         self._concerns = {request.name for request in requests if isinstance(request, Restore)}
 
     def end_comparison(self) -> bool:
-        """Before the run, because prove holds values of its own. Returns whether the host is another one now."""
+        """End it before the run, because prove holds values of its own. Returns whether the host has changed."""
         # Imported late, because few runs end an experiment.
         if self._everything:
             from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting_timer
@@ -169,7 +169,7 @@ class _Waiting:
         return True
 
     def end_dead_man(self, outcomes: List[Outcome]) -> List[Outcome]:
-        """After the run, because what it could not restore still needs the timer."""
+        """Disarm it after the run, because what the run could not restore still needs the timer."""
         restored = {outcome.name for outcome in outcomes if outcome.done and outcome.name in self._concerns}
         everything = self._everything and all(outcome.done for outcome in outcomes)
         if not restored and not everything:

@@ -157,7 +157,7 @@ def _disk(host: Host, place: str, name: str) -> Disk:
 
 
 def _loadable(host: Host) -> Tuple[str, ...]:
-    """kyber-iosched.ko.xz is the scheduler kyber, bfq.ko is bfq: the kernel loads either when it is named."""
+    """The schedulers that the kernel loads when they are named: kyber-iosched.ko.xz is kyber, bfq.ko is bfq."""
     release = host.line("/proc/sys/kernel/osrelease") or ""
     if "/" in release or not release:
         return ()

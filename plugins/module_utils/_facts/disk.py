@@ -57,7 +57,7 @@ class Disk(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """Its directory in /sys."""
+        """The device's directory in /sys."""
         return f"{BLOCK}/{self.name}"
 
     @property

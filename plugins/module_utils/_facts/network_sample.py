@@ -74,7 +74,7 @@ def _load(first: _Counters, second: _Counters) -> Dict[str, float]:
 
 
 def _steal(first: _Counters, second: _Counters) -> Optional[float]:
-    """Of the CPUs that were online at both times."""
+    """The share of steal of the CPUs that were online at both times."""
     nothing = proc_stat.Times(0, 0)
     pairs = [(first.times.get(cpu, nothing), after) for cpu, after in second.times.items()]
     passed = sum(after.total - before.total for before, after in pairs)

@@ -45,7 +45,7 @@ class Nic(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """Its directory in /sys."""
+        """The device's directory in /sys."""
         return "{}/{}".format(NET, self.name)
 
 

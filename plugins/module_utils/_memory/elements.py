@@ -109,7 +109,7 @@ def removed_elements(
 
 
 def hidden_by_offline_cpus(host: WritableHost, lever: Lever, where: str, names: Iterable[str]) -> List[str]:
-    """Those of the elements that can't be read because their CPUs are offline."""
+    """The elements that can't be read because their CPUs are offline."""
     if not isinstance(lever, Table):
         return []
     present = present_elements(lever, host, where)

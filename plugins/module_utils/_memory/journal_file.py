@@ -27,7 +27,7 @@ _CONCERN = r"[a-z][a-z0-9_]{0,31}"
 
 
 class _Newer(NearmetalError):
-    """Only a newer nearmetal can read it."""
+    """The journal is one that only a newer nearmetal can read."""
 
 
 # The errors that reading anything but a journal of nearmetal may raise.
@@ -35,14 +35,14 @@ _DAMAGE = (ValueError, KeyError, TypeError, NearmetalError)
 
 
 class Unreadable(NamedTuple):
-    """An entry that nearmetal can't have written so."""
+    """An entry in a form that nearmetal never writes."""
 
     concern: str
     reason: str
     raw: Any  # its data, a mapping, which is kept
 
     def is_at(self, what: str, where: str) -> bool:
-        """Whether it names this place."""
+        """Whether the entry names this place."""
         return bool(self.raw.get("what") == what and self.raw.get("where") == where)
 
 

@@ -81,7 +81,7 @@ class Reference(NamedTuple):
     client_jobs: Jobs = MappingProxyType({})
 
     def with_measurement(self, measurement: Measurement, firings: Sequence[Firing]) -> "Reference":
-        """After one more measurement. A clock that was set is compared with its new time."""
+        """The reference after one more measurement. A clock that was set is compared with its new time."""
         guards = {firing.guard for firing in firings}
         return Reference(
             self.kinds or measurement.metrics,

@@ -82,7 +82,7 @@ class History(NamedTuple):
 
     @property
     def repeated(self) -> Tuple[Attempt, ...]:
-        """Those of them that don't count."""
+        """The attempts that don't count."""
         return tuple(attempt for attempt in self.tries if not attempt.valid)
 
     @property

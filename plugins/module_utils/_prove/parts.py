@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which concern did it: the whole tuning against all of it but one concern, one after the other.
 
-Pure. PRIVATE to the collection. Asked only after the whole is better. Holm's order (Scandinavian Journal of Statistics
-6, 1979) over evidence that may be looked at after every pair: in at most one of 20 runs any concern is called better
-or worse that does nothing, however many there are.
+Pure. PRIVATE to the collection. This is asked only when the whole is better. Holm's order (Scandinavian Journal of
+Statistics 6, 1979) over evidence that may be looked at after every pair: in at most one of 20 runs any concern is
+called better or worse that does nothing, however many there are.
 """
 
 from __future__ import annotations

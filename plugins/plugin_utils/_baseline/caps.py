@@ -57,7 +57,7 @@ def _figures(metrics: Any) -> Iterator[Tuple[str, float]]:
 
 
 def _held_back(found: Any) -> Optional[str]:
-    """By EBS's own counters; None where there are none."""
+    """Whose limit it was by EBS's own counters; None where there are none."""
     if not isinstance(found, Mapping):
         return None
     times = {name: value for name, value in found.items() if isinstance(value, int) and 0 <= value <= _LONGEST}
@@ -74,7 +74,7 @@ def _held_back(found: Any) -> Optional[str]:
 
 
 def _by_figures(rate: float, kib: int, kind: Optional[TypeFacts]) -> str:
-    """By the type's limits alone, where EBS has no counters."""
+    """Whose limit it was by the type's limits alone, where EBS has no counters."""
     if kind is None or not kind.ebs_baseline_iops or not kind.ebs_maximum_iops:
         return ""
     limits = [(kind.ebs_maximum_iops, "most"), (kind.ebs_baseline_iops, "baseline")]

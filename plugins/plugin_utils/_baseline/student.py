@@ -13,7 +13,7 @@ import math
 _HALVINGS = 200  # of an interval of doubles: more change nothing
 
 
-def beyond(distance: float, degrees: int) -> float:
+def tail_probability(distance: float, degrees: int) -> float:
     """The probability that t lies farther from zero than `distance`, on either side."""
     if math.isinf(distance):
         return 0.0
@@ -32,9 +32,9 @@ def beyond(distance: float, degrees: int) -> float:
 def quantile(probability: float, degrees: int) -> float:
     """The distance from zero beyond which t lies with this probability, on both sides together."""
     low, high = 0.0, 1.0
-    while beyond(high, degrees) > probability:
+    while tail_probability(high, degrees) > probability:
         high *= 2
     for _halving in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if beyond(middle, degrees) > probability else (low, middle)
+        low, high = (middle, high) if tail_probability(middle, degrees) > probability else (low, middle)
     return high

@@ -223,7 +223,7 @@ class Collector:
             reboot_reasons=tuple(dict.fromkeys(host.reboot_reasons)),
             errors=dict(host.errors),
             actions=tuple(host.actions),
-            findings=(*proven.beside(host.findings, proof), *_limits(samples)),
+            findings=(*proven.with_proof(host.findings, proof), *_limits(samples)),
             allowances=samples,
             queue_map=host.queue_map,
             topology=host.topology,

@@ -86,7 +86,7 @@ def last(directory: str, hosts: Iterable[str]) -> Dict[str, Proof]:
     return found
 
 
-def beside(findings: Iterable[ReportedFinding], proof: Optional[Proof]) -> Tuple[ReportedFinding, ...]:
+def with_proof(findings: Iterable[ReportedFinding], proof: Optional[Proof]) -> Tuple[ReportedFinding, ...]:
     """The findings, with the gain that prove measured on this host in place of published gains."""
     if proof is None:
         return tuple(findings)

@@ -76,7 +76,9 @@ def steady(hosts: int = 10, odd: float = 0.0, seed: int = 1, deviation: float = 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 7, 8, 18, 99, 998])
 def test_student_s_t_is_that_of_another_program(degrees: int) -> None:
     for distance in (0.0, 0.1, 1.0, 2.5, 7.0, 40.0):
-        assert student.beyond(distance, degrees) == pytest.approx(2 * stats.t.sf(distance, degrees), abs=1e-12)
+        assert student.tail_probability(distance, degrees) == pytest.approx(
+            2 * stats.t.sf(distance, degrees), abs=1e-12
+        )
     for probability in (0.5, 0.05, 0.005, 1e-4, 1e-6):
         assert student.quantile(probability, degrees) == pytest.approx(stats.t.isf(probability / 2, degrees), rel=1e-6)
 

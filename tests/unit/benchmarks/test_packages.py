@@ -109,7 +109,7 @@ def use(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_came_goes_at_the_end_and_nothing_else(debian: Machine) -> None:
     before = debian.present()
-    with brought.during(debian.host, [TOOL], install=True) as came:
+    with brought.installation(debian.host, [TOOL], install=True) as came:
         assert came.packages == ("libmeasure1:amd64", "measurer-tools")
         assert debian.records() == ["benchmark_packages"]
         with debian.database.open("a") as stream:
@@ -120,14 +120,14 @@ def test_what_came_goes_at_the_end_and_nothing_else(debian: Machine) -> None:
 
 def test_without_the_option_nothing_is_installed(debian: Machine) -> None:
     before = debian.present()
-    with brought.during(debian.host, [TOOL], install=False) as came:
+    with brought.installation(debian.host, [TOOL], install=False) as came:
         assert (came.packages, debian.present()) == ((), before)
 
 
 def test_a_tool_that_is_there_brings_nothing(debian: Machine) -> None:
     (debian.bin / "measurer").write_text("#!/bin/sh\n")
     (debian.bin / "measurer").chmod(0o755)
-    with brought.during(debian.host, [TOOL], install=True) as came:
+    with brought.installation(debian.host, [TOOL], install=True) as came:
         assert (came.packages, debian.records()) == ((), [])
 
 
@@ -138,14 +138,14 @@ def test_after_a_run_that_was_killed_the_next_one_takes_it_away(when: str, debia
         (debian.bin / "apt-get.dies").touch()
     child = os.fork()
     if child == 0:
-        with brought.during(debian.host, [TOOL], install=True):
+        with brought.installation(debian.host, [TOOL], install=True):
             os.kill(os.getpid(), signal.SIGKILL)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     while len(debian.present()) < len(before) + 2:
         assert (debian.bin / "apt-get.dies").exists(), "the package manager goes on to its end"
     assert debian.records() == ["benchmark_packages"]
     while debian.records():  # the package manager has the lock until its end
-        with brought.during(debian.host, [], install=False):
+        with brought.installation(debian.host, [], install=False):
             pass
     assert debian.present() == before
 
@@ -153,7 +153,7 @@ def test_after_a_run_that_was_killed_the_next_one_takes_it_away(when: str, debia
 def test_an_install_that_fails_is_taken_away_and_named(debian: Machine) -> None:
     before = debian.present()
     (debian.bin / "apt-get.fails").touch()
-    with pytest.raises(NearmetalError) as raised, brought.during(debian.host, [TOOL], install=True):
+    with pytest.raises(NearmetalError) as raised, brought.installation(debian.host, [TOOL], install=True):
         pass
     assert str(raised.value) == (
         "measurer-tools can't be installed: apt-get install failed with code 100: E: No space left; look at"
@@ -166,14 +166,14 @@ def test_what_can_t_be_taken_away_is_named_and_tried_again(debian: Machine, monk
     before = debian.present()
     (debian.bin / "dpkg.locked").touch()
     monkeypatch.setattr(brought, "_PAUSE", 0.0)
-    with brought.during(debian.host, [TOOL], install=True) as came:
+    with brought.installation(debian.host, [TOOL], install=True) as came:
         pass
     assert came.left == (
         "2 packages of the benchmark are left on the host (libmeasure1:amd64, measurer-tools), because dpkg --purge"
         " failed with code 2: dpkg: error: the frontend lock is taken; the next benchmark tries again"
     )
     (debian.bin / "dpkg.locked").unlink()
-    with brought.during(debian.host, [], install=False):
+    with brought.installation(debian.host, [], install=False):
         assert (debian.present(), debian.records()) == (before, [])
 
 
@@ -192,18 +192,18 @@ def test_what_can_t_be_taken_away_is_named_and_tried_again(debian: Machine, monk
 def test_an_install_that_couldn_t_be_taken_back_is_refused(answer: str, words: str, debian: Machine) -> None:
     before = debian.present()
     (debian.bin / "apt-get.answer").write_text(answer)
-    with pytest.raises(NearmetalError) as raised, brought.during(debian.host, [TOOL], install=True):
+    with pytest.raises(NearmetalError) as raised, brought.installation(debian.host, [TOOL], install=True):
         pass
     assert str(raised.value).startswith(f"measurer-tools can't be installed: {words}")
     assert (debian.present(), debian.records()) == (before, [])
 
 
 def test_two_runs_that_install_don_t_meet(debian: Machine) -> None:
-    with brought.during(debian.host, [TOOL], install=True):
-        with pytest.raises(NearmetalError) as raised, brought.during(debian.host, [OTHER], install=True):
+    with brought.installation(debian.host, [TOOL], install=True):
+        with pytest.raises(NearmetalError) as raised, brought.installation(debian.host, [OTHER], install=True):
             pass
         assert str(raised.value).startswith("another benchmark on this host has installed packages and is still ")
-        with brought.during(debian.host, [TOOL], install=False):
+        with brought.installation(debian.host, [TOOL], install=False):
             assert "measurer-tools installed" in debian.present(), "another's packages stay while it runs"
         assert "measurer-tools installed" in debian.present()
 
@@ -223,7 +223,7 @@ def test_a_record_that_nearmetal_didn_t_write_is_refused_by_name(text: str, debi
     folder = Path(debian.host.real("/var/lib/nearmetal"))
     folder.mkdir(mode=0o700)
     (folder / "benchmark_packages").write_text(text)
-    with pytest.raises(NearmetalError) as raised, brought.during(debian.host, [], install=False):
+    with pytest.raises(NearmetalError) as raised, brought.installation(debian.host, [], install=False):
         pass
     assert str(raised.value).startswith("/var/lib/nearmetal/benchmark_packages names packages that a benchmark ")
     assert debian.present() == before
@@ -232,7 +232,7 @@ def test_a_record_that_nearmetal_didn_t_write_is_refused_by_name(text: str, debi
 @pytest.mark.parametrize("tools", [[SERVER], [TOOL, SERVER]], ids=["alone", "beside a tool"])
 def test_packages_of_services_are_left_to_the_operator(tools: List[Tool], debian: Machine) -> None:
     before = debian.present()
-    with pytest.raises(NearmetalError) as raised, brought.during(debian.host, tools, install=True):
+    with pytest.raises(NearmetalError) as raised, brought.installation(debian.host, tools, install=True):
         pass
     assert str(raised.value).startswith("benchmark.install doesn't install server, because the package has a service")
     assert (debian.present(), debian.records()) == (before, [])
@@ -255,14 +255,14 @@ def test_an_install_by_rpm_that_was_broken_off_is_left_to_the_operator(amazon: M
     with amazon.database.open("a") as stream:
         stream.write("measurer 80\nof-the-operator 80\n")
     before = amazon.present()
-    with pytest.raises(NearmetalError) as raised, brought.during(amazon.host, [], install=False):
+    with pytest.raises(NearmetalError) as raised, brought.installation(amazon.host, [], install=False):
         pass
     assert "but the install of measurer was interrupted: remove the packages that you don't need" in str(raised.value)
     assert amazon.present() == before
 
 
 def test_of_a_transaction_of_rpm_only_what_is_new_goes(amazon: Machine) -> None:
-    with brought.during(amazon.host, [TOOL], install=True) as came:
+    with brought.installation(amazon.host, [TOOL], install=True) as came:
         assert came.packages == ("libmeasure", "measurer")
     # What the transaction brought up to date stays.
     assert amazon.present() == ["mine 12", "glibc 3", "glibc 70"]

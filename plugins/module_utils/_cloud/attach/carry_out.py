@@ -104,7 +104,7 @@ class _Instance:
         raise Failed(self.calls.explain("create_network_interface", error))
 
     def _attach(self, interface_id: str, place: Place) -> None:
-        """Until AWS shows it attached to the instance, whatever the answers were."""
+        """Attach it until AWS shows it attached to the instance, whatever the answers are."""
         error: Optional[BaseException] = None
         given_up = False
         for _attempt in attempts(BRIEF_SECONDS):

@@ -20,12 +20,12 @@ class Outcome:
     left_stopped: List[str] = field(default_factory=list)  # ran before, and are not known to run now
 
     def fail(self, ids: Sequence[str], reason: str) -> None:
-        """One more thing that went wrong."""
+        """Note what else went wrong for these instances."""
         for instance_id in ids:
             self.failed[instance_id] = f"{self.failed[instance_id]}; {reason}" if instance_id in self.failed else reason
 
     def found_stopped(self, instance_id: str, state: str) -> None:
-        """It was to be stopped, and is: by a run whose stop AWS did not show yet, or by a person. Nobody knows."""
+        """An instance that was to be stopped already is: by a run whose stop AWS hadn't shown, or by a person."""
         self.left_stopped.append(instance_id)
         reason = (
             f"it was running at the beginning of this run and is {state} now: an earlier run or somebody stopped it;"

@@ -85,7 +85,7 @@ class PowerFacts:
 
 
 def power_facts(answer: Mapping[str, Any]) -> PowerFacts:
-    """Those in one instance of DescribeInstances."""
+    """The power facts in one instance of DescribeInstances."""
     launched = answer.get("LaunchTime")
     transition = _TRANSITION.fullmatch(str(answer.get("StateTransitionReason", "")))
     return PowerFacts(

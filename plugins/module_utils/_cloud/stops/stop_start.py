@@ -201,7 +201,7 @@ class _Batch:
         return True
 
     def _halt(self, ids: Iterable[str]) -> None:
-        """These were seen stopped."""
+        """Note that AWS showed these instances stopped."""
         self.halted.update(ids)
         self.unsure.difference_update(self.halted)
 

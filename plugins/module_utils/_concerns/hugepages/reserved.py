@@ -181,7 +181,7 @@ def _request(
 
 
 def _merge(names: str, earlier: _Request, request: _Request) -> _Request:
-    """Two entries of one size, each on nodes of its own."""
+    """Merge two entries of one size, each on nodes of its own."""
     if not earlier.nodes or not request.nodes or set(earlier.nodes) & set(request.nodes):
         raise NearmetalError(
             f"{names} both ask for pages of {request.size}: entries of the same size must each name"

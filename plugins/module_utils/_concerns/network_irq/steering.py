@@ -253,5 +253,5 @@ def _count(text: str) -> int:
 
 
 def rounded(number: int) -> int:
-    """As the kernel rounds a number of flows: up to a power of two."""
+    """A number of flows as the kernel rounds it: up to a power of two."""
     return 1 << (number - 1).bit_length() if number > 0 else 0

@@ -44,7 +44,7 @@ class Installation:
 
 
 @contextmanager
-def during(host: WritableHost, tools: Sequence[Tool], install: bool) -> Iterator[Installation]:
+def installation(host: WritableHost, tools: Sequence[Tool], install: bool) -> Iterator[Installation]:
     """Have the tools' packages installed, if they may be, and yield what was installed.
 
     What an earlier run left is taken away first. Raises NearmetalError.

@@ -42,7 +42,7 @@ _LONGEST_VERSION = 80
 
 
 class Measured(NamedTuple):
-    """One run of a benchmark, and by what."""
+    """One run of a benchmark, with the commands and the tools that made it."""
 
     result: Result
     commands: Tuple[str, ...]  # as somebody would type them
@@ -70,7 +70,7 @@ def measure(
     benchmark = BENCHMARKS[name]
     with raw_device.claimed(host, machine.fitted(host, benchmark, options)) as settled:
         _demand(host, name, settled)
-        with brought.during(host, tools_of(benchmark, settled), install) as installation:
+        with brought.installation(host, tools_of(benchmark, settled), install) as installation:
             found = _measured(host, benchmark, settled, goes_on, seconds)
         return found._replace(installed=installation.packages, left=installation.left)
 
@@ -119,7 +119,7 @@ def _measured(
 
 
 def _division(server: Sequence[int], client: Sequence[int]) -> Dict[str, Any]:
-    """What of the host's CPUs the server and its load had."""
+    """Which of the host's CPUs the server and its load had."""
     if not server:
         return {"cpus": "shared by server and client"}
     return {"server_cpus": cpulist.render(server), "client_cpus": cpulist.render(client)}

@@ -68,7 +68,7 @@ exit $?
 def finished(
     argv: Sequence[str], environment: Mapping[str, str], descriptor: Optional[int], seconds: Optional[float] = None
 ) -> "subprocess.CompletedProcess[bytes]":
-    """A program of root's that ran to its end, with a descriptor of this process, in a session of its own.
+    """Run a program as root to its end, with a descriptor of this process, in a session of its own.
 
     Raises OSError, or TimeoutExpired after these seconds; without them it goes on when this process is killed.
     """
@@ -86,7 +86,7 @@ def finished(
 
 
 class Usage(NamedTuple):
-    """What programs used that ran to their end."""
+    """What the programs that ran to their end used."""
 
     user_seconds: float
     system_seconds: float

@@ -76,7 +76,7 @@ def restart(host: WritableHost) -> None:
 
 
 def disarm(host: WritableHost) -> None:
-    """Remove the lasting timer, after the experiment's file, because that decides, and last its agent, which tells."""
+    """Remove the lasting timer after the experiment's file, which decides, and before the agent, which shows it."""
     with suppress(NearmetalError):
         agent_timer.stop(host, TIMER)
     for path in (_LINK, _TIMER_FILE, _SERVICE_FILE, AGENT):
@@ -88,7 +88,7 @@ def disarm(host: WritableHost) -> None:
 
 
 def end(host: WritableHost) -> None:
-    """End the experiment of a host that is as it shall stay. The caller holds the lock."""
+    """End the experiment of a host that stays as it is now. The caller holds the lock."""
     store.remove_file(host, REBOOTS)
     store.remove_file(host, store.temporary_path(REBOOTS))
     disarm(host)
