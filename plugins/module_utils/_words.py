@@ -43,6 +43,11 @@ def in_words(value: Any, nothing: str, limit: int) -> str:
     return text if len(text) <= limit else clipped(f"{len(shown)} values", limit)
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 queue`, `8 queues`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def clipped(text: str, limit: int) -> str:
     """The text, or its beginning and an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -10,6 +10,7 @@ from typing import Any, List
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import (
     choices,
+    counted,
     in_words,
     printable,
     sentence,
@@ -53,6 +54,10 @@ def test_values_in_words(value: Any, words: str) -> None:
 def test_a_message_is_one_line_that_a_terminal_only_shows(text: str, line: str) -> None:
     assert printable(text) == line
     assert sentence(text) == line
+
+
+def test_a_noun_agrees_with_its_number() -> None:
+    assert [counted(number, "queue") for number in (0, 1, 2)] == ["0 queues", "1 queue", "2 queues"]
 
 
 def test_of_many_names_the_nearest_is_shown_first_and_those_for_which_there_is_room() -> None:

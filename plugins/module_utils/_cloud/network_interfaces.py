@@ -29,6 +29,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import CardFacts, TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import counted
 
 CONCERN = "network_interfaces"
 _BOTH = "Aerospike, 2014; Netflix, 2014–2017"
@@ -85,14 +86,13 @@ def _queues(instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int]) -> Fi
         return instance.finding(
             CONCERN, "queues", status, reason, now, "Aerospike, 2014", gain="" if status == "ok" else _GAIN
         )
+    present = f"{counted(queues, 'queue')} for {counted(cpus, 'CPU')}"
     if queues >= cpus:
-        return instance.finding(CONCERN, "queues", "ok", f"{queues} queues for {cpus} CPUs", now, _BOTH)
+        return instance.finding(CONCERN, "queues", "ok", present, now, _BOTH)
     more = _more_queues(instance, kind, queues, cpus)
     if more:
-        return instance.finding(
-            CONCERN, "queues", "advice", f"{queues} queues for {cpus} CPUs: {more}", now, _BOTH, gain=_GAIN
-        )
-    reason = f"{queues} queues for {cpus} CPUs, which is enough for so few CPUs"
+        return instance.finding(CONCERN, "queues", "advice", f"{present}: {more}", now, _BOTH, gain=_GAIN)
+    reason = f"{present}, which is enough for so few CPUs"
     return instance.finding(CONCERN, "queues", "ok", reason, now, _BOTH)
 
 
@@ -112,7 +112,7 @@ def _more_queues(instance: InstanceFacts, kind: TypeFacts, queues: int, cpus: in
         return f"ask for up to {most} per interface with EnaQueueCount, {first.max_queues} per card"
     if free > 0:
         per_interface = f"up to {most}" if most else str(first.default_queues)
-        return f"{free} more interfaces can be attached, each with {per_interface} queues; each needs its own routing"
+        return f"{counted(free, 'more interface')} can be attached, each with {per_interface} queues; each needs its own routing"
     return "no more queues are possible: spread by software on the host (receive packet steering)"
 
 

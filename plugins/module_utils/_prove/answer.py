@@ -12,6 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import History, capped, differences
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, CAPPED, SAME, UNCLEAR, WORSE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import counted
 
 _WORDS = {BETTER: "better", WORSE: "worse", SAME: "the same"}
 
@@ -52,15 +53,15 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
     if capped_attempts and answer.verdict in (SAME, UNCLEAR) and rules.ends(record, history):
         return rules.Answer(
             CAPPED,
-            f"in {capped_attempts} attempts an instance's network or disk allowance was exceeded: what the"
+            f"in {counted(capped_attempts, 'attempt')} an instance's network or disk allowance was exceeded: what the"
             " tuning would bring without that limit can't be measured",
         ), [answer.reason]
     failed = rules.failures_when_tuned(history)[0]
     if failed and answer.verdict != WORSE:
         return rules.Answer(
             UNCLEAR,
-            f"the load failed in {len(failed)} measurements of the tuned host, and in none of the untuned host, which"
-            f" may be chance: {failed[-1]}",
+            f"the load failed in {counted(len(failed), 'measurement')} of the tuned host, and in none of the untuned host,"
+            f" which may be chance: {failed[-1]}",
         ), [answer.reason]
     if uncleared:
         lost = f"{' and '.join(uncleared)} may have lost {record.start.settings.margin:g} % or more"

@@ -35,6 +35,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import 
     WORSE,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import counted
 
 
 class Part(NamedTuple):
@@ -112,7 +113,7 @@ def _answer(concern: str, word: str, pairs: int, repeated: Sequence[Attempt]) ->
         return CAPPED if capped_attempts else UNCLEAR, f"guards voided more pairs {state} than chance explains"
     if capped_attempts and word not in (BETTER, WORSE):
         return CAPPED, (
-            f"in {capped_attempts} attempts an instance's network or disk allowance was exceeded: what {concern} would"
+            f"in {counted(capped_attempts, 'attempt')} an instance's network or disk allowance was exceeded: what {concern} would"
             " bring without that limit can't be measured"
         )
     if not word:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Callable, List, Sequence, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import counted
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.sisters import Ranked, Ranking
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.layout import clip, pad, width, wrap
 
@@ -22,12 +23,8 @@ def title(ranking: Ranking) -> str:
     """`disk shape random_read on 10 m5.2xlarge: read_rate in 1/s, median of 5 runs on 2 days`"""
     hosts = len(ranking.hosts)
     unit = f" in {ranking.unit}" if ranking.unit else ""
-    runs = "one run" if ranking.runs == 1 else f"median of {ranking.runs} runs on {_count(ranking.days, 'day')}"
+    runs = "one run" if ranking.runs == 1 else f"median of {ranking.runs} runs on {counted(ranking.days, 'day')}"
     return f"{ranking.benchmark}{_chosen(ranking)} on {hosts} {ranking.instance_type}: {ranking.metric}{unit}, {runs}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _chosen(ranking: Ranking) -> str:
