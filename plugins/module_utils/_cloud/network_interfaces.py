@@ -112,7 +112,10 @@ def _more_queues(instance: InstanceFacts, kind: TypeFacts, queues: int, cpus: in
         return f"ask for up to {most} per interface with EnaQueueCount, {first.max_queues} per card"
     if free > 0:
         per_interface = f"up to {most}" if most else str(first.default_queues)
-        return f"{counted(free, 'more interface')} can be attached, each with {per_interface} queues; each needs its own routing"
+        return (
+            f"{counted(free, 'more interface')} can be attached, each with {per_interface} queues; each needs its own"
+            " routing"
+        )
     return "no more queues are possible: spread by software on the host (receive packet steering)"
 
 

@@ -60,8 +60,8 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
     if failed and answer.verdict != WORSE:
         return rules.Answer(
             UNCLEAR,
-            f"the load failed in {counted(len(failed), 'measurement')} of the tuned host, and in none of the untuned host,"
-            f" which may be chance: {failed[-1]}",
+            f"the load failed in {counted(len(failed), 'measurement')} of the tuned host, and in none of the untuned"
+            f" host, which may be chance: {failed[-1]}",
         ), [answer.reason]
     if uncleared:
         lost = f"{' and '.join(uncleared)} may have lost {record.start.settings.margin:g} % or more"

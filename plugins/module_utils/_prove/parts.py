@@ -113,8 +113,8 @@ def _answer(concern: str, word: str, pairs: int, repeated: Sequence[Attempt]) ->
         return CAPPED if capped_attempts else UNCLEAR, f"guards voided more pairs {state} than chance explains"
     if capped_attempts and word not in (BETTER, WORSE):
         return CAPPED, (
-            f"in {counted(capped_attempts, 'attempt')} an instance's network or disk allowance was exceeded: what {concern} would"
-            " bring without that limit can't be measured"
+            f"in {counted(capped_attempts, 'attempt')} an instance's network or disk allowance was exceeded: what"
+            f" {concern} would bring without that limit can't be measured"
         )
     if not word:
         return UNCLEAR, f"{pairs} pairs don't decide"
