@@ -118,7 +118,8 @@ class Journal:
         for place in already_set:
             if (place.what, place.where) not in {*entries, *self._by_files}:
                 entry = self._started(None, place, boot_id)
-                entries[entry.key] = entry._replace(ours=(lever_of(place.what).values.remembered(place.before),))
+                set_values = (lever_of(place.what).values.remembered(place.before),)
+                entries[entry.key] = entry._replace(set_values=set_values)
         self._save(entries)
 
     def _started(self, entry: Optional[Entry], action: Action, boot_id: str) -> Entry:
