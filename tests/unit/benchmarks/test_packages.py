@@ -169,8 +169,9 @@ def test_what_can_t_be_taken_away_is_named_and_tried_again(debian: Machine, monk
     with brought.installation(debian.host, [TOOL], install=True) as came:
         pass
     assert came.left == (
-        "2 packages of the benchmark are left on the host (libmeasure1:amd64, measurer-tools), because dpkg --purge"
-        " failed with code 2: dpkg: error: the frontend lock is taken; the next benchmark tries again"
+        "the host still has 2 packages of the benchmark (libmeasure1:amd64, measurer-tools), because dpkg --purge"
+        " failed with code 2: dpkg: error: the frontend lock is taken; the next benchmark tries again to remove what is"
+        " left"
     )
     (debian.bin / "dpkg.locked").unlink()
     with brought.installation(debian.host, [], install=False):

@@ -22,7 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.se
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store, walk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import counted, plain
 
 RECORD = f"{store.DATA}/benchmark_packages"
 LOCK = f"{store.RUN}/benchmark_lock"
@@ -123,10 +123,10 @@ def _take_away(host: WritableHost, lock: int) -> None:
         try:
             _remove(manager, left, lock)
         except NearmetalError as error:
-            more = ", …" if len(left) > 5 else ""
+            names = ", ".join(left[:5]) + (", …" if len(left) > 5 else "")
             raise NearmetalError(
-                f"packages of the benchmark are left on the host ({', '.join(left[:5])}{more}), because {error};"
-                " the next benchmark tries again to remove them"
+                f"the host still has {counted(len(left), 'package')} of the benchmark ({names}), because {error};"
+                " the next benchmark tries again to remove what is left"
             ) from None
     store.remove_file(host, RECORD)
     store.remove_empty_data(host)

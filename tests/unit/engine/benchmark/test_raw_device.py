@@ -64,7 +64,7 @@ def test_a_free_disk_is_written_if_its_id_is_spelled_out(root: Path) -> None:
             "sys/block/nvme1n1/wwid",
             "",
             {"write_device": ""},
-            "it has no id, so a shape that writes, such as random_wri",
+            "it has no id by which a shape that writes, such as random_wri",
         ),
     ],
 )

@@ -381,7 +381,7 @@ def test_a_setting_that_only_a_reboot_untunes_is_reported_and_stays_recorded(big
     before = files(big)
     steps = Steps(call, big)
     alone = steps("begin", tune=PAGES)
-    assert "what can't: hugepages.thp" in alone["answer"]["nothing"]
+    assert "without a reboot or a restart (hugepages.thp can't)" in alone["answer"]["nothing"]
     assert files(big) == before
     begun = steps("begin", tune=BOTH)["answer"]
     assert begun["tested"] == ["block_storage.read_ahead_kb"]

@@ -225,7 +225,7 @@ FAILURES = {
     "somebody has the last word": (
         "etc/default/grub.d/zz-last.cfg",
         'GRUB_CMDLINE_LINUX_DEFAULT="quiet"\n',
-        "sorts after ours",
+        "sorts after nearmetal's",
     ),
     "init gets what follows": ("etc/default/grub.d/60-init.cfg", 'GRUB_CMDLINE_LINUX="-- x"\n', "after a --"),
     "the line is full": (
