@@ -29,7 +29,7 @@ def entries(host: WritableHost) -> Iterator[Entry]:
 def _entry(host: WritableHost, concern: str, what: str, where: str) -> Iterator[Entry]:
     lever = lever_of(what)
     with suppress(Damaged):  # somebody else's, or a link
-        ours = lever.values.remembered(lever.read(host, where))
-        if ours is not None:
+        present = lever.values.remembered(lever.read(host, where))
+        if present is not None:
             knob = "agent" if concern == _UNIT else "persist"
-            yield Entry(concern, knob, what, where, original=None, ours=(ours,), boot_id="")
+            yield Entry(concern, knob, what, where, original=None, set_values=(present,), boot_id="")
