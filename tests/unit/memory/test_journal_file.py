@@ -11,7 +11,7 @@ from typing import Any, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry, data_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import PATH
 
 from tests.support.fake_kernel import CLOCK, FakeKernel
@@ -23,14 +23,14 @@ CLOCK_SOURCE = Entry("clocksource", "source", "clock.current", "", "xen", ("tsc"
 SWAPPINESS = Entry("memory", "swappiness", "sysctl", "vm.swappiness", "60", ("1",), BOOT, whole=True)
 
 
-@pytest.mark.parametrize("field", Entry._fields)
+@pytest.mark.parametrize("field", data_of(SWAPPINESS))
 def test_a_field_of_another_type_is_one_sentence(
     tmp_path: Path, field: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     host = FakeKernel(tmp_path, files_of("xen_hvm"))
     place = tmp_path / PATH[1:]
     for value in STRANGE:
-        entries: List[Dict[str, Any]] = [CLOCK_SOURCE._asdict(), {**SWAPPINESS._asdict(), field: value}]
+        entries: List[Dict[str, Any]] = [data_of(CLOCK_SOURCE), {**data_of(SWAPPINESS), field: value}]
         host.write_value(f"{CLOCK}/current_clocksource", "tsc")
         place.parent.mkdir(mode=0o700, exist_ok=True)
         place.write_text(json.dumps({"version": 1, "nearmetal": "0.1.0", "instance": None, "entries": entries}))

@@ -62,7 +62,7 @@ def test_the_timers_of_systemd_and_the_jobs_of_cron(host: Timed) -> None:
     assert after.as_dict(None)["jobs"] == after.jobs
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", ["before_load", "after_load"])
 def test_systemd_is_asked_outside_of_what_is_counted(when: str, host: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
     order: List[str] = []
     command, observe = Timed.command, samples.load_sample.observe
@@ -78,7 +78,7 @@ def test_systemd_is_asked_outside_of_what_is_counted(when: str, host: Timed, mon
     monkeypatch.setattr(Timed, "command", asked)
     monkeypatch.setattr(samples.load_sample, "observe", counted)
     getattr(samples, when)(host, ())
-    assert order == (["systemd", "counters"] if when == "before" else ["counters", "systemd"])
+    assert order == (["systemd", "counters"] if when == "before_load" else ["counters", "systemd"])
 
 
 def test_a_host_without_systemd_or_whose_systemd_is_silent_has_no_timers(tmp_path: Path, host: Timed) -> None:
