@@ -85,11 +85,11 @@ class Entry(NamedTuple):
 
         Of a table it is unchanged, too: an element that the last value lacks may be ours by an earlier one.
         """
-        values, last = lever_of(self.what).values, self.ours[-1:]
+        values, last = lever_of(self.what).values, self.set_values[-1:]
         if self.whole or self.disturbed_by or last in ((), (None,)) or isinstance(values, TableValues):
             return self
         now = values.remembered(lever_of(self.what).read(host, self.where))
-        return self._replace(ours=last, whole=True) if values.alike(now, last[0]) else self
+        return self._replace(set_values=last, whole=True) if values.same_element(now, last[0]) else self
 
     def last(self, now: Value) -> Mapping[str, Value]:
         """nearmetal's last value per element, without those that somebody else has set by `now`."""
