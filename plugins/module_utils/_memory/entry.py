@@ -83,7 +83,7 @@ class Entry(NamedTuple):
     def verified(self, host: WritableHost) -> "Entry":
         """The entry after a run that found its last value in force; unchanged where another one is.
 
-        Of a table it is unchanged, too: an element that the last value lacks may be ours by an earlier one.
+        Of a table it is unchanged, too: an element that the last value lacks may be set by an earlier one.
         """
         values, last = lever_of(self.what).values, self.set_values[-1:]
         if self.whole or self.disturbed_by or last in ((), (None,)) or isinstance(values, TableValues):
