@@ -206,7 +206,7 @@ def test_interrupts_that_irqbalance_would_move_back_are_left_out(tmp_path: Path,
     disks = {"block_storage": {"read_ahead_kb": 64, "method": "runtime"}}
     steps, placed = Steps(call, balanced), {"network_irq": {"policy": "spread", "restart_irqbalance": True}}
     nothing = steps("begin", tune={"concerns": placed})["answer"]["nothing"]
-    assert "what can't: network_irq.irqbalance, network_irq.policy" in nothing
+    assert "(network_irq.irqbalance, network_irq.policy can't)" in nothing
     begun = steps("begin", tune={"concerns": {**placed, **disks}})["answer"]
     assert begun["tested"] == ["block_storage.read_ahead_kb"]
     reason = "network_irq.policy: irqbalance would move the interrupts back: only tune prevents it"

@@ -23,10 +23,13 @@ from tests.support.simulated import simulate
 # Host → its tune_concerns, and what the role says of them.
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "misspelt_concern": ({"clock": {"source": "tsc"}}, "concern 'clock' is unknown; there are blkfront_check,"),
-    "misspelt_option": ({"clocksource": {"sorce": "tsc"}}, "clocksource.sorce isn't an option; clocksource has allow"),
+    "misspelt_option": (
+        {"clocksource": {"sorce": "tsc"}},
+        "clocksource.sorce isn't an option; clocksource has source,",
+    ),
     "misspelt_in_a_list": (
         {"block_storage": {"disks": [{"device": "x", "schedule": "none"}]}},
-        "block_storage.disks[0].schedule isn't an option; block_storage.disks[0] has device,",
+        "block_storage.disks[0].schedule isn't an option; block_storage.disks[0] has scheduler,",
     ),
     "wrong_choice": ({"hugepages": {"thp": "alway"}}, "hugepages.thp can't be 'alway'; choose one of kernel, always,"),
     "boolean_for_a_choice": (
