@@ -72,9 +72,11 @@ def shown(value: Any) -> str:
 
 def choices(names: Sequence[str], given: str = "", limit: int = LONGEST_VALUE) -> str:
     """Names to choose from: the one most like what was given first, and of many those for which there is room."""
-    from difflib import get_close_matches  # few runs need it
+    nearest: List[str] = []
+    if given:
+        from difflib import get_close_matches  # few runs need it
 
-    nearest = get_close_matches(given, names, 1)
+        nearest = get_close_matches(given, names, 1)
     ordered = [*nearest, *(name for name in names if name not in nearest)]
     text = ", ".join(ordered)
     while len(text) > limit and len(ordered) > 1:

@@ -161,7 +161,7 @@ history:
   type: str
   returned: success without O(only_check), or failure because of O(fail_on)
 hosts:
-  description: The hosts that have a finding with one of these statuses.
+  description: The hosts that have a finding with a status of O(fail_on).
   type: list
   elements: str
   returned: success without O(only_check), or failure because of O(fail_on)
@@ -171,7 +171,7 @@ failure:
   returned: success without O(only_check), or failure because of O(fail_on)
   sample: "audit_fail_on: 1 finding with a status of would_change on redis-1; see report.json"
 findings:
-  description: The number of findings with one of these statuses.
+  description: The number of findings with a status of O(fail_on).
   type: int
   returned: success without O(only_check), or failure because of O(fail_on)
 written:

@@ -117,7 +117,7 @@ instances:
   description:
     - Instance id → C(actions), C(findings) and, if the instance is burstable, C(credits) with C(specification), with
       C(balance), C(used_per_hour), C(surplus), C(charged) (in the last hour), C(earn_per_hour) and C(cap) in credits,
-      and with C(hours_left). A credit is one minute of one vCPU.
+      and with C(hours_left). A credit is one minute of one vCPU at 100 %.
     - C(hours_left) is null when the credits last forever at the present rate.
   type: dict
   returned: success

@@ -72,7 +72,7 @@ ansible_facts:
               type: str
               sample: "0-63"
             cpus_possible:
-              description: The CPUs that the machine has or could get while the host runs. On Xen these are more.
+              description: The CPUs that the machine has or could get while the host runs. On Xen some are absent.
               returned: always
               type: str
               sample: "0-63"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, List
 
 import pytest
@@ -69,6 +70,11 @@ def test_of_many_names_the_nearest_is_shown_first_and_those_for_which_there_is_r
     assert text.endswith(", option_24 and 14 more")
     assert len(text) <= 300
     assert choices(["x" * 400, "y"]) == "x" * 400 + " and 1 more"
+
+
+def test_names_beside_nothing_that_was_given_are_compared_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "difflib", None)  # what a tune without an option would load on each host
+    assert choices(["idle", "turbo"]) == "idle, turbo"
 
 
 def test_a_value_is_shown_by_at_most_300_characters() -> None:

@@ -93,8 +93,8 @@ def _forecast(host: WritableHost, name: str, options: Mapping[str, Any], install
     demand(host, name, options)
     if host.exists(brought.RECORD):
         return (
-            f"would first remove the packages that an earlier run installed and that {brought.RECORD} names: look"
-            " again then"
+            "would first remove the packages that an earlier run installed, which are listed in"
+            f" {brought.RECORD}; what else it would do is known after that"
         )
     absent = brought.missing(host, tools_of(benchmark, options)) if install else ()
     if not absent:

@@ -50,7 +50,7 @@ class Disk(NamedTuple):
     offered: Tuple[str, ...]  # schedulers
     depth: Optional[int]  # requests that a hardware queue takes
     largest: Optional[int]  # KiB of a request that the hardware takes
-    discards: bool  # it takes word of which blocks are free
+    discards: bool  # the kernel can tell it which blocks are free
     fixed: Tuple[str, ...]  # queue files that the kernel lets nobody write
     below: Tuple[str, ...]  # names of the devices directly below it
     node: Optional[int] = None  # the NUMA node; None: near none in particular

@@ -193,7 +193,7 @@ def _allowances(host: Host) -> Dict[str, int]:
 def _usage(host: Host, processes: Processes) -> Usage:
     """The CPU time of each process of user space and of the children that it waited for.
 
-    nearmetal's own session and the processes that started us, such as a controller on the same machine, are left out.
+    nearmetal's own session and the processes that started it, such as a controller on the same machine, are left out.
     """
     own, ancestors = str(os.getsid(0)), _ancestors(host)
     found: Usage = {}

@@ -21,10 +21,10 @@ _OTHERS = bytes(set(range(256)) - set(b'"[]{}'))
 
 
 def parse(text: str) -> Any:
-    """The value of the text. Raises ValueError when it isn't JSON, or deeper or larger than any honest text."""
+    """The value of the text. Raises ValueError when it isn't JSON, or is too deep or too large."""
     brackets = text.count("[") + text.count("{")
     if brackets > _MOST_BRACKETS or text.count('"') > _MOST_QUOTES:
-        raise ValueError("more lists, tables and texts than a file of nearmetal can have")
+        raise ValueError("more lists, mappings and texts than nearmetal reads")
     if brackets > _DEEPEST:
         _check_depth(text)
     return json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_refuse)

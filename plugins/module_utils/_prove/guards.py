@@ -227,9 +227,7 @@ def _same_boot_firings(last: Measurement, measurement: Measurement) -> List[Tupl
     """Whether a measurement that needs a boot of its own isn't known to have one; `last` has the last known boot."""
     if measurement.phase == WARM_UP or _reboot_firings(last.after, measurement.before):
         return []
-    return [
-        ("same_boot", "it isn't known whether the host was rebooted: a boot id is missing, or is the same as before")
-    ]
+    return [("same_boot", "nothing shows that the host was rebooted: a boot id is missing, or is the same as before")]
 
 
 def _clock_firings(

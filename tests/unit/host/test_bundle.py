@@ -15,13 +15,15 @@ import sys
 import zipfile
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Set
+from typing import Any, Callable, Dict, List, Mapping, Set
 
 import pytest
 import yaml
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, installed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
 
 from tests.support.fake_kernel import FakeKernel
@@ -181,6 +183,24 @@ def test_every_module_sends_what_the_agent_is_made_of(name: str) -> None:
     prefix = "/".join(bundle.UTILS) + "/"
     agent = {entry[len(prefix) :] for entry in _entries() if entry.startswith(prefix) and "__init__" not in entry}
     assert agent <= sent
+
+
+@pytest.mark.parametrize(
+    ("room", "registered", "others"),
+    [
+        ("_concerns", CONCERNS, {"__init__", "registry"}),
+        ("_workloads", WORKLOADS, {"__init__", "registry", "common", "workload"}),
+    ],
+)
+def test_what_is_loaded_by_its_name_is_registered_and_sent(
+    room: str, registered: Mapping[str, Any], others: Set[str]
+) -> None:
+    """What the registry loads but never imports is found in a checkout, and on no host."""
+    folder = f"{'/'.join(bundle.UTILS)}/{room}/"
+    sent = {entry[len(folder) :].split("/")[0] for entry in _entries() if entry.startswith(folder)}
+    present = {path.name for path in (ROOT / "plugins/module_utils" / room).iterdir() if path.name != "__pycache__"}
+    assert sent == present
+    assert {name.split(".")[0] for name in present} == {*registered, *others}
 
 
 def _entries() -> List[str]:

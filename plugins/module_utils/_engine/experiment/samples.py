@@ -12,7 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_s
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import timers
 
-_NEARMETAL_TIMER = "nearmetal"  # its own timers: the unit sets nothing meanwhile, and the experiment's timer ends it
+_NEARMETAL_TIMER = "nearmetal"  # begins the names of its timers: the unit sets nothing now, and that of prove ends it
 _PATIENCE = 10.0  # seconds for systemd's answer
 
 

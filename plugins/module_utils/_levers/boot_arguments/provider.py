@@ -45,11 +45,11 @@ class Provider(ABC):
         return []
 
     def foreign(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
-        """Text of each argument → the files in which somebody else has it already; empty where nearmetal has a file."""
+        """Text of each argument → the files where somebody else has it; empty where nearmetal has a file of its own."""
         return {}
 
     def stays(self, host: WritableHost, text: str, record: Record) -> bool:
-        """Whether every kernel keeps this text of nearmetal without it, because somebody else has set it, too."""
+        """Whether every kernel keeps this text when nearmetal removes its own, because somebody else has set it."""
         return False
 
 
