@@ -16,6 +16,11 @@
     return node;
   }
 
+  // A long name breaks after a dot or an underscore, if it has to.
+  function breakable(name) {
+    return name.split(/(?<=[._])(?=[^._])/).flatMap((part) => [part, element("wbr")]).slice(0, -1);
+  }
+
   function mark(status) {
     return element("span", { class: `mark s-${statuses[status][0]}`, "aria-hidden": "true" }, statuses[status][1]);
   }
@@ -217,7 +222,7 @@
     const name = knob ? texts[knob] : concerns[concern];
     return element("tr", { class: SETTLED.has(statuses[status][0]) ? "settled" : "" },
       state,
-      element("th", { scope: "row" }, element("code", {}, knob ? element("span", { class: "of" }, `${concerns[concern]}.`) : "", name), where ? element("div", { class: "from" }, texts[where]) : ""),
+      element("th", { scope: "row" }, element("code", {}, knob ? element("span", { class: "of" }, `${concerns[concern]}.`) : "", ...breakable(name)), where ? element("div", { class: "from" }, ...breakable(texts[where])) : ""),
       value("Now", now), value("Wanted", wanted), why);
   }
 
