@@ -26,7 +26,7 @@ OWN: Workload = {
     "hugepages": {
         "thp": Choice(
             "never",
-            "no request waits for a huge page to be made; before Linux 5.8 a write after a fork copied it whole",
+            "a request that waits for memory is answered late, and saving a snapshot forks the process",
             "AWS, 2017; Redis guide; Aerospike guide",
         )
     },
