@@ -13,8 +13,8 @@ version_added: 0.1.0
 description:
   - While modules of this collection run, one line shows how many hosts are done, what was found and the time left.
   - At the end it prints a table of hosts and concerns, with a mark per cell, and the most frequent findings.
-  - It writes C(report.json), C(report.md), C(report.html) and C(report.prom), even when hosts can't be reached or the
-    play has no hosts.
+  - It writes C(report.json), C(report.md), C(report.html) and C(report.prom), even when no host can be reached. A run
+    without hosts leaves the reports of the last one as they are.
   - Tasks of other collections are shown as by P(ansible.builtin.default#callback), except that hosts where nothing
     changed are listed only with C(-v).
 extends_documentation_fragment:
@@ -268,6 +268,9 @@ class CallbackModule(DefaultCallback):
             return
         if self._gate.refused:
             self._print("No report written: no host was asked", C.COLOR_ERROR)
+            return
+        if not self._collector.total():
+            self._print("No report written: the run had no hosts", C.COLOR_ERROR)
             return
         self._collector.rescued([name for name, count in stats.failures.items() if count])
         self._finish()

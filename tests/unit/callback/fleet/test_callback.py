@@ -55,12 +55,12 @@ def test_all_unreachable(fleet: Fleet) -> None:
     assert set(states(checked(fleet)).values()) == {"unreachable"}
 
 
-def test_no_hosts(fleet: Fleet) -> None:
+def test_an_inventory_without_hosts_leaves_the_reports_alone(fleet: Fleet) -> None:
     fleet.inventory({})
-    run = fleet.run()
-    assert run.returncode == 0
-    assert "No host matches the play" in well(run)
-    assert checked(fleet)["hosts"] == []
+    fleet.reports.mkdir()
+    (fleet.reports / "report.json").write_text("an earlier one")
+    assert "No report written: the run had no hosts\n" in well(fleet.run())
+    assert [path.read_text() for path in fleet.reports.iterdir()] == ["an earlier one"]
 
 
 @pytest.mark.parametrize(
