@@ -10,14 +10,21 @@ from typing import Any
 from ansible.plugins.action.normal import ActionModule as NormalAction
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _variables as variables
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._interpreter import explained
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import diffs
 
 
 class StateAction(NormalAction):
-    """Runs the module of the task's name; names variables that nothing reads, and a Python that can't run it."""
+    """Runs the module of the task's name; names variables that nothing reads, and a Python that can't run it.
+
+    With `--diff` any callback shows whose a difference is, and each file by itself.
+    """
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result."""
         result = explained(self, self.on_host(tmp, task_vars), task_vars or {})
+        if self._task.diff and diffs.is_of_host(result.get("diff")):
+            name = self._task.delegate_to or (task_vars or {}).get("inventory_hostname", "")
+            result["diff"] = diffs.differences(name, result["diff"])
         return variables.warn(result, self._task.action, task_vars or {})
 
     def on_host(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:

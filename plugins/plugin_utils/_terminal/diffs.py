@@ -11,6 +11,7 @@ from typing import Any, Dict, Iterator, List, Mapping
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import HOST, NAME, text
 
 _SIDES = ("before", "after")
+_FILES = "files"
 _STORED = "wanted"  # what the host keeps of the run, with the defaults of all options
 
 
@@ -29,6 +30,12 @@ def by_file(host: str, result: Dict[str, Any]) -> Iterator[None]:
             part["diff"] = diff
 
 
+def is_of_host(diff: Any) -> bool:
+    """Whether this is a difference as modules on a host return it, and not one of instances in the AWS API."""
+    sides = [diff.get(side) for side in _SIDES] if isinstance(diff, Mapping) else []
+    return any(name in side for side in sides if isinstance(side, Mapping) for name in (_FILES, _STORED))
+
+
 def differences(host: str, diff: Any) -> List[Any]:
     """A difference for the settings of the host, and one per file, in the form that Ansible's callbacks take."""
     if isinstance(diff, list):
@@ -37,15 +44,15 @@ def differences(host: str, diff: Any) -> List[Any]:
     if not all(isinstance(side, Mapping) for side in sides):
         return [diff]
     before, after = (dict(side) for side in sides if isinstance(side, Mapping))
-    old, new = (side.get("files") for side in (before, after))
+    old, new = (side.get(_FILES) for side in (before, after))
     files: Dict[str, List[str]] = {}
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         paths = [path for path in dict.fromkeys((*old, *new)) if _is_text(old.get(path)) and _is_text(new.get(path))]
         files = {path: [_lines(old.get(path)), _lines(new.get(path))] for path in paths}
-        before["files"] = {path: value for path, value in old.items() if path not in files}
-        after["files"] = {path: value for path, value in new.items() if path not in files}
-        if not before["files"] and not after["files"]:
-            del before["files"], after["files"]
+        before[_FILES] = {path: value for path, value in old.items() if path not in files}
+        after[_FILES] = {path: value for path, value in new.items() if path not in files}
+        if not before[_FILES] and not after[_FILES]:
+            del before[_FILES], after[_FILES]
     if files or {*before, *after} > {_STORED}:
         before.pop(_STORED, None)
         after.pop(_STORED, None)

@@ -1,0 +1,58 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a module's result says to whoever runs it with another callback than the collection's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.simulated import simulate
+
+PLAY = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - nearmetal.ec2.{module}: {options}
+      register: done
+    - ansible.builtin.debug:
+        msg: "{{{{ 'one difference' if done.diff is mapping else 'a list' }}}}"
+"""
+
+
+def shown(folder: Path, module: str, options: str, *arguments: str) -> str:
+    hosts = {"all": {"hosts": {"db-1": simulate(folder / "host", "xen_hvm")}}}
+    (folder / "hosts.json").write_text(json.dumps(hosts))
+    (folder / "site.yml").write_text(PLAY.format(module=module, options=options))
+    done = subprocess.run(
+        ["ansible-playbook", "-i", "hosts.json", "site.yml", "--check", *arguments],
+        cwd=folder,
+        env={**os.environ, "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default", "ANSIBLE_NOCOLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "options"), [("tune", "{workload: [web]}"), ("network_stack", "{slow_start_after_idle: disabled}")]
+)
+def test_a_difference_of_any_callback_names_its_host_and_its_file(module: str, options: str, tmp_path: Path) -> None:
+    lines = shown(tmp_path, module, options, "--diff")
+    file = "db-1, /etc/sysctl.d/99-nearmetal-network_stack.conf"
+    assert "--- before: db-1, settings\n+++ after: db-1, settings\n" in lines
+    assert f"--- before: {file}\n+++ after: {file}\n" in lines
+    assert "\n+net.ipv4.tcp_slow_start_after_idle = 0\n" in lines
+    assert '"wanted"' not in lines
+    assert "a list" in lines
+
+
+def test_without_diff_the_result_keeps_its_one_difference(tmp_path: Path) -> None:
+    assert "one difference" in shown(tmp_path, "clocksource", "{}")
