@@ -10,6 +10,7 @@ from typing import List, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import History, capped, differences
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import percent
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, CAPPED, SAME, UNCLEAR, WORSE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import counted
@@ -92,6 +93,17 @@ def _by_evidence(record: Record, history: History) -> "rules.Answer":
         )
     if word:
         return rules.Answer(word, reasons[word], by_primary=True)
+    unsettled = rules.unsettled_states(settings, history)
+    if pairs >= settings.pairs and unsettled:
+        levels = [
+            f"{abs(percent(effect)):.1f} % {'better' if effect > 0 else 'worse'} right after a switch to {state}"
+            for state, effect in unsettled.items()
+        ]
+        return rules.Answer(
+            UNCLEAR,
+            f"{history.primary} is {' and '.join(levels)} than later in the same state, which outweighs what the states"
+            " differ by: let the host settle longer, or let the load run once before it is measured",
+        )
     if pairs >= settings.pairs:
         reason = f"{pairs} pairs, the most allowed, don't decide whether {history.primary} changed"
         return rules.Answer(UNCLEAR, reason, undecided=True)

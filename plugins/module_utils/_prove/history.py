@@ -49,15 +49,8 @@ class Attempt(NamedTuple):
 
     def difference(self, name: str) -> float:
         """ln(tuned / untuned) of a metric, with the sign turned where smaller is better."""
-        value = {
-            measurement.state: (metric.value, metric.better)
-            for measurement in self.measurements
-            for metric in measurement.metrics
-            if metric.name == name
-        }
-        (tuned, better), (untuned, _better) = value["tuned"], value["untuned"]
-        gain = math.log(tuned) - math.log(untuned)
-        return -gain if better == SMALLER else gain
+        levels = {measurement.state: level(measurement, name) for measurement in self.measurements}
+        return levels["tuned"] - levels["untuned"]
 
     @property
     def tuned_second(self) -> bool:
@@ -131,6 +124,12 @@ def guards_of(attempts: Sequence[Attempt]) -> "Counter[str]":
 def capped(attempts: Sequence[Attempt]) -> int:
     """How many of the attempts were voided because a limit of an instance or its volumes was hit."""
     return sum(any(firing.guard in ALLOWANCES for firing in attempt.firings) for attempt in attempts)
+
+
+def level(measurement: Measurement, name: str) -> float:
+    """ln of a metric, with the sign turned where smaller is better."""
+    metric = next(metric for metric in measurement.metrics if metric.name == name)
+    return -math.log(metric.value) if metric.better == SMALLER else math.log(metric.value)
 
 
 def differences(attempts: Sequence[Attempt], name: str) -> List[float]:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from statistics import median
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, peak
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import ALLOWANCES, GUARDS, Firing
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History, differences
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History, differences, level
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import estimate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
@@ -27,6 +28,8 @@ FEWEST_SHAMS, MOST_SHAMS = 3, 8
 MANY_REPEATED, REPEATED_SHARE = 4, 1 / 3
 # A load that fails so often when tuned, and never when untuned, may be broken by the tuning.
 MANY_FAILED = 2
+# What a switch leaves behind is judged from so many measurements with it, and so many without.
+FEWEST_OF_STATE = 2
 # Guards that fire in one state more often than chance explains in 1 of 20 runs make its pairs a selection. A load that
 # does so is broken.
 LOPSIDED = 0.05
@@ -195,7 +198,8 @@ def _secondary_metrics(history: History) -> List[str]:
 
 def decision(settings: Settings, history: History) -> str:
     """What the pairs so far show: BETTER, WORSE or SAME; UNCLEAR if they contradict each other; "" to go on."""
-    return shown_verdict(settings, differences(history.pairs, history.primary), NEEDED)
+    word = shown_verdict(settings, differences(history.pairs, history.primary), NEEDED)
+    return word if word == UNCLEAR or not unsettled_states(settings, history) else ""
 
 
 def shown_verdict(settings: Settings, found: Sequence[float], needed: float) -> str:
@@ -209,6 +213,38 @@ def shown_verdict(settings: Settings, found: Sequence[float], needed: float) -> 
         return BETTER if better else WORSE
     same = peak(found, -margin).above >= needed and peak(found, margin).below >= needed
     return SAME if same else ""
+
+
+def unsettled_states(settings: Settings, history: History) -> Dict[str, float]:
+    """State → how much better its measurements right after a switch to it are than its others, as ln of their medians'
+    ratio; the states in which that is more than the change itself and than the margin.
+
+    The coin protects from what time does, and from nothing that a switch does: a state that is slow until its first
+    load has ended would lose to any other.
+    """
+    if settings.reboot:
+        return {}
+    bound = max(abs(estimate(differences(history.pairs, history.primary))), margin_of(settings))
+    found = {}
+    for state, (switched, stayed) in _levels(history).items():
+        if min(len(switched), len(stayed)) >= FEWEST_OF_STATE:
+            effect = median(switched) - median(stayed)
+            if abs(effect) > bound:
+                found[state] = effect
+    return found
+
+
+def _levels(history: History) -> Dict[str, Tuple[List[float], List[float]]]:
+    """State → the logarithms of its measurements right after a switch, and of those after one in the same state."""
+    found: Dict[str, Tuple[List[float], List[float]]] = {UNTUNED: ([], []), TUNED: ([], [])}
+    state = UNTUNED
+    for attempt in (*history.shams, *history.pairs):
+        for measurement in attempt.measurements:
+            if attempt.valid:
+                kept = state == measurement.host_state
+                found[measurement.host_state][kept].append(level(measurement, history.primary))
+            state = measurement.host_state
+    return found
 
 
 def lopsided_state(attempts: Sequence[Attempt]) -> str:

@@ -63,7 +63,7 @@ def test_the_examples_have_variables_of_the_roles_and_a_load_that_is_read(place:
     assert (metric.name, metric.value, metric.unit, metric.better) == ("get", 81234.77, "requests/s", "larger")
 
 
-@pytest.mark.parametrize("name", ["clock.yml", "thp.yml"])
+@pytest.mark.parametrize("name", ["clock.yml", "thp.yml", "scheduler.yml"])
 def test_what_was_measured_can_be_asked_again(name: str) -> None:
     page = (ROOT / "docs/measured.md").read_text("utf-8")
     (found,) = re.findall(rf"^```yaml\n(# {name}\n.*?)^```$", page, re.M | re.S)
