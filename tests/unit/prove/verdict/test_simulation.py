@@ -121,7 +121,10 @@ def test_swapped_labels_turn_every_sign() -> None:
     def swapped(step: Step) -> "tuple[Metric, ...]":
         turned = {"tuned": "untuned", "untuned": "tuned"}
         other = step._replace(state=turned[step.state])
-        return noisy(0.04, 0.02, 9)(other._replace(switch_to=other.state) if step.phase == "pair" else other)
+        if step.phase == "pair":
+            return noisy(0.04, 0.02, 9)(other._replace(switch_to=other.state))
+        (metric,) = noisy(0.04, 0.02, 9)(other)
+        return (metric._replace(value=metric.value * 1.04),)
 
     straight = verdict(run(noisy(0.04, 0.02, 9), seed=9))
     turned = verdict(run(swapped, seed=9))

@@ -215,17 +215,14 @@ def slow_after_a_switch(tuned: float, slow: float) -> Load:
     return load
 
 
-def test_what_a_switch_leaves_behind_is_not_taken_for_the_tunings_effect() -> None:
-    """As a disk's read-ahead looked in a run on a real machine: tuned it read a fifth less, and the first read after the
-    switch back was slower still."""
-    found = verdict(run(slow_after_a_switch(-0.18, 0.35), seed=2, pairs=16))
+@pytest.mark.parametrize("seed", range(6))
+def test_what_a_switch_leaves_behind_is_not_taken_for_the_tunings_effect(seed: int) -> None:
+    # Without the rule each of these runs ends as better, although the tuning costs 3 %.
+    found = verdict(run(slow_after_a_switch(-0.03, 0.85), seed=seed, pairs=16))
     assert (found.verdict, found.keep, found.pairs) == ("unclear", False, 16)
-    assert found.reasons[0].startswith("requests is 6"), found.reasons
     assert "% worse right after a switch to untuned than later in the same state" in found.reasons[0]
-    # With a real gain beside which the switch hardly counts there is a verdict.
-    assert verdict(run(slow_after_a_switch(0.5, 0.9), seed=2, pairs=16)).verdict == "better"
-    # No verdict either where both cancel out.
-    assert verdict(run(slow_after_a_switch(-0.1, 0.9), seed=2, keep="not_worse")).verdict == "unclear"
+    # With a gain beside which the switch hardly counts there is a verdict.
+    assert verdict(run(slow_after_a_switch(0.5, 0.9), seed=seed, pairs=16)).verdict == "better"
 
 
 def test_no_difference_is_left_out_however_little_it_fits() -> None:
