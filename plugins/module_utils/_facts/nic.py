@@ -27,6 +27,9 @@ _ETHERNET = "1"
 _QUEUE = re.compile(r"(rx|tx)-([0-9]{1,4})", re.ASCII)
 # Drivers of NICs on the PCI bus. Their bare interface name is the mailbox's or the link's interrupt, never a queue's.
 PCI_DRIVERS = ("ixgbevf", "ixgbe", "igb", "igbvf", "ena", "i40e", "iavf", "ice", "mlx5_core", "mlx4_en", "bnxt_en")
+# Drivers that, at a reset, take the address that the interface was given for the permanent one.
+_REPLACE_ADDRESS = ("ixgbevf", "igbvf")
+_OWN_ADDRESS = "0"  # NET_ADDR_PERM of the kernel: nobody has given it another one
 
 
 class Nic(NamedTuple):
@@ -65,6 +68,13 @@ def name_at(host: Host, place: str) -> Optional[str]:
     """The name of the interface at a place; None when there is none."""
     links = {name: host.link("{}/{}/device".format(NET, name)) for name in host.names(NET)}
     return next((name for name, link in links.items() if link and os.path.basename(link) == place), None)
+
+
+def replaces_address(host: Host, name: str) -> bool:
+    """Whether the interface was given an address that its driver takes for the permanent one."""
+    driver = os.path.basename(host.link("{}/{}/device/driver".format(NET, name)) or "")
+    assigned = host.line("{}/{}/addr_assign_type".format(NET, name))
+    return driver in _REPLACE_ADDRESS and assigned not in (None, _OWN_ADDRESS)
 
 
 def uppers(host: Host) -> Dict[str, Tuple[str, ...]]:

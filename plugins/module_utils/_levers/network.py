@@ -73,9 +73,11 @@ class OnNic(OnDevice):
         return nic_at(host, place) is None and not any(host.exists(f"/sys/bus/{bus}/devices/{place}") for bus in _BUSES)
 
     def identity(self, host: WritableHost, where: str) -> str:
-        """The permanent address, which no bond and no operator changes."""
+        """The permanent address, which no bond and no operator changes; empty where a driver lets them."""
         name = nic.name_at(host, where.partition("/")[0])
-        return (ethtool.permanent_address(host, name) or "") if name is not None else ""
+        if name is None or nic.replaces_address(host, name):
+            return ""
+        return ethtool.permanent_address(host, name) or ""
 
     def device_name(self, host: WritableHost, where: str) -> str:
         return nic.name_at(host, where.partition("/")[0]) or where
@@ -162,8 +164,11 @@ class Affinity(QueueTable, Choosing):
         found = nic_at(host, where)
         if found is None or element in self.paths(host, found):
             return True
-        # An interface that is down has freed its interrupts; the kernel remembers their affinity.
         kind, _dash, number = element.rpartition("-")
+        if any(vector.queue == int(number) for vector in found.vectors):
+            # The driver gave the queue's interrupts other names, and with them new ones.
+            return False
+        # An interface that is down has freed its interrupts; the kernel remembers their affinity.
         return int(number) in found.tx if kind == "tx" else int(number) in found.rx
 
     def trouble(self, error: OSError, attempt: str) -> NearmetalError:

@@ -82,6 +82,10 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 # leaves a Graviton of 8 or 16 vCPUs one queue; AWS's Graviton guide wants one queue per core.
 CORES_PER_DEDICATED = 8
 
+# igb gives each direction of a queue an interrupt, or a queue one for both if they are many or there are virtual
+# functions.
+_RENAME = ("igb",)
+
 # Aerospike, 2014: one core full of interrupts while the host as a whole is half idle.
 HOT, HOT_OVER_OTHERS = 0.25, 4
 
@@ -301,10 +305,16 @@ def dedicated(topology: TopologyFacts, allowed: FrozenSet[int], nodes: List[Opti
 
 
 def labels(nic: Nic, queues: int) -> Tuple[str, ...]:
-    """The names of a NIC's interrupts when it has so many queues; a queue may have none, if it shares another's."""
+    """The names of a NIC's interrupts when it has so many queues; a queue may have none, if it shares another's.
+
+    Of a driver that will name them anew, all that it may choose.
+    """
     kinds, present = sorted({vector.kind for vector in nic.vectors}), {vector.label for vector in nic.vectors}
+    renamed = nic.driver in _RENAME and queues != len(nic.rx)
+    if renamed:
+        kinds = ["both", "rx", "tx"]
     names = {str(queue) if kind == "both" else f"{kind}-{queue}": queue for queue in range(queues) for kind in kinds}
-    return tuple(name for name, queue in names.items() if name in present or queue >= len(nic.rx))
+    return tuple(name for name, queue in names.items() if renamed or name in present or queue >= len(nic.rx))
 
 
 def table(nic: Nic, found: Mapping[int, int]) -> Dict[str, str]:

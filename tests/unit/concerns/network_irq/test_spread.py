@@ -9,7 +9,10 @@ from collections import Counter
 from typing import Dict, FrozenSet, List, Tuple
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq import table
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq.spread import Demand, spread
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interrupts import Vector
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import Node, TopologyFacts
 from hypothesis import given
 from hypothesis import strategies as st
@@ -168,3 +171,21 @@ def test_as_drawn_on_paper(
     wanted = [Demand(place, node, queues, {}) for place, node, queues in demands]
     found = spread(cpus, allowed(cpus), wanted)
     assert {place: list(queues.values()) for place, queues in found.items()} == expected
+
+
+@pytest.mark.parametrize(
+    ("driver", "queues", "labels"),
+    [
+        ("virtio_net", 3, ["rx-0", "rx-1", "rx-2", "tx-0", "tx-1", "tx-2"]),
+        ("igb", 2, ["rx-0", "rx-1", "tx-0", "tx-1"]),
+        ("igb", 3, ["0", "1", "2", "rx-0", "rx-1", "rx-2", "tx-0", "tx-1", "tx-2"]),
+    ],
+)
+def test_a_driver_that_names_its_interrupts_anew_gets_a_cpu_for_each_name(
+    driver: str, queues: int, labels: List[str]
+) -> None:
+    vectors = tuple(Vector(number, kind, number % 2) for number, kind in enumerate(("rx", "rx", "tx", "tx")))
+    nic = Nic("eth0", "0000:00:05.0", 2, True, driver, None, (0, 1), (0, 1), vectors, ())
+    assert table(nic, {queue: queue + 4 for queue in range(queues)}) == {
+        label: str(int(label[-1]) + 4) for label in labels
+    }

@@ -72,6 +72,24 @@ def test_restore_leaves_a_new_nic_alone_and_reports_it(host: FakeKernel, call: C
     assert not (Path(host.root) / JOURNAL).exists()
 
 
+@pytest.mark.parametrize(
+    ("driver", "assigned", "same"), [("ixgbevf", 3, True), ("ixgbevf", 0, False), ("ena", 3, False)]
+)
+def test_a_virtual_function_that_made_a_given_address_its_own_is_the_same_device(
+    driver: str, assigned: int, same: bool, host: FakeKernel, call: Call
+) -> None:
+    """ixgbevf does so whenever it resets, as for new rings; ENA never does."""
+    link = Path(host.root) / NIC / "device/driver"
+    link.unlink()
+    link.symlink_to(f"../../../bus/pci/drivers/{driver}")
+    (Path(host.root) / NIC / "addr_assign_type").write_text(f"{assigned}\n")
+    tuned(call, host, network_stack=WANTED["network_stack"])
+    host.nics.addresses["0000:00:06.0"] = bytes.fromhex("0a0000000001")
+    done = call(restore.main, host)
+    assert any("not the device" in finding["reason"] for finding in done["findings"]) is not same
+    assert read(host, f"{NIC}/tx_queue_len") == ("1000" if same else "2000")
+
+
 def test_the_command_on_the_host_reports_it_too(
     host: FakeKernel, call: Call, capsys: pytest.CaptureFixture[str]
 ) -> None:
