@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
-from lab import cache, process
+from lab import cache, emulator, process
 from lab.architecture import AMD64, Architecture
 from lab.pace import Pace
 from lab.progress import Progress
@@ -29,18 +28,8 @@ def choose(architecture: Architecture, kernel: Path, progress: Progress) -> str:
     def build(beside: Path) -> None:
         _probe(architecture, kernel, beside, progress)
 
-    folder = cache.obtain("probes", cache.key(boot, qemu_version(architecture)), build, progress)
+    folder = cache.obtain("probes", cache.key(boot, emulator.version([architecture.qemu])), build, progress)
     return str(json.loads((folder / "result.json").read_text(encoding="ascii"))["accel"])
-
-
-def qemu_version(architecture: Architecture) -> str:
-    """The first line of QEMU's --version."""
-    return subprocess.run(
-        [architecture.qemu, "--version"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()[0]
 
 
 def _probe(architecture: Architecture, kernel: Path, folder: Path, progress: Progress) -> None:

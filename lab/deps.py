@@ -80,14 +80,23 @@ def archive_sources(image: Image) -> list[str]:
     $NEARMETAL_DEBIAN_MIRROR replaces it. An empty list (Ubuntu has no Debian source) leaves the choice to
     mmdebstrap's own default.
     """
-    own = os.environ.get("NEARMETAL_DEBIAN_MIRROR")
-    archives = {"": own} if own else _archives_of_this_machine()
+    archives = _archives()
     signed = f"[signed-by={KEYRING}]"
     return [
         f"deb {signed} {address} {image.suite}{pocket} {' '.join(image.components)}"
         for pocket, address in sorted(archives.items())
         if pocket in image.pockets
     ]
+
+
+def archive() -> str:
+    """The address of Debian's main archive; empty where neither apt nor $NEARMETAL_DEBIAN_MIRROR names one."""
+    return _archives().get("", "")
+
+
+def _archives() -> dict[str, str]:
+    own = os.environ.get("NEARMETAL_DEBIAN_MIRROR")
+    return {"": own} if own else _archives_of_this_machine()
 
 
 def _archives_of_this_machine() -> dict[str, str]:

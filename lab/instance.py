@@ -21,6 +21,7 @@ from lab import (
     bootloader,
     cache,
     deps,
+    emulator,
     image,
     keys,
     plugged,
@@ -239,7 +240,7 @@ def _launch(
     incoming: Sequence[str] = (),
 ) -> Host:
     """Start a host in its folder; only the first QEMU loads a snapshot."""
-    again = [wanted.image.architecture.qemu, *command]
+    again = [*emulator.program(wanted, Progress()), *command]
     supervisor.write(home, [*again, *(("-incoming", *incoming) if incoming else ())], again)
     plugged.forget(home)
     pid = process.launch(supervisor.PROGRAM, home / QEMU_LOG, outlive=outlive, cwd=home, env=supervisor.ENVIRONMENT)
@@ -270,8 +271,7 @@ def _prepared(wanted: Shape, lab_keys: Keys, progress: Progress) -> tuple[Path |
     """The snapshot if the shape can have one, the files to start from by their names, and the acceleration."""
     made = image.root(wanted.image, lab_keys, progress)
     acceleration = _acceleration(wanted, made, progress)
-    processor = wanted.image.architecture
-    disk = bootloader.bootable(made, processor, wanted.kernel_args, acceleration, progress)
+    disk = bootloader.bootable(made, wanted.image.architecture, wanted.kernel_args, acceleration, progress)
     files = {qemu.DISK: disk / qemu.DISK}
     if wanted.xen:
         files |= xen.files(wanted.xen, lab_keys, progress)
@@ -279,7 +279,8 @@ def _prepared(wanted: Shape, lab_keys: Keys, progress: Progress) -> tuple[Path |
         return None, files, acceleration
     command = qemu.command(wanted, acceleration)
     origin = [path.parent.name for path in files.values()]
-    entry = cache.key(*origin, command, accel.qemu_version(processor), _cpu_model(), _WARM_UP)
+    version = emulator.version(emulator.program(wanted, progress))
+    entry = cache.key(*origin, command, version, _cpu_model(), _WARM_UP)
 
     def build(beside: Path) -> None:
         with progress.step(f"{wanted.name}: first boot through GRUB, for the snapshot"):

@@ -42,6 +42,9 @@ def command(shape: Shape, accel: str) -> list[str]:
     """The arguments after the program's name. The first NIC forwards a free loopback port to ssh."""
     arguments = ["-name", shape.name, "-machine", shape.machine, "-accel", accel, "-cpu", shape.cpu]
     arguments += ["-nodefaults", "-display", "none"]
+    if shape.machine.startswith("q35"):
+        # A port tells the kernel its slot's number only if the port itself, not ACPI, reports what is plugged in.
+        arguments += ["-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"]
     firmware = shape.firmware or shape.image.architecture.firmware
     if firmware:
         arguments += ["-bios", str(firmware)]
@@ -125,7 +128,7 @@ def _nics(shape: Shape) -> list[str]:
 
 def _slot(shape: Shape, device: str, slot: int) -> tuple[str, list[str]]:
     """A device where the host sees it in this slot, and the port that makes it so."""
-    if not shape.image.architecture.pcie_ports:
+    if not shape.pcie_ports:
         return _at(shape, device, slot), []
     port = f"pcie-root-port,id=port{slot},slot={slot},chassis={slot},addr={slot:#x}"
     return f"{device},bus=port{slot}", ["-device", port]

@@ -62,6 +62,7 @@ class Shape:
     name: str
     about: str
     image: Image
+    qemu: int  # the release of QEMU that its devices need; 0: any
     machine: str
     cpu: str
     sockets: int
@@ -89,6 +90,11 @@ class Shape:
         """The nodes that a NIC or disk lies near."""
         devices = (*self.nics, *(disk.device for disk in self.disks))
         return tuple(sorted({int(node) for device in devices for node in NEAR.findall(device)}))
+
+    @property
+    def pcie_ports(self) -> bool:
+        """Whether a NIC needs a PCIe port to be in the slot of its name, and to be unplugged."""
+        return self.image.architecture.pcie_ports or self.machine.startswith("q35")
 
     @property
     def can_be_saved(self) -> bool:
@@ -139,6 +145,7 @@ def _shape(name: str, table: Table) -> Shape:
         name=name,
         about=table.take("about", str),
         image=_image(table.take("image", str)),
+        qemu=table.take("qemu", int),
         machine=table.take("machine", str),
         cpu=table.take("cpu", str),
         sockets=table.take("sockets", int),

@@ -95,6 +95,13 @@ def test_the_first_nic_is_in_slot_5_whatever_the_firmware() -> None:
     assert "virtio-net-pci,netdev=net0,bus=port5" in uefi
 
 
+def test_a_pcie_machine_has_its_nics_in_ports_that_say_their_slots() -> None:
+    words = " ".join(qemu.command(shape.load("sriov"), "tcg"))
+    assert "acpi-pci-hotplug-with-bridge-support=off" in words
+    assert "pcie-root-port,id=port6,slot=6," in words
+    assert "igb,netdev=net1,bus=port6" in words
+
+
 def test_a_shape_may_start_by_another_firmware(tmp_path: Path) -> None:
     firmware = written(tmp_path, "any bytes", "uefi.fd")
     loaded = shape.load(written(tmp_path, f'like = "default"\nabout = "x"\nfirmware = "{firmware}"\n'))
