@@ -257,6 +257,7 @@ LONG_TESTS = (
     "test_shapes.py",
     "test_slow_host.py",
     "test_systemd_boot.py",
+    "test_virtual_functions.py",
 )
 
 
