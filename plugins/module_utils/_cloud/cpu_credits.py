@@ -167,20 +167,20 @@ class Planned(NamedTuple):
     options: Mapping[str, Any]
 
     @property
-    def both(self) -> Dict[str, Plan]:
+    def plans_of_both(self) -> Dict[str, Plan]:
         """All that is to be done, by instance."""
         return _joined(self.modes, self.alarms)
 
     @property
     def refused(self) -> bool:
         """Whether a strict run does nothing at all."""
-        findings = (finding for plan in self.both.values() for finding in plan.findings)
+        findings = (finding for plan in self.plans_of_both.values() for finding in plan.findings)
         return self.options["strict"] and any(finding.status == "refused" for finding in findings)
 
     @property
     def result(self) -> Dict[str, Any]:
         """The module's result while nothing is done."""
-        plans = after(self.both, []) if self.refused else self.both
+        plans = after(self.plans_of_both, []) if self.refused else self.plans_of_both
         return contract(CONCERN, self.seen, plans, self.shown, strict=self.refused)
 
 
@@ -192,7 +192,7 @@ def forecast(options: Mapping[str, Any]) -> Dict[str, Any]:
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result, with `failed` true when a change did not succeed."""
     planned = _planned(options)
-    seen, both = planned.seen, planned.both
+    seen, both = planned.seen, planned.plans_of_both
     if planned.refused or not any(plan.actions for plan in both.values()):
         return planned.result
     modes = _change(seen, planned.modes, planned.options["specification"])

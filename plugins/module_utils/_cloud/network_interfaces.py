@@ -239,5 +239,5 @@ def _asked_for(seen: Observation, options: Mapping[str, Any]) -> Tuple[Dict[str,
     wanted = options["subnet_ids"] or sorted({found.first.subnet_id for found in known.values() if found.first})
     answers, trouble = calls.subnets(seen.cloud, seen.found, list(dict.fromkeys(wanted)))
     if trouble:
-        known = {instance_id: replace(found, lost=found.lost or trouble) for instance_id, found in known.items()}
+        known = {instance_id: replace(found, problem=found.problem or trouble) for instance_id, found in known.items()}
     return known, subnets(answers)

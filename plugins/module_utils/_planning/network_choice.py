@@ -34,7 +34,8 @@ def choices(concern: str, network: NetworkFacts, wanted: Wanted, knobs: Sequence
     """Per NIC the value of each knob: that of `interfaces` for it (or a bond or VLAN above it), else that for all NICs.
 
     Raises NearmetalError for an interface that the host doesn't have, or that has no hardware below it, and for two
-    entries that differ about one NIC. An interface that was lost since an earlier run is left out; see `lost`.
+    entries that differ about one NIC. An interface that was lost since an earlier run is left out; see
+    `absent_interfaces`.
     """
     named: Dict[str, Dict[str, Any]] = {}
     claims = Claims()
@@ -59,7 +60,7 @@ def choices(concern: str, network: NetworkFacts, wanted: Wanted, knobs: Sequence
     )
 
 
-def lost(concern: str, network: NetworkFacts, wanted: Wanted) -> Plan:
+def absent_interfaces(concern: str, network: NetworkFacts, wanted: Wanted) -> Plan:
     """The findings for interfaces that an earlier run named and that this host no longer has."""
     names = [entry["name"] for entry in wanted.get("interfaces") or () if not network.nics_of(entry["name"])]
     reason = "{} is no longer on this host: it is left out"

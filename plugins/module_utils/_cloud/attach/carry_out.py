@@ -73,9 +73,9 @@ class _Instance:
 
     def attach(self, place: Place) -> str:
         """Attach what waits for this place, or a new interface; its id. A new one that can't be attached is deleted."""
-        if place.left:
-            self._attach(place.left, place)
-            return place.left
+        if place.interface_id:
+            self._attach(place.interface_id, place)
+            return place.interface_id
         interface_id = self._create(place)
         try:
             self._attach(interface_id, place)

@@ -57,10 +57,10 @@ class Attachments:
     """What is known of one instance's interfaces."""
 
     attached: Tuple[Interface, ...] = ()
-    left: Tuple[Interface, ...] = ()  # made for it by an earlier run, and attached to nothing
-    moved: Tuple[Interface, ...] = ()  # made for it by an earlier run, and attached to another instance
+    unattached: Tuple[Interface, ...] = ()  # made for it by an earlier run, and attached to nothing
+    elsewhere: Tuple[Interface, ...] = ()  # made for it by an earlier run, and attached to another instance
     cluster_node: bool = False
-    lost: str = ""  # why this is not known
+    problem: str = ""  # why this is not known
 
     @property
     def first(self) -> Optional[Interface]:
@@ -95,7 +95,7 @@ def _used(answer: Raw) -> str:
     return ""
 
 
-def attachments(instance_id: str, shown: Raw, made: Iterable[Raw], lost: str) -> Attachments:
+def attachments(instance_id: str, shown: Raw, made: Iterable[Raw], problem: str) -> Attachments:
     """The facts of one instance: its own answer, and the answers about interfaces with nearmetal's tag for it.
 
     The two answers may be of different moments: what either of them has is attached.
@@ -103,13 +103,13 @@ def attachments(instance_id: str, shown: Raw, made: Iterable[Raw], lost: str) ->
     made_by_nearmetal = [interface(answer) for answer in made]
     attached = {answer["NetworkInterfaceId"]: interface(answer, instance_id) for answer in _listed(shown)}
     attached.update((eni.interface_id, eni) for eni in made_by_nearmetal if eni.instance_id == instance_id)
-    elsewhere = [eni for eni in made_by_nearmetal if eni.interface_id not in attached]
+    not_attached = [eni for eni in made_by_nearmetal if eni.interface_id not in attached]
     return Attachments(
         attached=tuple(sorted(attached.values(), key=lambda eni: (eni.card, eni.device or 0))),
-        left=tuple(eni for eni in elsewhere if not eni.instance_id),
-        moved=tuple(eni for eni in elsewhere if eni.instance_id),
+        unattached=tuple(eni for eni in not_attached if not eni.instance_id),
+        elsewhere=tuple(eni for eni in not_attached if eni.instance_id),
         cluster_node=any(str(tag.get("Key")).startswith(_CLUSTER) for tag in shown.get("Tags", ())),
-        lost=lost,
+        problem=problem,
     )
 
 

@@ -36,7 +36,7 @@ class Place(NamedTuple):
     device: int
     subnet_id: str
     groups: Tuple[str, ...]
-    left: str = ""  # an interface of an earlier run that waits to be attached; empty: one is created
+    interface_id: str = ""  # an interface of an earlier run that waits to be attached; empty: one is created
 
     @property
     def name(self) -> str:
@@ -46,7 +46,7 @@ class Place(NamedTuple):
     @property
     def content(self) -> str:
         """What comes there, in the words of a report."""
-        return self.left or f"new in {self.subnet_id} with {', '.join(self.groups)}"
+        return self.interface_id or f"new in {self.subnet_id} with {', '.join(self.groups)}"
 
 
 class Work(NamedTuple):
@@ -108,7 +108,7 @@ def plan_all(
         else:
             found = _attached(instance, kinds[instance_id], known[instance_id], nets, taken, options)
         planned[instance_id] = found
-        taken.update(place.subnet_id for place in found.work.attach if not place.left)
+        taken.update(place.subnet_id for place in found.work.attach if not place.interface_id)
     return planned
 
 
@@ -123,8 +123,8 @@ def _attached(
     count = len(known.attached)
     number = max(0, options["count"] - count)
     loose = tuple(eni for eni in known.attached if eni.made_by_nearmetal and not eni.goes_with_instance)
-    if known.lost:
-        return _only(instance, "unknown", f"its interfaces are not known: {known.lost}", options)
+    if known.problem:
+        return _only(instance, "unknown", f"its interfaces are not known: {known.problem}", options)
     if not number and not loose:
         return _only(
             instance, "ok", f"{count} of at least {options['count']} interfaces{_extra(known)}", options, count
@@ -188,9 +188,8 @@ def _chosen(
     usable, reason = _usable(instance, first, nets, options)
     if reason:
         return (), reason
-    waiting = [
-        eni for eni in known.left if eni.groups == groups and eni.subnet_id in {subnet.subnet_id for subnet in usable}
-    ]
+    subnet_ids = {subnet.subnet_id for subnet in usable}
+    waiting = [eni for eni in known.unattached if eni.groups == groups and eni.subnet_id in subnet_ids]
     places = [Place(*slot, eni.subnet_id, eni.groups, eni.interface_id) for slot, eni in zip(slots, waiting)]
     free = {subnet.subnet_id: subnet.free - taken.get(subnet.subnet_id, 0) for subnet in usable}
     turn = 0
@@ -251,9 +250,9 @@ def _usable(
 
 def _taken_back(instance: InstanceFacts, known: Attachments, options: Mapping[str, Any]) -> Planned:
     count = len(known.attached)
-    if known.lost:
-        return _only(instance, "unknown", f"its interfaces are not known: {known.lost}", options)
-    made_by_nearmetal = [*(eni for eni in known.attached if eni.made_by_nearmetal and eni.device), *known.left]
+    if known.problem:
+        return _only(instance, "unknown", f"its interfaces are not known: {known.problem}", options)
+    made_by_nearmetal = [*(eni for eni in known.attached if eni.made_by_nearmetal and eni.device), *known.unattached]
     findings = [
         _say(instance, "refused", f"{eni.interface_id} has {eni.used} now: detach and delete it by hand", count, None)
         for eni in made_by_nearmetal
@@ -267,7 +266,7 @@ def _taken_back(instance: InstanceFacts, known: Attachments, options: Mapping[st
             count,
             None,
         )
-        for eni in known.moved
+        for eni in known.elsewhere
     ]
     remove = tuple(eni for eni in made_by_nearmetal if not eni.used)
     if not remove:
@@ -277,7 +276,7 @@ def _taken_back(instance: InstanceFacts, known: Attachments, options: Mapping[st
     refusal = instance.untouchable(options)
     if refusal:
         return _only(instance, "refused", refusal, options, count)
-    now = _table([*known.attached, *known.left])
+    now = _table([*known.attached, *known.unattached])
     gone = _table(remove)
     then = {name: content for name, content in now.items() if name not in gone}
     names = ", ".join(eni.interface_id for eni in remove)
@@ -298,9 +297,9 @@ def name_of(eni: Interface) -> str:
 
 
 def _extra(known: Attachments) -> str:
-    return (
-        f"; {known.left[0].interface_id} of an earlier run is unused: state: restored deletes it" if known.left else ""
-    )
+    if not known.unattached:
+        return ""
+    return f"; {known.unattached[0].interface_id} of an earlier run is unused: state: restored deletes it"
 
 
 def so_far(action: Action, done: Sequence[str]) -> Optional[Action]:

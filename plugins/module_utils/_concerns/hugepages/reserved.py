@@ -83,21 +83,21 @@ class _Request(NamedTuple):
         return self.total * self.kib * 1024
 
     @property
-    def more(self) -> int:
+    def additional_bytes(self) -> int:
         """Bytes beyond what is reserved already."""
         return (self.total - sum(self.now.values())) * self.kib * 1024
 
     @property
     def only_at_boot(self) -> bool:
         """Whether it needs contiguous memory, which is available only at boot."""
-        return self.kib > LARGEST_AT_RUNTIME and self.more > 0
+        return self.kib > LARGEST_AT_RUNTIME and self.additional_bytes > 0
 
     @property
     def lacking(self) -> bool:
         """Whether pages are missing where they are wanted; without chosen nodes the kernel spreads them as it can."""
         if self.nodes:
             return any(self.now[place] < count for place, count in self.after.items())
-        return self.more > 0
+        return self.additional_bytes > 0
 
 
 def plan(facts: Facts, wanted: Wanted) -> Plan:
@@ -215,7 +215,7 @@ def _starving(facts: Facts, pages: HugepageFacts, requests: List[_Request], want
     total = sum(request.bytes for request in requests) + other_bytes
     sizes = " and ".join(f"{request.total} pages of {request.size}" for request in requests)
     sizes = f"{sizes} beside {_gib(other_bytes)} reserved in other sizes" if other_bytes else sizes
-    more = sum(request.more for request in requests)
+    more = sum(request.additional_bytes for request in requests)
     # Even a full host may reserve fewer pages than now.
     if total * 100 > memory * SHARE and (more > 0 or wanted.get("method") != "runtime"):
         return PAGES.finding("refused", f"{sizes} are {_gib(total)}: more than {SHARE} % of this host's {_gib(memory)}")

@@ -29,11 +29,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import (
     Choice,
+    absent_interfaces,
     choices,
     cpu_list,
     driver_of,
     interfaces,
-    lost,
     of_nic,
     options_per_nic,
 )
@@ -108,7 +108,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
     of_down_nics = [
         interfaces(NAME, nic.place).says("advice", f"{nic.name} is down: it has no interrupts to place") for nic in down
     ]
-    return joined(plan, replan, lost(NAME, network, wanted), *of_down_nics, _hotspot(network))
+    return joined(plan, replan, absent_interfaces(NAME, network, wanted), *of_down_nics, _hotspot(network))
 
 
 def _demand_policy(wanted: Wanted) -> None:

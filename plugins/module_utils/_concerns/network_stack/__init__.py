@@ -17,10 +17,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import (
     Choice,
+    absent_interfaces,
     choices,
     driver_of,
     interfaces,
-    lost,
     of_nic,
     options_per_nic,
 )
@@ -118,7 +118,7 @@ def _interfaces(facts: Facts, wanted: Wanted) -> Plan:
         return Plan()
     if network is None or not network.nics:
         return interfaces(NAME).says("unknown", "this host shows no NIC")
-    plans: List[Plan] = [lost(NAME, network, wanted)]
+    plans: List[Plan] = [absent_interfaces(NAME, network, wanted)]
     for choice in choices(NAME, network, wanted, PER_NIC):
         plans += [
             _rings(facts, network, choice),

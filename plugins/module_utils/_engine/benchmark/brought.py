@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import p
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import Tool
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.packages import MANAGERS, Brought, Manager
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import refusals
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import finished, found
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import finished, program_path
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store, walk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -95,7 +95,7 @@ def demand(host: WritableHost, tools: Sequence[Tool], lock: Optional[int] = None
             f" package would delete the service's data: install {of_service[0]} yourself"
         )
     asked = tuple(sorted({tool.packages[family] for tool in tools}))
-    manager = packages.manager_of(found)
+    manager = packages.manager_of(program_path)
     before = packages.installed(manager, _run(manager.present, lock))
     try:
         new_packages = packages.announced(_run((*manager.ask, *asked), lock)) if manager.ask else asked

@@ -16,7 +16,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     Limits,
     Tool,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import NOBODY, argv_for, found
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import (
+    NOBODY,
+    argv_for,
+    program_path,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import meminfo, mountinfo, os_release
@@ -37,7 +41,7 @@ def family(host: Host) -> Optional[str]:
 
 def program_of(tool: Tool) -> Optional[str]:
     """The name by which a tool can be started here; None if it isn't installed."""
-    return next((name for name in (tool.program, *tool.also) if found(name)), None)
+    return next((name for name in (tool.program, *tool.also) if program_path(name)), None)
 
 
 def demand_tool(host: Host, tool: Tool) -> None:
@@ -73,7 +77,7 @@ def demand_version(tool: Tool, version: str, answer: str) -> None:
 
 def demand_setpriv() -> None:
     """Raises NearmetalError where root can't start a program as nobody."""
-    if argv_for(["true"], as_root=False)[0] == "setpriv" and not found("setpriv"):
+    if argv_for(["true"], as_root=False)[0] == "setpriv" and not program_path("setpriv"):
         raise NearmetalError(f"setpriv, of util-linux, isn't installed: it starts the benchmark as user {NOBODY}")
 
 

@@ -298,7 +298,7 @@ def argv_for(argv: Sequence[str], as_root: bool) -> List[str]:
     return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--", *argv]
 
 
-def found(program: str) -> Optional[str]:
+def program_path(program: str) -> Optional[str]:
     """Where a program is; None if it isn't installed."""
     return shutil.which(program, path=PATH)
 
