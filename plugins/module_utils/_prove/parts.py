@@ -37,6 +37,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import counted
 
+NO_GAIN = "no concern was compared with the others: prove_each does that after better alone"
+
 
 class Part(NamedTuple):
     """What one concern does among all the others: tuned with it against tuned without it."""
@@ -51,8 +53,22 @@ class Part(NamedTuple):
 
 def concerns_of(record: Record) -> Tuple[str, ...]:
     """The concerns in which the states differ; none where a single one has all of the effect, or nobody asks."""
-    found = tuple(dict.fromkeys(name.partition(".")[0] for name in record.start.tested))
+    found = _tested_concerns(record)
     return found if record.start.settings.each and len(found) > 1 else ()
+
+
+def _tested_concerns(record: Record) -> Tuple[str, ...]:
+    return tuple(dict.fromkeys(name.partition(".")[0] for name in record.start.tested))
+
+
+def why_none(record: Record, history: History) -> Tuple[str, ...]:
+    """Why a run that is over compared no concern although the user asked for each; empty for any other run."""
+    if not record.start.settings.each or history.parts or not rules.ends(record, history):
+        return ()
+    concerns = _tested_concerns(record)
+    if len(concerns) == 1:
+        return (f"{concerns[0]} is the only concern that was tested, so the whole change is its own",)
+    return () if answer_of(record, history)[0].verdict == BETTER else (NO_GAIN,)
 
 
 def waiting_concerns(record: Record, history: History) -> Tuple[str, ...]:

@@ -90,7 +90,7 @@ def verdict(record: Record) -> Verdict:
     metrics = _comparisons(record, history)
     return Verdict(
         verdict=answer.verdict,
-        reasons=(answer.reason, *further_reasons),
+        reasons=(answer.reason, *further_reasons, *parts.why_none(record, history)),
         by_primary=answer.by_primary,
         over=over,
         keep=ended and _keeps(record, history, answer, metrics),

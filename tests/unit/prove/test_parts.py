@@ -80,20 +80,24 @@ def test_the_effect_of_each_concern_is_in_the_block_the_report_and_the_progress(
 
 
 @pytest.mark.parametrize(
-    ("effects", "settings"),
+    ("effects", "settings", "reason"),
     [
-        ({"clocksource": -0.1, "hugepages": 0.0}, {}),
-        ({"clocksource": 0.0, "hugepages": 0.0}, {"keep": "not_worse"}),
-        ({"clocksource": 0.1}, {}),
+        ({"clocksource": -0.1, "hugepages": 0.0}, {}, parts.NO_GAIN),
+        ({"clocksource": 0.0, "hugepages": 0.0}, {"keep": "not_worse"}, parts.NO_GAIN),
+        ({"clocksource": 0.1}, {}, "clocksource is the only concern that was tested, so the whole change is its own"),
     ],
     ids=["worse", "same", "one concern"],
 )
 def test_nothing_is_asked_where_there_is_no_gain_to_divide(
-    effects: Dict[str, float], settings: Dict[str, object]
+    effects: Dict[str, float], settings: Dict[str, object], reason: str
 ) -> None:
     record = run(shared(effects), record=begun(effects, **settings))
     found = verdict(record)
     assert found.over
+    assert found.reasons[-1] == reason, "the user asked for each concern"
+    unasked = record._replace(start=record.start._replace(settings=record.start.settings._replace(each=False)))
+    assert verdict(unasked).reasons == found.reasons[:-1]
+    assert reason not in verdict(record._replace(measurements=record.measurements[:-1])).reasons, "it may go on"
     assert found.parts == ()
     assert {measurement.phase for measurement in record.measurements} == {"warm_up", "sham", "pair"}
 
