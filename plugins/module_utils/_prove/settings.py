@@ -107,8 +107,9 @@ def _demand_reboots_possible(settings: Settings) -> None:
         )
     if settings.each:
         raise NearmetalError(
-            "each and reboot are both set: each concern would take up to twice as many reboots as pairs; prove one"
-            " concern after the other with only, or leave one of them out"
+            "each and reboot are both set: each concern would take up to twice as many reboots as pairs, which"
+            " is 400 for five concerns and 40 pairs; leave each out, or prove the settings of one concern against"
+            " untuned with only"
         )
     if settings.pairs > MOST_PAIRS_WITH_REBOOT:
         raise NearmetalError(
