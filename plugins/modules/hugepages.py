@@ -75,7 +75,9 @@ options:
     type: dict
     suboptions:
       path:
-        description: A directory that nothing else uses, such as C(/mnt/huge-1G). It must be empty.
+        description:
+          - A directory that nothing else uses, such as C(/mnt/huge-1G). It must be empty.
+          - A folder of the system such as C(/home) or C(/mnt) is an error even if it is empty.
         type: str
         required: true
       size:

@@ -35,7 +35,13 @@ _SERVER = Tool(
     {"debian": "memcached", "fedora": "memcached", "amzn": "memcached", "suse": "memcached"},
     "memcached",
 )
-_LOAD_TOOL = Tool(_TOOL, ("-V",), {"debian": "libmemcached-tools"})
+_AWESOME = "libmemcached-awesome-tools"
+_LOAD_TOOL = Tool(
+    _TOOL,
+    ("-V",),
+    {"debian": "libmemcached-tools", "fedora": _AWESOME, "amzn": _AWESOME, "suse": "libmemcached"},
+    also=("memaslap",),  # its own name, which Debian changed
+)
 _OTHER_CONNECTIONS = 64  # memcached takes 1,024 by itself
 _RATE = re.compile(r"^Run time: [0-9.]{1,20}s Ops: [0-9]{1,20} TPS: ([0-9]{1,20}) ", re.ASCII | re.MULTILINE)
 _MISSES = re.compile(r"^get_misses: ([0-9]{1,20})$", re.ASCII | re.MULTILINE)

@@ -33,8 +33,9 @@ _MOUNT = Knob(
 _GROUP = Knob(NAME, "group", "sysctl", REFERENCE, {"type": "str"}, place=HUGETLB_GROUP)
 KNOBS = (_MOUNT, _GROUP)
 
-# Where a mount would hide what the system itself needs.
+# Where a mount would hide what the system itself needs, and what a person or a program puts there later.
 _SYSTEM = ("bin", "boot", "etc", "lib", "lib64", "proc", "root", "run", "sbin", "sys", "usr", "var", "dev")
+_OF_OTHERS = ("home", "media", "mnt", "opt", "srv", "tmp")
 
 
 def plan(facts: Facts, wanted: Wanted) -> Plan:
@@ -112,5 +113,5 @@ def _is_harmless(path: str) -> bool:
         re.fullmatch(PATH, path, re.ASCII)
         and not {".", ".."} & set(folders)
         and folders[0] not in ("proc", "sys", "run")
-        and (len(folders) > 1 or folders[0] not in _SYSTEM)
+        and (len(folders) > 1 or folders[0] not in (*_SYSTEM, *_OF_OTHERS))
     )
