@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""On a real kernel: a better tuning is kept, a worse one is taken back, and so is one whose controller is killed."""
+"""On a real kernel: a better tuning is kept; one that is worse, without effect or abandoned is taken back."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from lab.host import Host
 from tests.support.lab import ansible
 
 CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+KEEPALIVE = "/proc/sys/net/ipv4/tcp_keepalive_time"
 SOMAXCONN = "/proc/sys/net/core/somaxconn"
 LEFT = "ls /run/nearmetal/prove.json /run/nearmetal/prove.pyz 2>/dev/null; true"
 # A program that asks for the time and does nothing else: 1 µs each with tsc, 25 µs with hpet, in emulation.
 LOAD = "python3 -c 'import time; [time.time() for _ in range(100000)]'"
 ABANDONED = 180
+TUNED_FIRST = 4701  # of a coin that measures the host tuned before it measures it untuned in the first pair
 # Twelve clients that ask one server at once, and the time until all have their answer. A client that doesn't fit into
 # the queue of those that wait to be accepted has to ask again, each time twice as long after.
 CROWD = """python3 -c '
@@ -117,6 +119,18 @@ def test_a_limit_that_strangles_a_load_with_many_connections_is_worse_and_taken_
     assert host.run("ls /var/lib/nearmetal 2>/dev/null; true") == ""
 
 
+def test_a_tuning_that_the_load_cannot_notice_is_not_called_better_or_worse(host: Host, tmp_path: Path) -> None:
+    host.run(f"echo tsc > {CURRENT}")
+    before = host.run(f"cat {KEEPALIVE}").strip()
+    options = {"tune_concerns": {"network_stack": {"keepalive_time": 300}}, "prove_pairs": 12, "prove_margin": 10}
+    output = play(command(host, tmp_path, "", **options), tmp_path)
+    [line] = [line for line in output.splitlines() if line.startswith(f"PROVE  {host.name}  ")]
+    assert line.endswith((" same, restored", " unclear, restored")), line
+    assert host.run(f"cat {KEEPALIVE}").strip() == before != "300"
+    assert host.run(LEFT) == ""
+    assert host.run("ls /var/lib/nearmetal 2>/dev/null; true") == ""
+
+
 def kill_after(host: Host, line: str, log: Path, arguments: "list[str]") -> None:
     """Run Ansible until it prints a text, then kill it and the worker that would take the host back."""
     with log.open("wb") as stream, subprocess.Popen(
@@ -144,16 +158,15 @@ def test_a_run_whose_controller_is_killed_goes_on_and_a_host_that_is_left_comes_
         tmp_path,
     )
     before = host.run("sha256sum /var/lib/nearmetal/*")
-    lasting = {"prove_abandon_after": ABANDONED}
+    lasting = {"prove_abandon_after": ABANDONED, "prove_seed": TUNED_FIRST}
     kill_after(host, "warm-up 1, untuned", tmp_path / "first", command(host, tmp_path, "tsc", **lasting))
     [record] = tmp_path.glob("nearmetal-report/prove/*.jsonl")
-    kill_after(
-        host, "warm-up 2, untuned", tmp_path / "second", command(host, tmp_path, "tsc", prove_resume=str(record))
-    )
+    resumed = command(host, tmp_path, "tsc", prove_resume=str(record))
+    kill_after(host, "pair 1 of at most 8, tuned", tmp_path / "second", resumed)
     killed = time.monotonic()
     assert "warm-up 1" not in (tmp_path / "second").read_text("utf-8")
     assert "prove.json" in host.run(LEFT)
-    # The running step is completed.
+    # The running step, which measures the host untuned, is completed.
     assert host.wait(lambda: host.run(f"cat {CURRENT}").strip() == "hpet", 300.0, 0.5)
     assert host.wait(lambda: host.run(LEFT) == "", 600.0, 2.0), host.run("journalctl -b --no-pager -u 'nearmetal*'")
     print(f"back {time.monotonic() - killed:.0f} s after its controller was killed")
