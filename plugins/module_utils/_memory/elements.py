@@ -117,6 +117,12 @@ def hidden_by_offline_cpus(host: WritableHost, lever: Lever, where: str, names: 
     return [name for name in bound if may_return(lever, host, where, name)]
 
 
+def changed(lever: Lever, original: Value, parts: Mapping[str, Value]) -> Dict[str, Value]:
+    """The elements among the parts that don't have their original value."""
+    initial = originals(lever, original, parts)
+    return {name: part for name, part in parts.items() if name not in initial or part != initial[name]}
+
+
 def originals(lever: Lever, original: Value, names: Iterable[str]) -> Mapping[str, Value]:
     """Element → its value before nearmetal; empty when only a boot brings it back."""
     return {} if original is None and lever.scope == "runtime" else lever.values.elements(original, names)

@@ -60,9 +60,14 @@ class Entry(NamedTuple):
         set_values = self._values_at(lever.read(host, self.where))
         return elements.judge(host, lever, self.where, original, set_values, self.whole)
 
+    @property
+    def unread(self) -> bool:
+        """Whether a run that changed the place by another one ended before it could read the result."""
+        return bool(self.disturbed_by) and not self.whole
+
     def _values_at(self, now: Value) -> Tuple[Value, ...]:
         """The values that nearmetal has set when the place reads `now`."""
-        if self.disturbed_by and not self.whole:  # by a run that ended before it could read the result
+        if self.unread:
             return (*self.set_values, lever_of(self.what).values.remembered(now))
         return self.set_values
 

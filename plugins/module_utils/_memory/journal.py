@@ -172,6 +172,10 @@ class Journal:
             found = entry._replace(whole=whole).judged(self._host, entry.original)
             lever, set_now = lever_of(entry.what), entry.setting(action)
             held = elements.remaining(lever, found, set_now, entry.original, action.after)
+            if before_run is not None and before_run.unread:  # what it changed beside its own
+                names = elements.originals(lever, entry.original, ())
+                changed = elements.changed(lever, entry.original, lever.values.elements(action.before))
+                held = {**self._hidden(entry, names, changed), **held}
             entries.update(self._settled(entry, held, action.before, entries))
         for place in neighbors:
             entry = entries.pop((place.what, place.where), None)
@@ -197,16 +201,18 @@ class Journal:
         changed = {
             name: lever.values.remembered(part) for name, part in present.items() if before_run.get(name, part) != part
         }
-        initial = elements.originals(lever, entry.original, changed)
-        changed = {name: part for name, part in changed.items() if name not in initial or part != initial[name]}
-        # What went offline meanwhile can't be read: most likely it changed as the others did.
-        for name in elements.hidden_by_offline_cpus(self._host, lever, place.where, before_run) if changed else ():
-            changed.setdefault(name, next(iter(changed.values())))
+        changed = elements.changed(lever, entry.original, changed)
+        changed = {**self._hidden(entry, before_run, changed), **changed}
         return entry._replace(disturbed_by="" if was_written else entry.disturbed_by, written=False), {
             **found.held,
             **found.absent,
             **changed,
         }
+
+    def _hidden(self, entry: Entry, names: Iterable[str], changed: Mapping[str, Value]) -> Dict[str, Value]:
+        """Those of the elements that offline CPUs hide: most likely they changed as the others did."""
+        hidden = elements.hidden_by_offline_cpus(self._host, lever_of(entry.what), entry.where, names)
+        return dict.fromkeys(hidden, next(iter(changed.values()))) if changed else {}
 
     def _was_written(self, entry: Entry, place: Action) -> bool:
         """Whether a run wrote the place, and its value is in force; after a boot only if a file of nearmetal set it."""

@@ -171,6 +171,20 @@ def test_a_preference_that_a_governor_fixed_goes_back_although_its_cpu_went_offl
     assert not (tmp_path / JOURNAL).exists()
 
 
+@pytest.mark.parametrize("after", [8, 16])
+def test_a_preference_that_a_killed_run_left_fixed_goes_back_although_its_cpu_was_offline_at_the_restore(
+    tmp_path: Path, call: Call, after: int
+) -> None:
+    host = fresh(tmp_path, "metal")
+    before = state(host)
+    assert tune_killed(host, {"cpu_power": {"governor": "performance", "method": "runtime"}}, after)
+    for online in ("0\n", "1\n"):
+        host.write_value("/sys/devices/system/cpu/cpu3/online", online)
+        assert not call(restore.main, host).get("failed")
+    assert state(host) == before
+    assert not (tmp_path / JOURNAL).exists()
+
+
 MIN_FREE = "proc/sys/vm/min_free_kbytes"
 
 
