@@ -18,7 +18,8 @@
 
   // A long name breaks after a dot or an underscore, if it has to.
   function breakable(name) {
-    return name.split(/(?<=[._])(?=[^._])/).flatMap((part) => [part, element("wbr")]).slice(0, -1);
+    const parts = name.match(/[^._]+[._]*|[._]+/g) || [];
+    return parts.flatMap((part) => [part, element("wbr")]).slice(0, -1);
   }
 
   function mark(status) {

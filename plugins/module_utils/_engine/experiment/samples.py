@@ -12,7 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_s
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import timers
 
-_NEARMETAL_TIMER = "nearmetal"  # begins the names of its timers: the unit sets nothing now, and that of prove ends it
+_NEARMETAL_TIMER = "nearmetal"  # how its timers' names begin: the unit sets nothing in a run, and prove's own ends it
 _PATIENCE = 10.0  # seconds for systemd's answer
 
 
