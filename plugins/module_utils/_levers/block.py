@@ -98,6 +98,10 @@ class QueueFile(OnDevice, Choosing):
         name = disk.names(host).get(where)
         return disk.identities(host, name) if name is not None else {}
 
+    def attachment(self, host: WritableHost, where: str) -> str:
+        """The number of Linux 5.15 and newer."""
+        return self._identities(host, where).get("diskseq", "")
+
     def device_name(self, host: WritableHost, where: str) -> str:
         return disk.names(host).get(where, where)
 

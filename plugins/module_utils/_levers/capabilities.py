@@ -112,6 +112,10 @@ class OnDevice(Lever):
         return self.identity(host, where) not in ("", device)
 
     @abstractmethod
+    def attachment(self, host: WritableHost, where: str) -> str:
+        """The kernel's number for the device, another one each time it is attached; empty where there is none."""
+
+    @abstractmethod
     def device_name(self, host: WritableHost, where: str) -> str:
         """The kernel's name for the device at the place now; the place itself where there is none."""
 
@@ -211,6 +215,11 @@ def detached(lever: Lever, host: WritableHost, where: str) -> bool:
 def identity(lever: Lever, host: WritableHost, where: str) -> str:
     """What distinguishes the device at the place from another one; empty where the kernel doesn't say."""
     return lever.identity(host, where) if isinstance(lever, OnDevice) else ""
+
+
+def attachment(lever: Lever, host: WritableHost, where: str) -> str:
+    """The kernel's number for the device at the place, another one each time it is attached; empty without one."""
+    return lever.attachment(host, where) if isinstance(lever, OnDevice) else ""
 
 
 def exchanged(lever: Lever, host: WritableHost, where: str, device: str) -> bool:

@@ -79,6 +79,10 @@ class OnNic(OnDevice):
             return ""
         return ethtool.permanent_address(host, name) or ""
 
+    def attachment(self, host: WritableHost, where: str) -> str:
+        name = nic.name_at(host, where.partition("/")[0])
+        return (host.line(f"{nic.NET}/{name}/ifindex") or "") if name is not None else ""
+
     def device_name(self, host: WritableHost, where: str) -> str:
         return nic.name_at(host, where.partition("/")[0]) or where
 

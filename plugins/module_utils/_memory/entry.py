@@ -13,6 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import TableValues
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
     Table,
+    attachment,
     exchanged,
     present_elements,
 )
@@ -38,6 +39,7 @@ class Entry(NamedTuple):
     whole: bool = False  # a run has verified that its values hold
     disturbed_by: str = ""  # the lever whose write changed this place, too; "" where a run wrote the place
     device: str = ""  # the identity of the device at the place; "" without a device, or where the kernel has none
+    attachment: str = ""  # with `disturbed_by`: the kernel's number for the device then
     written: bool = False  # a run wrote the place before the one that `disturbed_by` is about, which was interrupted
 
     @property
@@ -148,6 +150,21 @@ class Entry(NamedTuple):
         """The value that has these elements."""
         return lever_of(self.what).values.composed(parts, self.original)
 
+    def looked_at(self, host: WritableHost) -> "Entry":
+        """The entry as it holds now: an interrupted run didn't change a device that was attached again since then.
+
+        Its values are those of its driver, or somebody has set them.
+        """
+        lever = lever_of(self.what)
+        now = attachment(lever, host, self.where) if self.unread else ""
+        if now in ("", self.attachment) or not self.attachment:
+            return self
+        if self.written:
+            return self._replace(whole=True)
+        present = lever.read(host, self.where)
+        values: Tuple[Value, ...] = (lever.values.remembered(present),)
+        return self._replace(original=lever.values.original(present), set_values=values, whole=True)
+
     def exchanged(self, host: WritableHost) -> bool:
         """Whether the place has another device now."""
         return exchanged(lever_of(self.what), host, self.where, self.device)
@@ -180,9 +197,11 @@ def entry_of(raw: Any) -> Entry:
         raise NearmetalError("an entry whose names aren't short texts")
     if disturbed_by:
         lever_of(disturbed_by)
-    device = raw.get("device", "")  # older versions wrote none
-    if not isinstance(device, str) or not _DEVICE.fullmatch(device):
+    device, number = (raw.get(name, "") for name in ("device", "attachment"))  # older versions wrote none
+    if not all(isinstance(text, str) and _DEVICE.fullmatch(text) for text in (device, number)):
         raise NearmetalError("a device whose identity isn't a text")
     whole, written = raw.get("whole", True) is True, raw.get("written") is True
-    state: Dict[str, Any] = {"whole": whole, "written": written, "disturbed_by": disturbed_by, "device": device}
-    return Entry(original=original, set_values=tuple(set_values), **state, **texts)
+    state: Dict[str, Any] = {"whole": whole, "written": written, "disturbed_by": disturbed_by}
+    return Entry(
+        original=original, set_values=tuple(set_values), device=device, attachment=number, **state, **texts
+    )

@@ -20,6 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     Hiding,
     OnDisk,
     SetsOthers,
+    attachment,
     completed,
     disturbed_by,
     identity,
@@ -107,7 +108,11 @@ class Journal:
             set_values = entry.set_values or (lever_of(place.what).values.remembered(place.before),)
             written = before is not None and self._was_written(before, place)
             entries[entry.key] = entry._replace(
-                set_values=set_values, whole=False, disturbed_by=place.reason, written=written
+                set_values=set_values,
+                whole=False,
+                disturbed_by=place.reason,
+                attachment=attachment(lever_of(place.what), self._host, place.where),
+                written=written,
             )
         for action in actions:
             entry = self._started(entries.get((action.what, action.where)), action, boot_id)
@@ -316,7 +321,8 @@ class Journal:
         if self._host.exists(BAKED):  # so its files are younger than this boot
             entries = [entry._replace(boot_id=entry.boot_id or boot_id) for entry in entries]
         self._exchanged = [entry for entry in entries if entry.boot_id == boot_id and entry.exchanged(self._host)]
-        self._entries = {entry.key: entry for entry in entries if entry not in self._exchanged}
+        own_devices = [entry for entry in entries if entry not in self._exchanged]
+        self._entries = {entry.key: entry.looked_at(self._host) for entry in own_devices}
 
     def _is_own(self, content: Content, boot_id: str) -> bool:
         """Whether the originals are those of this instance; without its id the boot id decides."""
