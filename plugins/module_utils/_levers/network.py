@@ -22,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
     nic,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
@@ -81,7 +82,7 @@ class OnNic(OnDevice):
 
     def attachment(self, host: WritableHost, where: str) -> str:
         name = nic.name_at(host, where.partition("/")[0])
-        return (host.line(f"{nic.NET}/{name}/ifindex") or "") if name is not None else ""
+        return (host.line(f"{NET}/{name}/ifindex") or "") if name is not None else ""
 
     def device_name(self, host: WritableHost, where: str) -> str:
         return nic.name_at(host, where.partition("/")[0]) or where

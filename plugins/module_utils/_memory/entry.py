@@ -202,6 +202,4 @@ def entry_of(raw: Any) -> Entry:
         raise NearmetalError("a device whose identity isn't a text")
     whole, written = raw.get("whole", True) is True, raw.get("written") is True
     state: Dict[str, Any] = {"whole": whole, "written": written, "disturbed_by": disturbed_by}
-    return Entry(
-        original=original, set_values=tuple(set_values), device=device, attachment=number, **state, **texts
-    )
+    return Entry(original=original, set_values=tuple(set_values), device=device, attachment=number, **state, **texts)

@@ -68,7 +68,8 @@ _EARLIER = "belongs to an earlier boot"
 _WAITS = f"{_EARLIER}|the running kernel (was booted with|still has)"
 _NEWER = {"knob": "fans", "what": "cooling.fans", "where": "left", "original": {"rpm": [1]}, "ours": [{"rpm": None}]}
 
-_MARKS = ("whole", "disturbed_by", "device", "attachment", "written")  # keys of an entry that earlier versions of it don't know
+# Keys of an entry that earlier versions of it don't know.
+_MARKS = ("whole", "disturbed_by", "device", "attachment", "written")
 
 
 class Life:
