@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Seed faults one at a time: the tests must catch each. `python -m dev.mutate [--junit FILE] [WORD]`.
 
-tests/mutations/*.toml holds the faults; a WORD runs only those whose name contains it:
+tests/mutations/*/*.toml holds the faults; a WORD runs only those whose name contains it:
 
     [swapped_sibling]
     file = "plugins/module_utils/_facts/topology.py"
@@ -54,7 +54,7 @@ class Fault:
 def faults(word: str) -> "list[Fault]":
     """All faults whose name contains the word, in the order of their files."""
     found = []
-    for path in sorted(FAULTS.glob("*.toml")):
+    for path in sorted(FAULTS.rglob("*.toml")):
         data: "dict[str, Any]" = tomllib.loads(path.read_text(encoding="utf-8"))
         for name, entry in data.items():
             if set(entry) != KEYS:
