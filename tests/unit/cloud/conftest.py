@@ -15,8 +15,8 @@ import botocore.session
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from tests.unit.cloud.fake_aws import FakeAws
-from tests.unit.cloud.fake_http import serve
+from tests.support.aws.fake_aws import FakeAws
+from tests.support.aws.fake_http import serve
 
 LOADER = botocore.loaders.create_loader()
 Run = Callable[..., Dict[str, Any]]

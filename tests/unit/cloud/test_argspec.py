@@ -12,7 +12,7 @@ from typing import Any, Dict
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from tests.unit.cloud.fake_aws import FakeAws
+from tests.support.aws.fake_aws import FakeAws
 
 MODULES = (
     "cpu_credits",

@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table i
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.cloud.fake_aws import FakeAws
+from tests.support.aws.fake_aws import FakeAws
 
 # AWS's page "CPU credits and baseline utilization": credits per hour, cap, vCPUs, baseline per vCPU in per cent.
 AWS_TABLE = {

@@ -10,7 +10,7 @@ from typing import Any, Dict, Optional
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.volume_facts import volume_facts
 
-from tests.unit.cloud.fake_aws import FakeAws
+from tests.support.aws.fake_aws import FakeAws
 
 
 def attach(aws: FakeAws, instance_id: str, number: int, kind: str = "gp3", size: int = 100, **more: Any) -> str:

@@ -14,7 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.enhanced_netw
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import instance_facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 
-from tests.unit.cloud.fake_aws import FakeAws
+from tests.support.aws.fake_aws import FakeAws
 
 CHANGING = ("StopInstances", "ModifyInstanceAttribute", "StartInstances")
 

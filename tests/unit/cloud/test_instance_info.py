@@ -10,7 +10,7 @@ from typing import Any, Dict
 
 import pytest
 
-from tests.unit.cloud.fake_aws import FakeAws
+from tests.support.aws.fake_aws import FakeAws
 
 
 def statuses(result: Dict[str, Any], instance_id: str) -> Dict[str, str]:

@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.network_inter
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES, Finding
 
-from tests.unit.cloud.fake_aws import FakeAws
+from tests.support.aws.fake_aws import FakeAws
 
 
 def instance(kind: str, interfaces: Optional[List[Dict[str, Any]]] = None, **more: Any) -> InstanceFacts:

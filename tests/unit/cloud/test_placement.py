@@ -9,7 +9,7 @@ from typing import Any, Dict, Optional
 
 import pytest
 
-from tests.unit.cloud.fake_aws import FakeAws
+from tests.support.aws.fake_aws import FakeAws
 
 
 def placed(aws: FakeAws, number: int, zone: str = "a", group: str = "", kind: str = "c5n.18xlarge", **more: Any) -> str:

@@ -18,8 +18,8 @@ from ansible_collections.nearmetal.ec2.plugins.filter.sizing import FilterModule
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.unit.cloud.fake_aws import FakeAws
-from tests.unit.cloud.fake_interfaces import all_types
+from tests.support.aws.fake_aws import FakeAws
+from tests.support.aws.fake_interfaces import all_types
 
 SIZING = FilterModule().filters()["sizing"]
 RAW = {raw["InstanceType"]: raw for raw in all_types()}

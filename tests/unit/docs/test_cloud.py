@@ -12,8 +12,8 @@ from pathlib import Path
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.data import AS_OF
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 
+from tests.support.aws.fake_aws import FakeAws
 from tests.support.fleet import ROOT, Fleet
-from tests.unit.cloud.fake_aws import FakeAws
 
 GUIDE = (ROOT / "docs" / "cloud.md").read_text(encoding="utf-8")
 PLAYS = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.M | re.S)

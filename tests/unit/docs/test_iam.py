@@ -13,7 +13,7 @@ from typing import Any, Dict, Set
 import pytest
 
 from dev.tables import iam
-from tests.unit.cloud.fake_aws import FakeAws
+from tests.support.aws.fake_aws import FakeAws
 
 # Options under which a module makes every call that it can make.
 EVERYTHING: Dict[str, Dict[str, Any]] = {

@@ -10,8 +10,8 @@ import re
 import sys
 from pathlib import Path
 
+from tests.support.aws.fake_aws import FakeAws
 from tests.support.fleet import ROOT, Fleet
-from tests.unit.cloud.fake_aws import FakeAws
 
 GUIDE = (ROOT / "docs" / "sizing.md").read_text(encoding="utf-8")
 PLAYS = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.M | re.S)

@@ -9,7 +9,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from tests.unit.cloud.fake_aws import FakeAws
+from tests.support.aws.fake_aws import FakeAws
 
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:operators"
 WANTED: Dict[str, Any] = {"alarm_percent": 20, "alarm_topics": [TOPIC], "allow_cost": True}

@@ -15,8 +15,8 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud import session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
-from tests.unit.cloud.fake_aws import FakeAws
-from tests.unit.cloud.fake_error import AwsError
+from tests.support.aws.fake_aws import FakeAws
+from tests.support.aws.fake_error import AwsError
 
 
 @pytest.fixture(autouse=True)

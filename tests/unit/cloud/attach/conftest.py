@@ -10,8 +10,8 @@ from typing import Any
 import boto3
 import pytest
 
-from tests.unit.cloud.fake_aws import FakeAws
-from tests.unit.cloud.fake_session import FakeSession
+from tests.support.aws.fake_aws import FakeAws
+from tests.support.aws.fake_session import FakeSession
 
 
 @pytest.fixture

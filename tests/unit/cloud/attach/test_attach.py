@@ -10,8 +10,8 @@ from typing import Any, Dict, List, Tuple
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.facts import TAG
 
-from tests.unit.cloud.fake_aws import FakeAws, Killed
-from tests.unit.cloud.fake_interfaces import GROUP, SUBNET
+from tests.support.aws.fake_aws import FakeAws, Killed
+from tests.support.aws.fake_interfaces import GROUP, SUBNET
 
 WANTED: Dict[str, Any] = {"count": 3, "allow_attach": True}
 

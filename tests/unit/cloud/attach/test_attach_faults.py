@@ -16,8 +16,8 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.facts import TAG
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.network_interfaces import answer
 
-from tests.unit.cloud.fake_aws import FakeAws, Fault, Killed
-from tests.unit.cloud.fake_interfaces import all_types
+from tests.support.aws.fake_aws import FakeAws, Fault, Killed
+from tests.support.aws.fake_interfaces import all_types
 
 FOR_EVER = 10**6
 OPTIONS: Dict[str, Any] = {
@@ -72,8 +72,8 @@ def cases(state: str) -> List[Tuple[Fault, ...]]:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """One type, so that thousands of runs don't read them all."""
     types = [kind for kind in all_types() if kind["InstanceType"] == "m5.4xlarge"]
-    monkeypatch.setattr("tests.unit.cloud.fake_aws.all_types", lambda: types)
-    monkeypatch.setattr("tests.unit.cloud.fake_interfaces.all_types", lambda: types)
+    monkeypatch.setattr("tests.support.aws.fake_aws.all_types", lambda: types)
+    monkeypatch.setattr("tests.support.aws.fake_interfaces.all_types", lambda: types)
 
 
 def world(state: str, aws: FakeAws) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Dict, List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import TAG
 
-from tests.unit.cloud.fake_aws import FakeAws
+from tests.support.aws.fake_aws import FakeAws
 
 
 def turn_on(run: Any, instance_id: str, **more: Any) -> Dict[str, Any]:

@@ -17,8 +17,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_ma
     judge,
 )
 
-from tests.unit.cloud.fake_aws import FakeAws, Killed
-from tests.unit.cloud.fake_error import AwsError
+from tests.support.aws.fake_aws import FakeAws, Killed
+from tests.support.aws.fake_error import AwsError
 from tests.unit.cloud.stops.ena_run import state, tags, turn_on
 
 ASKED = datetime(2026, 11, 22, 12, 0, tzinfo=timezone.utc)

@@ -25,10 +25,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.enhanced_netw
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import TAG
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
-from tests.unit.cloud import fake_aws
-from tests.unit.cloud.fake_aws import Fault, Killed
-from tests.unit.cloud.fake_session import FakeSession
-from tests.unit.cloud.fake_slow_aws import SlowAws
+from tests.support.aws import fake_aws
+from tests.support.aws.fake_aws import Fault, Killed
+from tests.support.aws.fake_session import FakeSession
+from tests.support.aws.fake_slow_aws import SlowAws
 
 LIVES = int(os.environ.get("NEARMETAL_LIVES", "400"))
 SEED = int(os.environ.get("NEARMETAL_SEED", "0"))

@@ -19,10 +19,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.enhanced_netw
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import TAG
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
-from tests.unit.cloud import fake_aws
-from tests.unit.cloud.fake_aws import DELAYS, FakeAws, Fault, Killed
-from tests.unit.cloud.fake_interfaces import all_types
-from tests.unit.cloud.fake_session import FakeSession
+from tests.support.aws import fake_aws
+from tests.support.aws.fake_aws import DELAYS, FakeAws, Fault, Killed
+from tests.support.aws.fake_interfaces import all_types
+from tests.support.aws.fake_session import FakeSession
 
 FOR_EVER = 10**6
 # (kind, whether AWS carries it out all the same), by operation.

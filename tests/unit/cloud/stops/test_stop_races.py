@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import Target
 
-from tests.unit.cloud.fake_aws import FakeAws, Killed
+from tests.support.aws.fake_aws import FakeAws, Killed
 from tests.unit.cloud.stops.ena_run import state, tags, turn_on
 
 ROLE = "arn:aws:iam::111111111111:role/operator"

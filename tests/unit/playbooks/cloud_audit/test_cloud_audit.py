@@ -15,8 +15,8 @@ from typing import Any, Dict, List
 import pytest
 import yaml
 
+from tests.support.aws.fake_aws import FakeAws
 from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, result_with
-from tests.unit.cloud.fake_aws import FakeAws
 
 LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
 # Port 9 of loopback: nobody listens.

@@ -12,8 +12,8 @@ from typing import Any, Dict
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.filter import host_drivers, host_volumes, instance_ids, unconfirmed_ids
 
+from tests.support.aws.fake_aws import FakeAws
 from tests.support.fleet import Fleet
-from tests.unit.cloud.fake_aws import FakeAws
 
 ONE, TWO = "i-00000000000000001", "i-00000000000000002"
 

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Dict, List, Tuple
 
-from tests.unit.cloud.fake_aws import AwsError, FakeAws
-from tests.unit.cloud.fake_services import Raw
+from tests.support.aws.fake_aws import AwsError, FakeAws
+from tests.support.aws.fake_services import Raw
 
 STOPS_TAKE, STARTS_TAKE = (1, 5, 30, 45), (1, 5, 20)
 # A start that fails is seen as pending first.

@@ -11,9 +11,9 @@ from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Optional, Tuple
 
-from tests.unit.cloud import wire
-from tests.unit.cloud.fake_aws import FakeAws, Fault, LostAnswer, Raw
-from tests.unit.cloud.fake_error import AwsError
+from tests.support.aws import wire
+from tests.support.aws.fake_aws import FakeAws, Fault, LostAnswer, Raw
+from tests.support.aws.fake_error import AwsError
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any, Dict, List, Tuple
 
-from tests.unit.cloud.fake_error import AwsError
+from tests.support.aws.fake_error import AwsError
 
 Raw = Dict[str, Any]
 SUBNET, VPC, GROUP = "subnet-0000000a", "vpc-0000000a", "sg-0000000a"

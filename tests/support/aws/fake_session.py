@@ -13,9 +13,9 @@ from typing import Any, Callable, Dict
 from botocore.exceptions import ClientError, ConnectionClosedError
 from botocore.validate import ParamValidator
 
-from tests.unit.cloud.fake_aws import FakeAws, LostAnswer
-from tests.unit.cloud.fake_error import AwsError
-from tests.unit.cloud.wire import MODELS
+from tests.support.aws.fake_aws import FakeAws, LostAnswer
+from tests.support.aws.fake_error import AwsError
+from tests.support.aws.wire import MODELS
 
 
 class FakeSession:

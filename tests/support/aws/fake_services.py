@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List, Tuple
 
-from tests.unit.cloud.fake_interfaces import FakeInterfaces
+from tests.support.aws.fake_interfaces import FakeInterfaces
 
 Raw = Dict[str, Any]
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from tests.unit.cloud.fake_error import AwsError
-from tests.unit.cloud.fake_interfaces import GROUP, SUBNET, VPC, all_types
-from tests.unit.cloud.fake_services import FakeServices, Raw
+from tests.support.aws.fake_error import AwsError
+from tests.support.aws.fake_interfaces import GROUP, SUBNET, VPC, all_types
+from tests.support.aws.fake_services import FakeServices, Raw
 
 
 class LostAnswer(Exception):
