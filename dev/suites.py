@@ -242,28 +242,29 @@ LONG = (
 # Scenarios that run only by name: `ec2` costs money (dev/real_amis.py), `newest_kernel` may find a broken kernel.
 BY_NAME = ("ec2", "newest_kernel")
 LONG_TESTS = (
-    "test_benchmarks.py",
-    "test_block_storage.py",
-    "test_cpu_memory.py",
-    "test_dead_man.py",
-    "test_drivers.py",
-    "test_faults.py",
-    "test_lifecycle.py",
-    "test_network.py",
-    "test_new_shape.py",
-    "test_prove.py",
-    "test_prove_reboot.py",
-    "test_real_amis.py",
-    "test_shapes.py",
-    "test_slow_host.py",
-    "test_systemd_boot.py",
-    "test_virtual_functions.py",
+    "aws/test_real_amis.py",
+    "concerns/test_block_storage.py",
+    "concerns/test_cpu_memory.py",
+    "concerns/test_drivers.py",
+    "concerns/test_network.py",
+    "concerns/test_virtual_functions.py",
+    "hosts/test_lifecycle.py",
+    "hosts/test_new_shape.py",
+    "hosts/test_shapes.py",
+    "measuring/test_benchmarks.py",
+    "measuring/test_prove.py",
+    "measuring/test_prove_reboot.py",
+    "runs/test_dead_man.py",
+    "runs/test_faults.py",
+    "runs/test_slow_host.py",
+    "runs/test_systemd_boot.py",
 )
 
 
 def lab() -> "list[Job]":
     """Tests against an emulated host with a real kernel, without the long ones."""
-    names = sorted(path.name for path in (ROOT / "tests" / "lab").glob("test_*.py"))
+    folder = ROOT / "tests" / "lab"
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("test_*.py"))
     return [_pytest("lab", "", ".venv", [f"tests/lab/{name}" for name in names if name not in LONG_TESTS], live=True)]
 
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A QEMU that its guest resets is started again, and QEMU ends with its supervisor. Here without a disk.
 
-tests/lab/test_lifecycle.py does the same with a kernel.
+tests/lab/hosts/test_lifecycle.py does the same with a kernel.
 """
 
 from __future__ import annotations

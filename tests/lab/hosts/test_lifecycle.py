@@ -20,7 +20,7 @@ from lab.error import LabError
 from lab.host import Host
 from lab.progress import Progress
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)

@@ -126,7 +126,7 @@ PLUGGED = 9
 ADDRESS_SECONDS = 300.0
 ROUTER, NEAR, FAR = "10.0.0.1", "10.0.0.100", "198.51.100.9"
 INTERFACES = "auto lo\niface lo inet loopback\nallow-hotplug ens5\niface ens5 inet dhcp\n    metric 1024\n"
-LOOK = Path(__file__).parents[2] / "molecule/shared/look.sh"
+LOOK = Path(__file__).parents[3] / "molecule/shared/look.sh"
 ROUTING = "ip -4 rule; ip -6 rule; ip -4 route show table all | sort; ip -6 route show table all | sort"
 
 

@@ -17,7 +17,7 @@ from lab import instance
 from lab.host import Host
 from tests.support.lab.new_shape import example
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 COUNTS = "lscpu -p=CPU,CORE,SOCKET,NODE | grep -v '^#'"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lab import instance, inventory
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TRACE = "/root/audit.trace"
 # The interpreter that Ansible starts: the real one, under strace.
 TRACER = f"""#!/bin/sh

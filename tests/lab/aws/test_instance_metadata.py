@@ -21,7 +21,7 @@ import pytest
 from lab import instance, inventory
 from lab.host import Host
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 NETWORK = """
 set -e
 ip netns add service
