@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import List, Tuple
+from typing import List, Mapping, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED
@@ -70,6 +70,18 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
     return answer, []
 
 
+def after_switches(effects: Mapping[str, float], names: Mapping[str, str]) -> str:
+    """What switches leave behind in each state, where it outweighs what the states differ by."""
+    found = [
+        f"{abs(percent(effect)):.1f} % {'better' if effect > 0 else 'worse'} right after a switch to {names[state]}"
+        for state, effect in effects.items()
+    ]
+    return (
+        f"{' and '.join(found)} than later in the same state, which outweighs what the states differ by: let the host"
+        " settle longer, or let the load run once before it is measured"
+    )
+
+
 def _by_evidence(record: Record, history: History) -> "rules.Answer":
     settings = record.start.settings
     harmed = rules.harmed_metrics(history)
@@ -95,15 +107,8 @@ def _by_evidence(record: Record, history: History) -> "rules.Answer":
         return rules.Answer(word, reasons[word], by_primary=True)
     unsettled = rules.unsettled_states(settings, history)
     if pairs >= settings.pairs and unsettled:
-        levels = [
-            f"{abs(percent(effect)):.1f} % {'better' if effect > 0 else 'worse'} right after a switch to {state}"
-            for state, effect in unsettled.items()
-        ]
-        return rules.Answer(
-            UNCLEAR,
-            f"{history.primary} is {' and '.join(levels)} than later in the same state, which outweighs what the states"
-            " differ by: let the host settle longer, or let the load run once before it is measured",
-        )
+        effects = after_switches(unsettled, {state: state for state in unsettled})
+        return rules.Answer(UNCLEAR, f"{history.primary} is {effects}")
     if pairs >= settings.pairs:
         reason = f"{pairs} pairs, the most allowed, don't decide whether {history.primary} changed"
         return rules.Answer(UNCLEAR, reason, undecided=True)

@@ -14,12 +14,14 @@ from typing import Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import MOST_SHAMS, MOST_WARM_UPS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import FEWEST_PAIRS, Settings
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 
 # Pairs that show an effect in four runs of five: so many times the square of noise by effect, and a few more. Found by
 # simulation of white noise. A test of a fixed number of pairs needs 7.85 times it: the rest is what it costs to look
 # after each pair, and to stop as soon as the answer is clear.
 _PAIRS_PER_SQUARE, _EXTRA_PAIRS = 14.0, 4
+# In so many pairs four runs of five measure each state twice after itself, before which there is no verdict.
+_FEWEST_NEEDED = 11
 
 
 def noise(differences: Sequence[float]) -> Optional[float]:
@@ -34,7 +36,7 @@ def smallest_visible(deviation: float, pairs: int) -> float:
 
 def pairs_needed(deviation: float, effect: float) -> int:
     """How many pairs show an effect, a logarithm of a ratio, in four runs of five."""
-    return max(FEWEST_PAIRS, math.ceil(_PAIRS_PER_SQUARE * (deviation / effect) ** 2) + _EXTRA_PAIRS)
+    return max(_FEWEST_NEEDED, math.ceil(_PAIRS_PER_SQUARE * (deviation / effect) ** 2) + _EXTRA_PAIRS)
 
 
 def measurements_at_most(settings: Settings, concerns: int) -> int:

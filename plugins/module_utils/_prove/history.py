@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import
     firings_of,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER, Metric
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import (
     EACH,
     PAIR,
@@ -82,6 +82,29 @@ class History(NamedTuple):
     def guards(self) -> "Counter[str]":
         """How many attempts each guard voided."""
         return guards_of(self.repeated)
+
+    def attempts(self, concern: str) -> "Tuple[Attempt, ...]":
+        """The attempts at the pairs of a concern; "" is the whole tuning."""
+        return self.parts.get(concern, ()) if concern else self.pairs
+
+
+Levels = Mapping[str, Tuple[List[float], List[float]]]
+
+
+def levels(history: History, concern: str) -> Levels:
+    """State → the logarithms of the primary metric right after a switch to it, and of the others in that state.
+
+    Of a concern only those of its own pairs: what a switch of all settings leaves behind may be something else.
+    """
+    found: Levels = {UNTUNED: ([], []), TUNED: ([], [])}
+    last = "" if concern else UNTUNED
+    for attempt in (*(() if concern else history.shams), *history.attempts(concern)):
+        for measurement in attempt.measurements:
+            if attempt.valid and last:
+                stayed = measurement.host_state == last
+                found[measurement.host_state][stayed].append(level(measurement, history.primary))
+            last = measurement.host_state
+    return found
 
 
 def history_of(record: Record) -> History:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import rules
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.answer import answer_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.answer import after_switches, answer_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, peak
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import ALLOWANCES, GUARDS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import (
@@ -24,7 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history impor
     guards_of,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import Comparison, comparison_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import UNTUNED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import (
     BETTER,
@@ -107,10 +107,12 @@ def holm(found: "Dict[str, List[float]]") -> Dict[str, float]:
 
 def _part(record: Record, history: History, concern: str, found: Sequence[float], needed: float, count: int) -> Part:
     settings = record.start.settings
-    repeated = [attempt for attempt in attempts_of(history, concern) if attempt.over and not attempt.valid]
+    repeated = [attempt for attempt in history.attempts(concern) if attempt.over and not attempt.valid]
     metric = next(metric for metric in history.kinds if metric.name == history.primary)
-    shown_verdict = _shown_verdict(settings, found, needed, count)
+    shown_verdict = _shown_verdict(settings, history, concern, needed, count)
     verdict, reason = _answer(concern, shown_verdict, len(found), repeated)
+    if verdict == UNCLEAR and not shown_verdict:
+        reason = _unsettled(settings, history, concern) or reason
     needed = NEEDED * count if shown_verdict == SAME else needed
     comparison = comparison_of(found, metric, rules.margin_of(settings), needed, primary=True)
     return Part(concern, verdict, reason, comparison, len(found), len(repeated))
@@ -137,27 +139,30 @@ def _answer(concern: str, word: str, pairs: int, repeated: Sequence[Attempt]) ->
     return word, "the pairs show both a gain and a loss" if word == UNCLEAR else ""
 
 
-def _shown_verdict(settings: Settings, found: Sequence[float], needed: float, count: int) -> str:
+def _shown_verdict(settings: Settings, history: History, concern: str, needed: float, count: int) -> str:
     """What its pairs show; that a concern does nothing takes the full evidence of all concerns."""
-    word = rules.shown_verdict(settings, found, needed)
-    return word if word in (BETTER, WORSE, UNCLEAR) else rules.shown_verdict(settings, found, NEEDED * count)
+    word = rules.settled_verdict(settings, history, concern, needed)
+    full = NEEDED * count
+    return word if word in (BETTER, WORSE, UNCLEAR) else rules.settled_verdict(settings, history, concern, full)
+
+
+def _unsettled(settings: Settings, history: History, concern: str) -> str:
+    """What a switch leaves behind, if it outweighs what the concern does; else empty."""
+    found = rules.unsettled_states(settings, history, concern)
+    names = {UNTUNED: f"the host without {concern}", TUNED: "the host with all concerns"}
+    return f"{history.primary} is {after_switches(found, names)}" if found else ""
 
 
 def _is_over(settings: Settings, history: History, concern: str, count: int) -> bool:
     found = _differences(history, concern)
-    tries = [attempt for attempt in attempts_of(history, concern) if attempt.over]
+    tries = [attempt for attempt in history.attempts(concern) if attempt.over]
     repeated = len(tries) - len(found)
     return (
         len(found) >= settings.pairs
         or rules.too_many_repeated(repeated, len(tries))
-        or bool(rules.shown_verdict(settings, found, NEEDED * count))
+        or bool(rules.settled_verdict(settings, history, concern, NEEDED * count))
     )
 
 
-def attempts_of(history: History, concern: str) -> Sequence[Attempt]:
-    """The attempts at the pairs of a concern, in their order."""
-    return history.parts.get(concern, ())
-
-
 def _differences(history: History, concern: str) -> List[float]:
-    return differences(attempts_of(history, concern), history.primary)
+    return differences(history.attempts(concern), history.primary)

@@ -12,7 +12,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, peak
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import ALLOWANCES, GUARDS, Firing
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History, differences, level
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History, differences, levels
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import estimate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
@@ -198,8 +198,19 @@ def _secondary_metrics(history: History) -> List[str]:
 
 def decision(settings: Settings, history: History) -> str:
     """What the pairs so far show: BETTER, WORSE or SAME; UNCLEAR if they contradict each other; "" to go on."""
-    word = shown_verdict(settings, differences(history.pairs, history.primary), NEEDED)
-    return word if word == UNCLEAR or not unsettled_states(settings, history) else ""
+    return settled_verdict(settings, history, "", NEEDED)
+
+
+def settled_verdict(settings: Settings, history: History, concern: str, needed: float) -> str:
+    """What the pairs of a concern, or of the whole tuning (""), show at so much evidence, in the same words; "" too
+    while what switches leave behind outweighs it, or is known of too few measurements and more may follow."""
+    found = differences(history.attempts(concern), history.primary)
+    word = shown_verdict(settings, found, needed)
+    if not word or word == UNCLEAR or settings.reboot:
+        return word
+    known = switch_effects(history, concern)
+    unknown = len(known) < len((UNTUNED, TUNED)) and len(found) < settings.pairs
+    return "" if unknown or unsettled_states(settings, history, concern) else word
 
 
 def shown_verdict(settings: Settings, found: Sequence[float], needed: float) -> str:
@@ -215,36 +226,30 @@ def shown_verdict(settings: Settings, found: Sequence[float], needed: float) -> 
     return SAME if same else ""
 
 
-def unsettled_states(settings: Settings, history: History) -> Dict[str, float]:
-    """State → how much better its measurements right after a switch to it are than its others, as ln of their medians'
-    ratio; the states in which that is more than the change itself and than the margin.
+def unsettled_states(settings: Settings, history: History, concern: str = "") -> Dict[str, float]:
+    """State → how much better its measurements right after a switch to it are than its others, in the states in which
+    that is more than the margin and than the change itself, with what the switches add to it or without.
 
     The coin protects from what time does, and from nothing that a switch does: a state that is slow until its first
     load has ended would lose to any other.
     """
     if settings.reboot:
         return {}
-    bound = max(abs(estimate(differences(history.pairs, history.primary))), margin_of(settings))
-    found = {}
-    for state, (switched, stayed) in _levels(history).items():
-        if min(len(switched), len(stayed)) >= FEWEST_OF_STATE:
-            effect = median(switched) - median(stayed)
-            if abs(effect) > bound:
-                found[state] = effect
-    return found
+    effects = switch_effects(history, concern)
+    found = differences(history.attempts(concern), history.primary)
+    change = estimate(found)
+    settled = change - effects.get(TUNED, 0.0) + effects.get(UNTUNED, 0.0)
+    bound = max(min(abs(change), abs(settled)), margin_of(settings))
+    return {state: effect for state, effect in effects.items() if abs(effect) > bound}
 
 
-def _levels(history: History) -> Dict[str, Tuple[List[float], List[float]]]:
-    """State → the logarithms of its measurements right after a switch, and of those after one in the same state."""
-    found: Dict[str, Tuple[List[float], List[float]]] = {UNTUNED: ([], []), TUNED: ([], [])}
-    state = UNTUNED
-    for attempt in (*history.shams, *history.pairs):
-        for measurement in attempt.measurements:
-            if attempt.valid:
-                kept = state == measurement.host_state
-                found[measurement.host_state][kept].append(level(measurement, history.primary))
-            state = measurement.host_state
-    return found
+def switch_effects(history: History, concern: str) -> Dict[str, float]:
+    """State → ln of how much better it is right after a switch to it; without a state of which too little is known."""
+    return {
+        state: median(switched) - median(stayed)
+        for state, (switched, stayed) in levels(history, concern).items()
+        if min(len(switched), len(stayed)) >= FEWEST_OF_STATE
+    }
 
 
 def lopsided_state(attempts: Sequence[Attempt]) -> str:

@@ -37,7 +37,7 @@ def next_step(record: Record) -> Step:
     history = history_of(record)
     if rules.ends(record, history):
         waiting = parts.waiting_concerns(record, history)
-        return _in_pair(record, EACH, parts.attempts_of(history, waiting[0]), waiting[0]) if waiting else Step(DECIDE)
+        return _in_pair(record, EACH, history.attempts(waiting[0]), waiting[0]) if waiting else Step(DECIDE)
     if not rules.has_settled(record.start.settings, history):
         return Step(MEASURE, WARM_UP, len(history.warm_ups) + 1, 1, UNTUNED, UNTUNED)
     if not rules.shams_done(history):

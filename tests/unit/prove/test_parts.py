@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import random
 from types import MappingProxyType
-from typing import Dict, List, Mapping, Set
+from typing import Dict, List, Mapping, Set, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import lines, parts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import path, peak
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import DECIDE, Step, next_step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
 
-from tests.support.prove.proofs import run, shared, start
+from tests.support.prove.proofs import Load, run, shared, start
 
 EFFECTS: Mapping[str, float] = MappingProxyType({"clocksource": 0.1, "hugepages": 0.0, "network_stack": -0.03})
 
@@ -197,6 +198,42 @@ def test_pairs_voided_more_often_in_one_state_are_biased() -> None:
         "unclear",
         "guards voided more pairs without hugepages than chance explains",
     )
+
+
+def switched_knob(factor: float, slow: str, seed: int) -> Load:
+    """A load that clocksource speeds up; hugepages changes only the first load after a switch with it or without it."""
+    last = [False]
+
+    def load(step: Step) -> "Tuple[Metric, ...]":
+        generator = random.Random(f"{seed} {step}")
+        has_it = step.switch_to == "tuned" or step.concern == "clocksource"
+        noise = 0.0 if step.phase == "warm_up" else generator.gauss(0, 0.01)
+        value = 1000 * (1 + noise) * (1.3 if step.switch_to == "tuned" or step.concern == "hugepages" else 1)
+        if has_it != last[-1] and step.phase == "each" and has_it == (slow == "with"):
+            value *= factor
+        last.append(has_it)
+        return (Metric("requests", value, "1/s"),)
+
+    return load
+
+
+@pytest.mark.parametrize(("slow", "factor"), [("without", 0.95), ("with", 1.05), ("with", 0.95)])
+def test_a_knob_whose_switch_alone_does_something_is_neither_better_nor_worse(slow: str, factor: float) -> None:
+    effects = {"clocksource": 0.3, "hugepages": 0.0}
+    words_of, reasons = [], []
+    for seed in range(8):
+        record = begun(effects, pairs=16)
+        settings = record.start.settings._replace(seed=seed)
+        record = record._replace(start=record.start._replace(settings=settings))
+        found = verdict(run(switched_knob(factor, slow, seed), record=record))
+        assert found.verdict == "better"
+        concerns = {part.concern: part for part in found.parts}
+        assert concerns["clocksource"].verdict == "better"
+        words_of.append(concerns["hugepages"].verdict)
+        reasons.append(concerns["hugepages"].reason)
+    assert words_of.count("unclear") >= 7, words_of
+    place = "without hugepages" if slow == "without" else "with all concerns"
+    assert any(f"right after a switch to the host {place} than later in the same state" in reason for reason in reasons)
 
 
 def test_holm_asks_as_much_as_its_definition_says() -> None:

@@ -211,7 +211,7 @@ def test_forecast_says_how_many_pairs_four_runs_of_five_need() -> None:
         needed = forecast.pairs_needed(deviation, effect)
         assert needed == pytest.approx(numpy.quantile(pairs, 0.8), rel=0.15)
         assert forecast.smallest_visible(deviation, needed) == pytest.approx(effect, rel=0.1)
-    assert forecast.pairs_needed(0.0, 0.05) == 6
+    assert forecast.pairs_needed(0.0, 0.05) == 11
     assert forecast.smallest_visible(0.0, 6) == 0.0
     assert forecast.noise([0.1]) is None
     assert forecast.noise([0.1, 0.2, 0.4]) == pytest.approx(numpy.std([0.1, 0.2, 0.4], ddof=1))

@@ -202,29 +202,6 @@ def test_carry_over_is_what_the_second_place_in_a_pair_adds() -> None:
     assert verdict(run(noisy(0.03, 0.005, 7), seed=7)).carry_over == pytest.approx(0.0, abs=0.7)
 
 
-def slow_after_a_switch(tuned: float, slow: float) -> Load:
-    """A load that tuning changes by a share; untuned it is slow until a first load has ended after the switch."""
-    states = ["untuned"]
-
-    def load(step: Step) -> "Tuple[Metric, ...]":
-        (metric,) = noisy(tuned, 0.02, 5)(step)
-        switched = step.switch_to != states[-1]
-        states.append(step.switch_to)
-        return (metric._replace(value=metric.value * (slow if switched and step.switch_to == "untuned" else 1.0)),)
-
-    return load
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_what_a_switch_leaves_behind_is_not_taken_for_the_tunings_effect(seed: int) -> None:
-    # Without the rule each of these runs ends as better, although the tuning costs 3 %.
-    found = verdict(run(slow_after_a_switch(-0.03, 0.85), seed=seed, pairs=16))
-    assert (found.verdict, found.keep, found.pairs) == ("unclear", False, 16)
-    assert "% worse right after a switch to untuned than later in the same state" in found.reasons[0]
-    # With a gain beside which the switch hardly counts there is a verdict.
-    assert verdict(run(slow_after_a_switch(0.5, 0.9), seed=seed, pairs=16)).verdict == "better"
-
-
 def test_no_difference_is_left_out_however_little_it_fits() -> None:
     def load(step: Step) -> "Tuple[Metric, ...]":
         (metric,) = noisy(0.0, 0.02, 4)(step)
