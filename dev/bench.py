@@ -24,9 +24,8 @@ from typing import Iterator
 
 from dev import ROOT
 from dev.programs import sshd
-from lab import instance, inventory
 from lab.error import LabError
-from lab.host import Host
+from lab.host import Host, instance, inventory
 
 PLAYBOOKS = ROOT / "tests" / "bench"
 FACT_MODULES = ("topology_facts", "host_facts")

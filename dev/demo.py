@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dev import ROOT
-from lab import clock, instance, inventory, planned
+from lab import clock
 from lab.clock import ClockCost
 from lab.error import LabError
-from lab.host import Host
+from lab.host import Host, instance, inventory, planned
 from lab.progress import Progress
 
 BIN = Path(sys.executable).parent

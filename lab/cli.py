@@ -16,8 +16,9 @@ import time
 from collections.abc import Sequence
 from types import FrameType
 
-from lab import architecture, clock, deps, instance, inventory, planned, shape
+from lab import architecture, clock, deps, shape
 from lab.error import LabError
+from lab.host import instance, inventory, planned
 from lab.progress import Progress
 
 _INTERRUPTED = 130

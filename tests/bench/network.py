@@ -23,8 +23,7 @@ import tempfile
 from pathlib import Path
 from typing import Dict, List
 
-from lab import instance
-from lab.host import Host
+from lab.host import Host, instance
 
 HOST_ADDRESS, GUEST_ADDRESS = "10.231.77.1", "10.231.77.2"
 NIC = "ens6"

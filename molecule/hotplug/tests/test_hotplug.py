@@ -13,8 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab import instance
-from lab.host import Host
+from lab.host import Host, instance
 
 NAME = "molecule-hotplug"
 LENGTH = "cat /sys/class/net/{}/tx_queue_len"

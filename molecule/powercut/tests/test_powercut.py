@@ -26,9 +26,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from lab import deps, instance, qemu
+from lab import deps, qemu
 from lab.error import LabError
-from lab.host import Host
+from lab.host import Host, instance
 
 NAME = "molecule-powercut"
 PROJECT = Path(__file__).resolve().parents[3]

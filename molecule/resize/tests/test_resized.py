@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from testinfra.host import Host
 
-from lab import instance, planned
+from lab.host import instance, planned
 
 # Type → CPUs, nodes, and the CPUs that share the packets of its NIC's one queue: all but those of the core that is
 # interrupted.

@@ -10,7 +10,8 @@ import json
 import pytest
 from testinfra.host import Host
 
-from lab import clock, instance
+from lab import clock
+from lab.host import instance
 
 
 def test_the_unit_took_the_new_boot_from_xen_to_tsc(host: Host) -> None:

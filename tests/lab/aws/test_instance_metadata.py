@@ -18,8 +18,7 @@ from typing import Any
 
 import pytest
 
-from lab import instance, inventory
-from lab.host import Host
+from lab.host import Host, instance, inventory
 
 ROOT = Path(__file__).resolve().parents[3]
 NETWORK = """

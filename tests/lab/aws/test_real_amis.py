@@ -17,8 +17,7 @@ import yaml
 
 from dev import ROOT, suites
 from dev.running import junit
-from lab import instance
-from lab.host import Host
+from lab.host import Host, instance
 from tests.support import moto_account
 from tests.support.moto_account import SCENARIO, Account
 

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import instance
-from lab.host import Host
+from lab.host import Host, instance
 from tests.support.lab import ansible
 
 EBS, STORE = "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage"

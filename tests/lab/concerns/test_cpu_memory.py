@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from lab import instance
-from lab.host import Host
+from lab.host import Host, instance
 from tests.support.lab import ansible
 
 THP = "/sys/kernel/mm/transparent_hugepage"

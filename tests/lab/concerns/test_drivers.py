@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from lab import instance
-from lab.host import Host
+from lab.host import Host, instance
 from tests.support.lab import ansible
 
 NICS = ("ens6", "ens7")

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import instance, planned
-from lab.host import Host
+from lab.host import Host, instance, planned
 from tests.support.kernel.peer import asked, namespace, of_peer
 from tests.support.lab.ansible import module
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from lab import instance
-from lab.host import Host
+from lab.host import Host, instance
 from tests.support.lab import ansible
 
 PHYSICAL, VIRTUAL = "ens6", ("ens6v0", "ens6v1")

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from lab import clock, host, instance, inventory, process
+from lab import clock, host, process
 from lab.error import LabError
-from lab.host import Host
+from lab.host import Host, instance, inventory
 from lab.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import instance
-from lab.host import Host
+from lab.host import Host, instance
 from tests.support.lab.new_shape import example
 
 ROOT = Path(__file__).resolve().parents[3]

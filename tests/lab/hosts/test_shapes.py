@@ -9,7 +9,8 @@ import re
 
 import pytest
 
-from lab import instance, shape
+from lab import shape
+from lab.host import instance
 from lab.shape import Shape
 
 # The host classes. The shape of a single scenario is checked in that scenario.

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lab import instance
-from lab.host import Host
+from lab.host import Host, instance
 from tests.support.lab import ansible
 
 PROGRAMS = os.environ.get("NEARMETAL_BENCHMARK_PROGRAMS")

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import instance
-from lab.host import Host
+from lab.host import Host, instance
 from tests.support.lab import ansible
 
 CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from lab import instance
 from lab.error import LabError
-from lab.host import Host
-from tests.lab import test_prove
+from lab.host import Host, instance
+from tests.lab.measuring import test_prove
 
 ARGUMENT = "transparent_hugepage=madvise"
 ABANDONED = 195

@@ -10,7 +10,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from lab import instance, inventory
+from lab.host import instance, inventory
 
 ROOT = Path(__file__).resolve().parents[3]
 TRACE = "/root/audit.trace"

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import instance
-from lab.host import Host
+from lab.host import Host, instance
 from tests.support.lab import ansible
 
 MTU = "cat /sys/class/net/ens5/mtu"

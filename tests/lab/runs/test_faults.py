@@ -29,7 +29,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 
-from lab import instance
+from lab.host import instance
 from tests.support import system_calls
 from tests.support.boot_trees import debian
 

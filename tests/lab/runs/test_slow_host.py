@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import instance, planned
-from lab.host import Host
+from lab.host import Host, instance, planned
 from tests.support.lab import ansible
 
 CURRENT = "cat /sys/devices/system/clocksource/clocksource0/current_clocksource"

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import instance, planned
-from lab.host import Host
+from lab.host import Host, instance, planned
 from tests.support.lab.ansible import module
 
 UEFI = """\

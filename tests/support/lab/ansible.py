@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lab import inventory
-from lab.host import Host
+from lab.host import Host, inventory
 
 PIPELINED = {"ANSIBLE_PIPELINING": "true"}
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from lab import cli, deps, instance, inventory, process, shape
+from lab import cli, deps, process, shape
 from lab.error import LabError
-from lab.host import Host
+from lab.host import Host, instance, inventory
 
 HOST = Host("a", "default", "127.0.0.1", 4022, "root", "/c/my keys/identity", "/c/known", "/nowhere", 1, 0)
 DISKS = 'disks = [{device = "virtio-blk-pci", size_mib = 64}, {device = "virtio-blk-pci", size_mib = 64}]'

@@ -12,7 +12,7 @@ import pytest
 
 from lab import qemu, shape, xen
 from lab.error import LabError
-from lab.monitor import Monitor
+from lab.qemu.monitor import Monitor
 
 GUESTS = ["xen_pv", "xen_pvh", "xen_hvm"]
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab import pace, process
+from lab import process
+from lab.qemu import pace
 
 SPIN = "while True: pass"
 

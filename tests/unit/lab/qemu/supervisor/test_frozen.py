@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from lab import process, supervisor
+from lab import process
 from lab.host import Host
+from lab.qemu import supervisor
 
 WRITES = """
 import os, sys, threading

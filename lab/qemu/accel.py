@@ -9,10 +9,11 @@ import json
 import os
 from pathlib import Path
 
-from lab import cache, emulator, process
+from lab import cache, process
 from lab.architecture import AMD64, Architecture
-from lab.pace import Pace
 from lab.progress import Progress
+from lab.qemu import emulator
+from lab.qemu.pace import Pace
 
 EMULATION = "tcg,thread=multi"
 KVM_LIMIT_SECONDS = 8.0

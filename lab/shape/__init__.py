@@ -11,10 +11,10 @@ from pathlib import Path
 
 from lab.architecture import AMD64, BY_NAME, Architecture
 from lab.error import LabError
-from lab.toml import Table
+from lab.shape.toml import Table
 
-HOSTS = Path(__file__).parent / "hosts"
-IMAGES = Path(__file__).parent / "images"
+HOSTS = Path(__file__).parents[1] / "hosts"
+IMAGES = Path(__file__).parents[1] / "images"
 XEN_GUESTS = ("pv", "pvh", "hvm")
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 NEAR = re.compile(r",bus=node([0-9]+)\b")
@@ -109,7 +109,7 @@ def _firmware(path: str) -> Path | None:
 
 
 def _acpi(name: str) -> Path | None:
-    path = Path(__file__).parent / "acpi" / f"{name}.aml"
+    path = Path(__file__).parents[1] / "acpi" / f"{name}.aml"
     if name and not path.is_file():
         raise LabError(f"no ACPI table is called {name}: {path} is missing")
     return path if name else None

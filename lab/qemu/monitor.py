@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from lab import plugged
 from lab.error import LabError
+from lab.qemu import plugged
 
 # The address that QEMU's DHCP gives to the first client.
 FIRST_ADDRESS = "10.0.2.15"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The process above a host's QEMU: `python3 -m lab.supervisor` in the host's folder.
+"""The process above a host's QEMU: `python3 -m lab.qemu.supervisor` in the host's folder.
 
 A reset inside a QEMU with several threads can leave a guest that stays silent, so the guest's reset ends QEMU, and a
 fresh QEMU starts on the same disks, at the same port, with the devices plugged in meanwhile. In every other case the
@@ -19,14 +19,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab import plugged, process
+from lab import process
 from lab.error import LabError
-from lab.monitor import FIRST_ADDRESS, Channel
+from lab.qemu import plugged
+from lab.qemu.monitor import FIRST_ADDRESS, Channel
 
 COMMAND = "command.json"
 QEMU = "qemu.json"
-PROGRAM = (sys.executable, "-m", "lab.supervisor")
-ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
+PROGRAM = (sys.executable, "-m", "lab.qemu.supervisor")
+ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
 INTERPRETER = Path(sys.executable).resolve().name
 _RESETS = ("guest-reset", "host-qmp-system-reset")
 _FREE_PORT = re.compile(r"hostfwd=tcp:127\.0\.0\.1:0-([0-9.]*):22")

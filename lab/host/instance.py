@@ -15,26 +15,12 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lab import (
-    accel,
-    architecture,
-    bootloader,
-    cache,
-    deps,
-    emulator,
-    image,
-    keys,
-    plugged,
-    process,
-    qemu,
-    shape,
-    supervisor,
-    xen,
-)
+from lab import architecture, bootloader, cache, deps, image, keys, process, qemu, shape, xen
 from lab.error import LabError
 from lab.host import BOOT_LIMIT_SECONDS, QEMU_LOG, STATE, Host
 from lab.keys import Keys
 from lab.progress import Progress
+from lab.qemu import accel, emulator, plugged, supervisor
 from lab.shape import Shape
 
 LOAD_LIMIT_SECONDS = 60.0
@@ -48,7 +34,7 @@ _WARM_UP = "python3 -c 'import json, subprocess, tempfile, zipfile, pwd, shlex, 
 def folder() -> Path:
     """Where this checkout's hosts live: $NEARMETAL_LAB_INSTANCES, else .cache/lab in the checkout."""
     own = os.environ.get("NEARMETAL_LAB_INSTANCES")
-    return Path(own).absolute() if own else Path(__file__).resolve().parent.parent / ".cache" / "lab"
+    return Path(own).absolute() if own else Path(__file__).resolve().parents[2] / ".cache" / "lab"
 
 
 def up(name: str, instance: str | None = None, *, outlive: bool = True, progress: Progress | None = None) -> Host:

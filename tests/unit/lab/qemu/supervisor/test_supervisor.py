@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from lab import plugged, process, qemu, supervisor
+from lab import process, qemu
 from lab.error import LabError
 from lab.host import QEMU_LOG, Host
+from lab.qemu import plugged, supervisor
 
 PROGRAM = "qemu-system-x86_64"
 COMMAND = [PROGRAM, "-nodefaults", "-display", "none", "-m", "64", "-qmp", f"unix:{qemu.MONITOR},server=on,wait=off"]

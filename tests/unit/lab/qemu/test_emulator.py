@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lab import emulator, shape
+from lab import shape
 from lab.error import LabError
 from lab.progress import Progress
+from lab.qemu import emulator
 
 
 def script(folder: Path, text: str) -> list[str]:

@@ -19,11 +19,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from lab import process, qemu, supervisor
+from lab import process, qemu
 from lab.error import LabError
 from lab.keys import HOST_ALIAS, Keys
-from lab.monitor import Monitor
-from lab.pace import Pace
+from lab.qemu import supervisor
+from lab.qemu.monitor import Monitor
+from lab.qemu.pace import Pace
 from lab.shape import Shape
 
 STATE = "host.json"
