@@ -45,6 +45,8 @@ def disk_files(disks: List[Dict[str, Any]]) -> Dict[str, str]:
     for minor, disk in enumerate(disks):
         folder = _folder(disk)
         files.update(dict(_disk_files(disk, folder)))
+        if disk.get("driver", "nvme") not in ("", "vbd"):  # Linux 5.15 and newer number them
+            files[f"{folder}/diskseq"] = f"{disk.get('index', minor) + 1}\n"
         for part, suffix in enumerate(("", *disk.get("partitions", ()))):
             node = disk["name"] + suffix
             place = folder + (f"/{node}" if suffix else "")
@@ -78,6 +80,7 @@ def _disk_files(disk: Dict[str, Any], folder: str) -> Iterator[Tuple[str, str]]:
         yield f"{folder}/device", f"-> ../../{above.rsplit('/', 1)[1]}"
         yield f"{above}/device", f"-> ../../../{disk['device']}"
         yield f"{above}/model", f"{disk['model']:<40}\n"
+        yield f"{folder}/wwid", f"nvme.1d0f-{disk['device'].encode().hex()}-00000001\n"
         yield f"/sys/devices/pci0000:00/{disk['device']}/driver", "-> ../../../bus/pci/drivers/nvme"
         if "node" in disk:
             yield f"/sys/devices/pci0000:00/{disk['device']}/numa_node", f"{disk['node']}\n"
@@ -106,6 +109,7 @@ class Disks:
     def __init__(self, root: Path) -> None:
         self._root = root
         self.hz, self.page_kib = 250, 4
+        self._last = 0  # the highest number that a disk had since the boot
         self.modules: Tuple[str, ...] = ("kyber", "bfq")
 
     def take(self, path: str, text: str) -> bool:
@@ -173,8 +177,21 @@ class Disks:
 
     def boot(self) -> None:
         """Send udev an event for each disk."""
+        self._last = 0
         for link in sorted((self._root / "sys/block").glob("*")):
             self.udev(link.name, "add")
+
+    def count(self) -> None:
+        """Remember the numbers of the disks: the kernel gives none of them again in this boot."""
+        files = (self._root / "sys/block").glob("*/diskseq")
+        self._last = max([self._last, *(int(file.read_text()) for file in files)])
+
+    def register(self, name: str) -> None:
+        """A disk that comes has the next number, where the kernel numbers them."""
+        file = self._root / f"sys/block/{name}/diskseq"
+        if file.exists():
+            self._last += 1
+            file.write_text(f"{self._last}\n")
 
     def attach(self, disk: Dict[str, Any]) -> None:
         """Attach a disk and send udev its event."""
@@ -182,7 +199,9 @@ class Disks:
 
         files = disk_files([disk])
         del files["/proc/self/mountinfo"]
+        self.count()
         lay_out(self._root, files)
+        self.register(disk["name"])
         self.udev(disk["name"], "add")
 
     def detach(self, name: str) -> None:

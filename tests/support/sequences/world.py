@@ -124,8 +124,9 @@ class World:
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
         self.spec: Dict[str, Any] = json.loads((hosts.FOLDER / f"{name}.json").read_text())
-        for index, nic in enumerate(self.spec.get("nics", ())):
-            nic["index"] = index  # its number and those of its interrupts stay, whichever others are away
+        for kind in ("nics", "disks"):
+            for index, device in enumerate(self.spec.get(kind, ())):
+                device["index"] = index  # its number and those of its interrupts stay, whichever others are away
         self.away: List[str] = []  # devices that are unplugged
         self.programs: Sequence[str] = ()  # that run until the next boot
         self.boots = 0
