@@ -118,6 +118,7 @@ def _packages() -> "list[str]":
 def lint() -> "list[Job]":
     """One case per tool."""
     shell = [name for name in tree.files() if _is_shell(name)]
+    schema = ["check-jsonschema", "--builtin-schema"]
     commands = {
         "ruff-check": ["ruff", "check", "--output-format", "concise", "."],
         "ruff-format": ["ruff", "format", "--check", "."],
@@ -127,6 +128,8 @@ def lint() -> "list[Job]":
         "antsibull-docs": ["antsibull-docs", "lint-collection-docs", "--plugin-docs", "."],
         "antsibull-changelog": ["antsibull-changelog", "lint"],
         "shellcheck": ["shellcheck", *shell],
+        "github": [*schema, "vendor.github-workflows", *tree.files(".github/workflows/*")],
+        "gitlab": [*schema, "vendor.gitlab-ci", ".gitlab-ci.yml"],
     }
     # molecule/ec2 alone uses amazon.aws, and ansible-lint wants to know every module.
     places = os.pathsep.join(map(str, (ROOT / ".ansible" / "collections", amazon_aws.HOME)))

@@ -100,7 +100,7 @@ def _summary(report: Report) -> dict[str, Any]:
     found = worth.verdict(report)
     totals = {"hosts": len(report.hosts), **report.states(), "findings": summary.status_totals(report)}
     data = {"nearmetal": {"verdict": found.lead, **dict(found.facts), "totals": totals}}
-    return {"msg": found.lead, "ansible_stats": {"data": data, "per_host": False, "aggregate": False}}
+    return {"msg": found.lead, "ansible_stats": {"data": data, "per_host": False, "aggregate": True}}
 
 
 def _of_all_hosts(given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dict[str, Any]:

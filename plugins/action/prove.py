@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _variables as variables
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._artifacts import with_artifact
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._delegation import action_on
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._interpreter import explained
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import client, reboots
@@ -35,7 +36,8 @@ class ActionModule(ActionBase):
             return {**result, **self._execute_module(task_vars=task_vars)}
         try:
             run = Run(self, dict(self._task.args), task_vars or {})
-            return {**result, **(run.preview if self._task.check_mode else run.result)()}
+            result = {**result, **(run.preview if self._task.check_mode else run.result)()}
+            return with_artifact(result, self._task, str((task_vars or {}).get("inventory_hostname", "")))
         except NearmetalError as error:
             return {**result, "failed": True, "msg": sentence(str(error))}
         finally:

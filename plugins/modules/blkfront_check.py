@@ -104,6 +104,12 @@ platform:
   description: The kind of host, as in RV(nearmetal.ec2.host_facts#module:ansible_facts.nearmetal.platform).
   type: dict
   returned: unless planning failed
+ansible_stats:
+  description:
+    - What was done, in short, below C(nearmetal.hosts), the host and the module.
+    - It has the form of M(ansible.builtin.set_stats), and AWX shows it as an artifact of the job.
+  type: dict
+  returned: success with Ansible, without C(no_log) and C(async)
 # End of the generated part
 """
 

@@ -268,6 +268,12 @@ reports:
   type: list
   elements: str
   returned: when the run came to a verdict
+ansible_stats:
+  description:
+    - The verdict in short, below C(nearmetal.hosts), the host and C(prove).
+    - It has the form of M(ansible.builtin.set_stats), and AWX shows it as an artifact of the job.
+  type: dict
+  returned: success without C(no_log)
 answer:
   description: What the step returned.
   type: dict

@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible.plugins.action.normal import ActionModule as NormalAction
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _variables as variables
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._artifacts import with_artifact
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._interpreter import explained
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import diffs
 
@@ -22,9 +23,11 @@ class StateAction(NormalAction):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result."""
         result = explained(self, self.on_host(tmp, task_vars), task_vars or {})
+        name = self._task.delegate_to or (task_vars or {}).get("inventory_hostname", "")
         if self._task.diff and diffs.is_of_host(result.get("diff")):
-            name = self._task.delegate_to or (task_vars or {}).get("inventory_hostname", "")
             result["diff"] = diffs.differences(name, result["diff"])
+        if "findings" in result:
+            result = with_artifact(result, self._task, name)
         return variables.warn(result, self._task.action, task_vars or {})
 
     def on_host(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:

@@ -41,7 +41,8 @@ class Play(action.ActionModule):
         self.client: Any = None  # the action of the client host, if there is one
 
     def __call__(self, check: bool = False, **options: Any) -> Dict[str, Any]:
-        self._task = SimpleNamespace(args={**OPTIONS, **options}, check_mode=check, async_val=0, no_log=self.no_log)
+        given = {"args": {**OPTIONS, **options}, "check_mode": check, "no_log": self.no_log}
+        self._task = SimpleNamespace(action="nearmetal.ec2.prove", async_val=0, **given)
         return self.run(task_vars={"inventory_hostname": "db-1", "hostvars": {"db-1": {}, "client-1": {}}})
 
     def on_client(self, name: str, task_vars: Dict[str, Any]) -> client.Client:

@@ -31,6 +31,9 @@ def test_a_better_tuning_is_kept(load_on: str, host: FakeKernel, play: Play) -> 
     assert json.loads(Path(result["reports"][0]).read_text())["wanted"] == {"clocksource.source": ["tsc"]}
     assert result["msg"].startswith("better, kept: ops in 1/s (larger is better) +20.0 % (")
     assert "PROVE  db-1  better, kept" in play.said
+    kept = result["ansible_stats"]["data"]["nearmetal"]["hosts"]["db-1"]["prove"]
+    same = {name: result[name] for name in ("msg", "record", "changed", "kept", "reboot_required")}
+    assert kept == {**same, "verdict": "better", "check_mode": False}
     kinds = [json.loads(line)["kind"] for line in Path(result["record"]).read_text().splitlines()]
     assert (kinds[0], kinds[-1]) == ("start", "end")
     assert [Path(path).suffix for path in result["reports"]] == [".json", ".md", ".html"]
