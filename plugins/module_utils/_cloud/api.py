@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import Target, error_code, targets, title
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts, type_facts
@@ -286,6 +286,7 @@ def pages(
     """The items of all pages; after an error, the items of the pages before it, and the error."""
     items: List[Raw] = []
     token: Dict[str, str] = {}
+    tokens: Set[str] = set()
     name = f"{target.name}: {title(operation)}"
     while True:
         try:
@@ -296,10 +297,11 @@ def pages(
         items.extend(answer.get(key, ()))
         if not answer.get("NextToken"):
             return items, None
-        if answer["NextToken"] == token.get("NextToken"):
+        if answer["NextToken"] in tokens:
             trouble = f"{name}: the same page comes again and again: check the endpoint and any proxy"
             return items, (NearmetalError(trouble), trouble)
         token = {"NextToken": answer["NextToken"]}
+        tokens.add(answer["NextToken"])
 
 
 def parts(values: List[Any], size: int) -> Iterator[List[Any]]:

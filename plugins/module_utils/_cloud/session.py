@@ -64,6 +64,10 @@ _CLOCK_CODES = ("AuthFailure", "RequestExpired", "RequestTimeTooSkewed", "Signat
 # The Price List API answers for all regions, and has an endpoint in three of them.
 _ONLY_IN = {"pricing": "us-east-1"}
 
+# What boto lets pass from a source of credentials: a process or a file that is missing, an answer of another form,
+# credentials that were renewed and are still expired, a prompt without a terminal.
+_BARE = (AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError)
+
 _LONGEST_DEADLINE = 86400  # a day; the kernel's timer doesn't take every number
 _AGAIN_SECONDS = 5  # Python drops an exception in a finalizer, so the signal of a deadline is repeated
 
@@ -110,6 +114,7 @@ class Boto:
                 "ansible_python_interpreter: '{{ ansible_playbook_python }}' for localhost"
             ) from error
         self.unreadable: Type[Exception] = parsers.ResponseParserError
+        self._unusable: Type[Exception] = exceptions.InvalidConfigError
         self.errors: Tuple[Type[Exception], ...] = (exceptions.BotoCoreError, exceptions.ClientError, self.unreadable)
         # urllib3's errors, in boto's classes: no connection, no answer, an answer that broke off.
         self._lost: Tuple[Type[Exception], ...] = (
@@ -117,6 +122,14 @@ class Boto:
             exceptions.HTTPClientError,
             self.unreadable,
         )
+
+    def unusable(self, error: Exception) -> Exception:
+        """The error of boto for what boto raised as it was, so that a run which has stopped instances goes on."""
+        message = (
+            f"boto3 could not make this call ({type(error).__name__}: {error}): check the source of the credentials,"
+            " the configuration of boto3 and the endpoint"
+        )
+        return self._unusable(error_msg=message)
 
     def passes(self, error: BaseException) -> bool:
         """Whether the same call may succeed later."""
@@ -133,6 +146,8 @@ class Boto:
         if type(error).__name__ == "ResponseParserError":
             return f"{where}: the answer broke off or is not AWS's: check the endpoint and any proxy"
         code = error_code(error)
+        if "Invalid header value" in str(error):  # its text repeats the header, such as the session token
+            return f"{where}: the credentials or the region have a line break in them: give them without it"
         if not code:
             return f"{where}: {_one_line(error)}"
         message = str(getattr(error, "response", {})["Error"].get("Message", ""))
@@ -214,18 +229,27 @@ class Target:
         return answer
 
     def _ask(self, service: str, operation: str, request: Mapping[str, Any]) -> Dict[str, Any]:
-        client = self._clients.get(service)
-        if client is None:
-            region = _ONLY_IN.get(service, self.region)
-            client = self._session.client(service, region_name=region, config=self._config)
-            self._clients[service] = client
+        try:
+            client = self._client(service)
+        except self.boto.errors:
+            raise
+        except (*_BARE, ValueError) as error:
+            raise self.boto.unusable(error) from error
         try:
             answer: Dict[str, Any] = getattr(client, operation)(**request)
         except self.boto.errors:
             raise
         except (OverflowError, ValueError) as error:  # a time or a number in the answer that is none
             raise self.boto.unreadable(str(error)) from error
+        except _BARE as error:
+            raise self.boto.unusable(error) from error
         return answer
+
+    def _client(self, service: str) -> Any:
+        if service not in self._clients:
+            region = _ONLY_IN.get(service, self.region)
+            self._clients[service] = self._session.client(service, region_name=region, config=self._config)
+        return self._clients[service]
 
     def now(self) -> datetime:
         """The time by AWS's clock, from its last answer."""
@@ -258,7 +282,7 @@ def targets(options: Mapping[str, Any]) -> Tuple[List[Target], List[str]]:
     except boto.errors as error:
         raise NearmetalError(boto.explain(error, "profile")) from error
     regions = options.get("regions") or [session.region_name]
-    if None in regions:
+    if not all(regions):
         raise NearmetalError("no region: set regions, AWS_DEFAULT_REGION, or region in the profile")
     home = Target(boto, session, log_in, "", regions[0], _READ_SECONDS)
     log_ins: Dict[str, Callable[[], Any]] = {"": log_in}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import botocore.endpoint
@@ -117,6 +118,44 @@ def test_no_credentials_says_so(run: Any, aws: FakeAws, environment: pytest.Monk
     assert result["msg"] == (
         "eu-west-1: DescribeInstances: no credentials in boto3's standard chain: log in, or set profile"
     )
+
+
+@pytest.mark.parametrize("name", ["instance_info", "ebs"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "credential_process = /no/such/process",
+        "credential_process = /bin/echo hello",
+        "credential_process = /bin/echo []",
+    ],
+)
+def test_a_source_of_credentials_that_fails_is_named(
+    run: Any, aws: FakeAws, environment: pytest.MonkeyPatch, tmp_path: Path, source: str, name: str
+) -> None:
+    """boto lets the bare error of Python pass."""
+    environment.delenv("AWS_ACCESS_KEY_ID")
+    (tmp_path / "config").write_text(f"[default]\n{source}\n")
+    environment.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    result = run(name, instance_ids=[aws.add(1)])
+    assert result["msg"].startswith("eu-west-1: DescribeInstances: boto3 could not make this call (")
+    assert "check the source of the credentials" in result["msg"]
+
+
+def test_an_endpoint_that_is_no_address_is_named(run: Any, aws: FakeAws, environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("AWS_ENDPOINT_URL", "ec2.example.com")
+    assert "Invalid endpoint: ec2.example.com" in run("instance_info", instance_ids=[aws.add(1)])["msg"]
+
+
+def test_a_token_with_a_line_break_is_not_shown(run: Any, aws: FakeAws, environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("AWS_SESSION_TOKEN", "secret\ntoken")
+    message = run("instance_info", instance_ids=[aws.add(1)])["msg"]
+    assert "secret" not in message
+    assert message.endswith("the credentials or the region have a line break in them: give them without it")
+
+
+def test_an_empty_region_is_no_region(run: Any, aws: FakeAws, environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("AWS_DEFAULT_REGION", "")
+    assert run("instance_info", instance_ids=[aws.add(1)])["msg"].startswith("no region: set regions")
 
 
 def test_an_endpoint_that_hangs_is_given_up_in_time(run: Any, aws: FakeAws) -> None:

@@ -317,15 +317,16 @@ def test_an_instance_that_aws_does_not_say_since_when_runs_is_not_stopped(
     assert aws.calls["StopInstances"] == 0
 
 
+@pytest.mark.parametrize("pages", [{}, {"1": "2"}])
 def test_an_endpoint_that_never_comes_to_its_last_page_does_not_hold_a_stopped_instance(
-    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch, pages: Dict[str, str]
 ) -> None:
     describe, stop = aws.DescribeInstances, aws.StopInstances
     endless: List[bool] = []
 
     def again(request: Any, caller: Any) -> Any:
         answer = describe({name: value for name, value in request.items() if name != "NextToken"}, caller)
-        return {**answer, "NextToken": "1"} if endless else answer
+        return {**answer, "NextToken": pages.get(request.get("NextToken", ""), "1")} if endless else answer
 
     def from_the_stop_on(request: Any, caller: Any) -> Any:
         endless.append(True)

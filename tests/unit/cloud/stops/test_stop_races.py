@@ -219,17 +219,27 @@ def test_a_start_that_aws_gives_up_is_reported_with_its_cause(run: Any, aws: Fak
     assert "AWS could not start it: Client.InternalError" in turn_on(run, instance)["msg"]
 
 
-def test_an_answer_that_boto_can_not_read_leaves_nothing_stopped(
-    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError('Invalid timestamp "garbage"'),
+        FileNotFoundError(2, "No such file or directory", "/run/credentials/token"),
+        RuntimeError("Credentials were refreshed, but the refreshed credentials are still expired."),
+        AttributeError("'list' object has no attribute 'get'"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_boto_lets_pass_leaves_nothing_stopped(
+    run: Any, aws: FakeAws, instance: str, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """botocore raises a bare ValueError for a time that is none."""
+    """A time in an answer that is none, or a source of credentials that fails while the instance is stopped."""
     describe, unreadable = aws.DescribeInstances, [0]
     after(aws, monkeypatch, "StopInstances", lambda: unreadable.append(4))
 
     def describe_badly(request: Any, caller: Any) -> Any:
         unreadable[-1] -= 1
         if unreadable[-1] >= 0:
-            raise ValueError('Invalid timestamp "garbage"')
+            raise error
         return describe(request, caller)
 
     monkeypatch.setattr(aws, "DescribeInstances", describe_badly)
