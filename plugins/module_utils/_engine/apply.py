@@ -28,6 +28,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Value
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import LONGEST_VALUE, in_words
 
+_OTHERS_HOLD = "the concern's other values are as wanted"
+
 
 def obstacles(host: WritableHost, actions: Sequence[Action]) -> List[str]:
     """Why these actions can't be done, known before anything is changed."""
@@ -288,18 +290,25 @@ def _shown(value: Value) -> str:
     return in_words(value, "nothing", LONGEST_VALUE)
 
 
-def do_accepted(outcome: Outcome, do: Callable[[Outcome], List[Action]]) -> Tuple[Outcome, List[Action]]:
+def do_accepted(
+    outcome: Outcome, do: Callable[[Outcome], List[Action]], keep_others: bool = False
+) -> Tuple[Outcome, List[Action]]:
     """Do an outcome without the workload's values that a driver refuses. Returns it as done, and its changes.
 
     No driver says beforehand which values it takes. A refused value that only a workload wants is not applicable,
     and the rest of the concern is done. `do` takes everything back before it raises. Raises NearmetalError for a
-    refused value that the user wants, and for every other error.
+    refused value that the user wants, and for every other error. With `keep_others` the user's refused value doesn't
+    cost the others either: it is the error of the outcome, which is done.
     """
+    refusals: List[str] = []
     while True:
         try:
-            return outcome, do(outcome)
+            changes = do(outcome)
         except Declined as refusal:
-            outcome = _without_refused(outcome, refusal)
+            outcome, refused = _without_refused(outcome, refusal, keep_others)
+            refusals += refused
+            continue
+        return (outcome._replace(error="; ".join([*refusals, _OTHERS_HOLD])) if refusals else outcome), changes
 
 
 def still_wanted(outcome: Outcome, actions: Sequence[Action]) -> List[Action]:
@@ -308,13 +317,16 @@ def still_wanted(outcome: Outcome, actions: Sequence[Action]) -> List[Action]:
     return [action for action in actions if (action.knob, action.where) not in refused]
 
 
-def _without_refused(outcome: Outcome, refusal: Declined) -> Outcome:
-    """The outcome without the refused values of workloads. Raises NearmetalError when the user wants them all."""
+def _without_refused(outcome: Outcome, refusal: Declined, keep_others: bool) -> Tuple[Outcome, List[str]]:
+    """The outcome without the refused values of workloads, or of anybody, and a sentence if the user wants one.
+
+    Raises NearmetalError when none can be left out.
+    """
     refused = [action for action in outcome.plan.actions if (action.what, action.where) in refusal.places]
-    dropped = [action for action in refused if action.wanted_by == "workload"]
+    dropped = [action for action in refused if keep_others or action.wanted_by == "workload"]
     if not dropped:
-        knobs = ", ".join(dict.fromkeys(f"{action.concern}.{action.knob}" for action in refused))
-        raise NearmetalError(f"{knobs}: {refusal}" if knobs else str(refusal)) from None
+        raise NearmetalError(_of_knobs(refused, str(refusal))) from None
+    of_user = [action for action in dropped if action.wanted_by != "workload"]
     places = {(action.knob, action.where) for action in dropped}
     plan = outcome.plan._replace(
         actions=tuple(action for action in outcome.plan.actions if action not in dropped),
@@ -325,7 +337,12 @@ def _without_refused(outcome: Outcome, refusal: Declined) -> Outcome:
             for finding in outcome.plan.findings
         ),
     )
-    return outcome._replace(plan=plan)
+    return outcome._replace(plan=plan), [_of_knobs(of_user, refusal.answer)] if of_user else []
+
+
+def _of_knobs(actions: Sequence[Action], sentence: str) -> str:
+    knobs = ", ".join(dict.fromkeys(f"{action.concern}.{action.knob}" for action in actions))
+    return f"{knobs}: {sentence}" if knobs else sentence
 
 
 def _not_applicable(finding: Finding, refusal: Declined) -> Finding:

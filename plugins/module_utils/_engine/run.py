@@ -315,7 +315,7 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
             shared.demand(request.name)
             guard.arm_before(split(outcome.plan.actions)[1])
             with ending.uninterrupted():
-                finished, changes = do_accepted(outcome, partial(_do, session, request))
+                finished, changes = do_accepted(outcome, partial(_do, session, request), session.keeps_others)
             done += changes
             results.append(finished._replace(done=True))
         except NearmetalError as error:

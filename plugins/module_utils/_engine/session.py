@@ -56,6 +56,7 @@ class Session:
     has_unit = True  # the run brings the unit, or takes it away
     learns = True  # the instance type, from the metadata service
     replans = False  # whatever is wanted is planned again at boot
+    keeps_others = False  # a value of the user that a driver refuses is left out, and its concern is done
 
     def __init__(self, host: WritableHost, origin: Origin) -> None:
         host.kind = self.kind
@@ -173,6 +174,8 @@ class UnitSession(Session):
 
     kind = SANDBOX
     has_unit = False
+    # Devices come and change without anybody who could correct a value: one that a driver refuses costs no others.
+    keeps_others = True
     learns = False
 
     @classmethod

@@ -139,13 +139,31 @@ class DriverField(Batch, OnNic, Declining):
             try:
                 host.set_driver(found.name, record)
             except OSError as error:
-                values_of_fields = ", ".join(f"{field} {value}" for field, value in change.items())
-                places = [(self.what, f"{place}/{field}") for field in change]
+                refused_fields = self._refused_fields(host, found, change)
+                values_of_fields = ", ".join(f"{field} {value}" for field, value in refused_fields.items())
+                places = [(self.what, f"{place}/{field}") for field in refused_fields]
                 raise declined(error, found, values_of_fields, places) from None
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         place = where.rpartition("/")[0]
         return "" if nic_at(host, place) is not None else no_nic(place)
+
+    def _refused_fields(self, host: WritableHost, found: Nic, change: Mapping[str, int]) -> Mapping[str, int]:
+        """Of a change that was refused, the fields that are refused alone, too; all, if a try would stop traffic.
+
+        What the driver takes meanwhile is the engine's to take back, with the whole change.
+        """
+        alone = {} if self.disruptive or len(change) == 1 else change
+        refused_fields = {}
+        for field, value in alone.items():
+            record = self.record(host, found, {field: value})
+            try:
+                if record is not None:
+                    host.set_driver(found.name, record)
+            except OSError as error:
+                if error.errno in _REFUSALS:
+                    refused_fields[field] = value
+        return refused_fields or change
 
     @abstractmethod
     def ask(self, host: WritableHost, found: Nic) -> Optional[Mapping[str, int]]:

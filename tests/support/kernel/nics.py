@@ -17,11 +17,12 @@ import re
 import shutil
 import struct
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Set, Tuple
 
 from tests.support.kernel.cpus import numbers, ranges
 
 NET = "/sys/class/net"
+_TX_USECS = 4  # where it is in ethtool's table of moderation
 DRIVERS = {
     # driver: names of a queue's interrupts, the chip's words before them
     "ena": (["{name}-Tx-Rx-{queue}"], "PCI-MSI {number}-edge"),
@@ -117,6 +118,7 @@ class FakeNics:
         self.stubborn: Dict[str, str] = {}  # interface → errno name of every change by its driver
         self.hints: Dict[str, str] = {}  # interface → the CPUs that its driver asks for at each request of interrupts
         self.statistics: Dict[str, Dict[str, int]] = {}
+        self.paired: Set[str] = set()  # interfaces whose queues share interrupts, as igb's with virtual functions
         self.features: Dict[str, Dict[str, bool]] = {}  # interface → each feature that can be switched: on or off
         self.addresses: Dict[str, bytes] = {}  # device → the address in its hardware
         self._last = 0  # the highest number that an interface had since the boot
@@ -259,7 +261,10 @@ class FakeNics:
         return struct.pack("=9I", 0x10, rx_most, 0, 0, tx_most, rx, 0, 0, tx)
 
     def _coalesce(self, device: str, record: bytes) -> bytes:
-        return struct.pack("=23I", 0x0E, *self._known(self.coalesce, device))
+        values = list(self._known(self.coalesce, device))
+        if device in self.paired:  # igb_get_coalesce()
+            values[_TX_USECS] = 0
+        return struct.pack("=23I", 0x0E, *values)
 
     def _set_rings(self, device: str, record: bytes) -> bytes:
         _command, *found = struct.unpack("=9I", record)
@@ -277,7 +282,10 @@ class FakeNics:
         return record
 
     def _set_coalesce(self, device: str, record: bytes) -> bytes:
-        self.coalesce[device] = list(struct.unpack("=23I", record)[1:])
+        values = list(struct.unpack("=23I", record)[1:])
+        if device in self.paired and values[_TX_USECS]:  # igb_set_coalesce()
+            raise OSError(errno.EINVAL, "Invalid argument", device)
+        self.coalesce[device] = values
         return record
 
     def _set_channels(self, device: str, record: bytes) -> bytes:
