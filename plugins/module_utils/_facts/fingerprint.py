@@ -18,7 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface imp
 
 
 def fingerprint(host: Host) -> str:
-    """A checksum of CPUs, nodes, NICs and their resets, queues, addresses, disks, interrupts by number and name."""
+    """A checksum of CPUs, nodes, NICs with resets, queues, addresses and own routes, disks, and interrupts by name."""
     return format(zlib.crc32("\n".join(_shape(host)).encode("utf-8", "replace")), "08x")
 
 
@@ -26,13 +26,19 @@ def _shape(host: Host) -> Iterator[str]:
     for path in ("/sys/devices/system/cpu/online", "/sys/devices/system/node/online"):
         yield f"{path} {host.line(path)}"
     yield f"irqbalance {irqbalance_process.arguments(host)}"
-    for name in host.names(NET):
-        if _real(host, f"{NET}/{name}"):
-            # An interface that is down isn't tuned, and no event tells that it is brought up. A driver that resets its
-            # device may give new interrupts the old numbers, with other affinities, but it drops the carrier first.
-            resets = host.line(f"{NET}/{name}/carrier_changes")
-            yield f"{name} {is_up(host, name)} {resets} {' '.join(host.names(f'{NET}/{name}/queues'))}"
+    nics = [name for name in host.names(NET) if _real(host, f"{NET}/{name}")]
+    for name in nics:
+        # An interface that is down isn't tuned, and no event tells that it is brought up. A driver that resets its
+        # device may give new interrupts the old numbers, with other affinities, but it drops the carrier first.
+        resets = host.line(f"{NET}/{name}/carrier_changes")
+        yield f"{name} {is_up(host, name)} {resets} {' '.join(host.names(f'{NET}/{name}/queues'))}"
     yield from _addresses(host)
+    if len(nics) > 1:
+        # A program that manages the network removes rules of others, and a NIC that goes down takes its routes along.
+        # No host with one NIC has any: its look imports nothing for them.
+        from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import routes
+
+        yield from routes.of_nearmetal(host)
     for name in host.names("/sys/block"):
         if _real(host, f"/sys/block/{name}"):
             yield f"{name} {' '.join(host.names(f'/sys/block/{name}/mq'))}"

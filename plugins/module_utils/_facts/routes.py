@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from typing import Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET
@@ -169,6 +169,14 @@ def rules(host: Host) -> Optional[Tuple[Rule, ...]]:
     """The rules by source address; None when the kernel lists none."""
     answer = host.routing(route_message.question(route_message.GET_RULES))
     return route_message.rules(answer) if answer is not None else None
+
+
+def of_nearmetal(host: Host) -> List[str]:
+    """nearmetal's rules, and the routes of the tables that they lead to, each as a line."""
+    made = [rule for rule in rules(host) or () if rule.priority == PRIORITY and rule.table > _FIRST_TABLE]
+    tables = {rule.table for rule in made}
+    leading = [route for route in routes(host) or () if route.table in tables] if made else []
+    return sorted(" ".join(map(str, each)) for each in [*made, *leading])
 
 
 def family_of(text: str) -> int:

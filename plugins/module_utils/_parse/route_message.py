@@ -28,7 +28,10 @@ _ATTRIBUTE = struct.Struct("=HH")
 _WORD = struct.Struct("=I")
 
 MAIN_TABLE = 254
-_UNICAST, _TO_TABLE, _STATIC = 1, 1, 4
+_UNICAST, _TO_TABLE = 1, 1
+# Who made a route or rule. systemd-networkd leaves what the kernel made alone, and removes what other programs made
+# (systemd, issue 19106). Before Linux 4.17 rules have no such attribute.
+_BY_KERNEL = 2
 _GLOBAL, _LINK, _ANY = 0, 253, 255  # scopes
 _CLONED = 0x200
 _INVERTED = 0x2
@@ -151,7 +154,7 @@ def rules(data: bytes) -> Tuple[Rule, ...]:
 def with_route(route: Route) -> bytes:
     """The request that makes the route, or replaces that of the same destination."""
     scope = _GLOBAL if route.gateway or route.family == IPV6 else _LINK
-    return _route(route, _NEW_ROUTE, _CREATE | _REPLACE, _STATIC, scope)
+    return _route(route, _NEW_ROUTE, _CREATE | _REPLACE, _BY_KERNEL, scope)
 
 
 def without_route(route: Route) -> bytes:
@@ -181,8 +184,9 @@ def _route(route: Route, message: int, flags: int, protocol: int, scope: int) ->
 
 def _rule(rule: Rule, message: int, flags: int) -> bytes:
     body = _BODY.pack(rule.family, 0, _bits(rule.family), 0, 0, 0, 0, _TO_TABLE, 0)
-    body += _attribute(2, _packed(rule.source))
-    return _message(message, flags, body + _number(15, rule.table) + _number(6, rule.priority))
+    body += _attribute(2, _packed(rule.source)) + _number(15, rule.table) + _number(6, rule.priority)
+    body += _attribute(21, bytes([_BY_KERNEL])) if message == _NEW_RULE else b""
+    return _message(message, flags, body)
 
 
 def _message(message: int, flags: int, body: bytes) -> bytes:
@@ -194,8 +198,8 @@ def _number(kind_of: int, value: int) -> bytes:
 
 
 def _attribute(kind_of: int, value: bytes) -> bytes:
-    """Both addresses and words fill whole words, so no attribute of nearmetal needs to be filled up."""
-    return _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind_of) + value
+    length = _ATTRIBUTE.size + len(value)
+    return _ATTRIBUTE.pack(length, kind_of) + value.ljust(_aligned(length) - _ATTRIBUTE.size, b"\0")
 
 
 def _of_kind(data: bytes, wanted: int, least: int) -> Iterator[bytes]:

@@ -9,16 +9,30 @@ namespace of this machine, to which each NIC has a cable of its own.
 
 from __future__ import annotations
 
-import re
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from lab.host import Host, instance, planned
-from tests.support.kernel.peer import asked, namespace, of_peer
+from tests.support.kernel.peer import namespace
 from tests.support.lab.ansible import module
+from tests.support.lab.cables import (
+    ADDRESS_SECONDS,
+    FIRST,
+    NICS,
+    PLUGGED,
+    ROUTER,
+    ROUTING,
+    answers,
+    by_the_first,
+    by_their_own,
+    far_peer,
+    plug,
+    state,
+    unplug,
+    wire,
+)
 
 OPTIONS = {"policy": "spread", "rps": "auto", "xps": "auto"}
 # Interrupt name and the CPUs it may go to, a line each.
@@ -118,91 +132,50 @@ def test_the_unit_plans_again_for_whatever_happens_to_a_nic(host: Host, tmp_path
     assert host.run("ls -d /var/lib/nearmetal /etc/systemd/system/nearmetal* 2>/dev/null; true") == ""
 
 
-# The first one has the default route. Its router has the same address behind each NIC, as in a VPC.
-NICS = {number: f"10.0.0.{number}" for number in (6, 7, 8)}
-PLUGGED = 9
-# An address that a NIC gets after the unit has planned for it is found by the timer, within two and a half minutes.
-ADDRESS_SECONDS = 300.0
-ROUTER, NEAR, FAR = "10.0.0.1", "10.0.0.100", "198.51.100.9"
 INTERFACES = "auto lo\niface lo inet loopback\nallow-hotplug ens5\niface ens5 inet dhcp\n    metric 1024\n"
-LOOK = Path(__file__).parents[3] / "molecule/shared/look.sh"
-ROUTING = "ip -4 rule; ip -6 rule; ip -4 route show table all | sort; ip -6 route show table all | sort"
 
 
 def configured(number: int) -> str:
     """A NIC's lines of the file that Debian configures interfaces by, also those that are plugged in later."""
-    router = f"    gateway {ROUTER}\n" if number == min(NICS) else ""
+    router = f"    gateway {ROUTER}\n" if number == FIRST else ""
     return f"allow-hotplug ens{number}\niface ens{number} inet static\n    address 10.0.0.{number}/24\n{router}"
-
-
-def plug(host: Host, number: int) -> None:
-    """Plug in a NIC that has an end of a cable on this machine."""
-    with host.monitor() as monitor:
-        monitor.human(f"netdev_add tap,id=cable{number},script=no,downscript=no,vhost=off")
-        monitor.human(f"device_add virtio-net-pci,id=nic{number},netdev=cable{number},addr={number:#x}")
-
-
-def wire(host: Host, peer: int, *numbers: int) -> None:
-    """Give the peer the other ends of cables, which another QEMU has made after each reset."""
-    with host.monitor() as monitor:
-        ends = dict(re.findall(r"cable(\d+): index=0,type=tap,ifname=(\w+)", monitor.human("info network")))
-    for number in numbers:
-        subprocess.run(["ip", "link", "set", ends[str(number)], "netns", str(peer), "name", f"b{number}"], check=True)
-        router = f"ip address add {ROUTER}/24 dev b{number}; ip address add {NEAR}/24 dev b{number};"
-        route = f"ip route replace 10.0.0.{number} dev b{number}"
-        first = router if number == min(NICS) else ""
-        of_peer(peer, "sh", "-euc", f"ip link set b{number} up; {first}{route}")
-
-
-def answers(peer: int, *numbers: int) -> dict[int, list[str]]:
-    """By which interfaces ssh answers to a near and to a far peer, by the number of the NIC that is asked."""
-    return {n: [asked(peer, "tcp", place, f"10.0.0.{n}", 22) for place in (NEAR, FAR)] for n in numbers}
-
-
-def state(host: Host) -> list[str]:
-    """All rules and routes, but for how long a router's are valid, and a digest of each file of the configuration."""
-    text = host.run(f"{ROUTING}; sh /root/look.sh /root/look; cat /root/look/files")
-    return re.sub(r" expires \d+sec", "", text).splitlines()
 
 
 def test_answers_leave_by_the_nic_that_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEARMETAL_LAB_INSTANCES", str(tmp_path / "instances"))
     with instance.running("burstable", "routes") as host, namespace() as peer:
-        of_peer(peer, "sh", "-euc", f"ip link set lo up; ip address add {FAR} dev lo")
+        far_peer(peer)
         host.put((INTERFACES + "".join(map(configured, (*NICS, PLUGGED)))).encode(), "/etc/network/interfaces")
-        host.put(LOOK.read_bytes(), "/root/look.sh")
         for number in NICS:
             plug(host, number)
         host.reboot()
         wire(host, peer, *NICS)
-        before, first = state(host), f"b{min(NICS)}"
-        assert answers(peer, *NICS) == {number: [first, first] for number in NICS}, before
+        before = state(host)
+        assert answers(peer, *NICS) == by_the_first(*NICS), before
 
         module("network_routes", host, tmp_path, {"own_routes": "enabled"})
-        own = {number: [f"b{number}"] * 2 for number in (*NICS, PLUGGED)}
-        assert answers(peer, *NICS) == {number: own[number] for number in NICS}, host.run(ROUTING)
+        assert answers(peer, *NICS) == by_their_own(*NICS), host.run(ROUTING)
 
         host.reboot()
         assert planned.wait(host) == "inactive"
         wire(host, peer, *NICS)
-        assert answers(peer, *NICS) == {number: own[number] for number in NICS}, host.run(ROUTING)
+        assert answers(peer, *NICS) == by_their_own(*NICS), host.run(ROUTING)
 
         plug(host, PLUGGED)
         wire(host, peer, PLUGGED)
         wait(host, "the new NIC's rule", lambda: f"from 10.0.0.{PLUGGED} " in host.run("ip rule"), ADDRESS_SECONDS)
-        assert answers(peer, *own) == own, host.run(ROUTING)
+        assert answers(peer, *NICS, PLUGGED) == by_their_own(*NICS, PLUGGED), host.run(ROUTING)
 
-        with host.monitor() as monitor:
-            monitor.execute("device_del", id=f"nic{PLUGGED}")
+        unplug(host, PLUGGED)
         wait(
             host,
             "the removed NIC's rule",
             lambda: f"from 10.0.0.{PLUGGED} " not in host.run("ip rule"),
             ADDRESS_SECONDS,
         )
-        assert answers(peer, *NICS) == {number: own[number] for number in NICS}, host.run(ROUTING)
+        assert answers(peer, *NICS) == by_their_own(*NICS), host.run(ROUTING)
 
         module("restore", host, tmp_path, {})
         after = state(host)
         assert after == before, set(after) ^ set(before)
-        assert answers(peer, *NICS) == {number: [first, first] for number in NICS}
+        assert answers(peer, *NICS) == by_the_first(*NICS)

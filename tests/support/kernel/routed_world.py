@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import rtnetlink
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.fingerprint import fingerprint
 from ansible_collections.nearmetal.ec2.plugins.modules import network_routes, restore
 
 from tests.support.fake_kernel import FakeKernel
@@ -150,12 +151,20 @@ def life(host: Routed, peer: int) -> Dict[str, Any]:
     found["applied"] = run(host, network_routes.main, **wanted)
     found["tuned"] = seen(peer)
     found["state tuned"] = state()
+    found["rules by whom"] = [line for family in ("-4", "-6") for line in ip("-d", family, "rule").splitlines()]
     found["again"] = run(host, network_routes.main, **wanted)
     found["restored"] = run(host, restore.main)
     found["after restore"], found["restored answers"] = state(), seen(peer)
     run(host, network_routes.main, **wanted)
+    found["looks"] = [fingerprint(host)]
+    ip("rule", "delete", "from", ADDRESSES[2], "priority", "27000")
+    found["looks"].append(fingerprint(host))
     ip("route", "flush", "table", f"{2700000 + index('a1')}")
+    found["looks"].append(fingerprint(host))
+    ip("-6", "route", "flush", "table", f"{2700000 + index('a2')}")
+    found["looks"].append(fingerprint(host))
     found["repaired"] = run(host, network_routes.main, **wanted)
+    found["looks"].append(fingerprint(host))
     found["after repair"] = _asked(peer, FAR, ADDRESSES[1])
     ip("address", "delete", f"{ADDRESSES[7]}/24", "dev", "a1")
     ip("address", "add", f"{ADDRESSES[7]}/24", "dev", "a2")

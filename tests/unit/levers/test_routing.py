@@ -51,8 +51,14 @@ def test_the_main_table_stays_as_it_is(life: Dict[str, Any]) -> None:
     for family in ("routes -4", "routes -6"):
         new = [line for line in life["state tuned"][family] if line not in life["before"][family]]
         assert len(new) == 4
-        assert all(" table 27000" in line for line in new)
+        assert all(" table 27000" in line and " proto kernel " in line for line in new), "networkd would remove them"
         assert not [line for line in life["before"][family] if line not in life["state tuned"][family]]
+
+
+def test_rules_are_of_a_kind_that_networkd_leaves_alone(life: Dict[str, Any]) -> None:
+    made = [line for line in life["rules by whom"] if line.startswith("27000:")]
+    assert len(made) == 5
+    assert all(" proto kernel" in line for line in made), made
 
 
 def test_restore_leaves_nothing_behind(life: Dict[str, Any]) -> None:
@@ -64,6 +70,12 @@ def test_restore_leaves_nothing_behind(life: Dict[str, Any]) -> None:
 def test_routes_that_went_are_made_again(life: Dict[str, Any]) -> None:
     assert life["repaired"]["changed"]
     assert life["after repair"] == "b1"
+
+
+def test_a_look_of_the_unit_sees_that_rules_or_routes_went(life: Dict[str, Any]) -> None:
+    tuned, *lost, repaired = life["looks"]
+    assert len({tuned, *lost}) == 4
+    assert repaired == tuned
 
 
 def test_an_address_that_moves_to_another_interface_answers_there(life: Dict[str, Any]) -> None:

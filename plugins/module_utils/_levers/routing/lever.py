@@ -111,9 +111,9 @@ class Paths(OnNic, Choosing):
         if value == MAIN:
             return [f"{tool} rule del from {text} priority {PRIORITY}"]
         device = quoted(nic.name_at(host, place) or place)
-        made = [f"{tool} rule add from {text} lookup {number} priority {PRIORITY}"]
+        made = [f"{tool} rule add from {text} lookup {number} priority {PRIORITY} protocol kernel"]
         parts = str(value).split(", ") if value != NO_ROUTES else []
-        return made + [f"{tool} route replace {part} dev {device} table {number}" for part in parts]
+        return made + [f"{tool} route replace {part} dev {device} table {number} proto kernel" for part in parts]
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         listed = None not in (routes.addresses(host), routes.routes(host), routes.rules(host))
