@@ -6,11 +6,9 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Past, Report
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._sources import links
@@ -19,36 +17,10 @@ from dev.programs import axe
 from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, finding, result_with
 from tests.support.report import reports
 from tests.support.report.browser import Browser
+from tests.support.report.pictured import pictured
 
 Open = Callable[..., Browser]
 VISIBLE = "[...document.querySelectorAll('tr.row:not([hidden]) .host span:first-child')].map((e) => e.textContent)"
-DRAWN = """new Promise((done) => {
-  const look = () => document.documentElement.dataset.drawn ? done(true) : setTimeout(look, 5);
-  look();
-})"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with Browser() as chromium:
-        yield chromium
-
-
-@pytest.fixture
-def open_page(browser: Browser, tmp_path: Path) -> Open:
-    def opened(report: Report, dark: bool = False) -> Browser:
-        page = tmp_path / "report.html"
-        page.write_text(html.render(report), "utf-8")
-        browser.view(1280, 900, dark)
-        browser.complaints.clear()
-        browser.requests.clear()
-        browser.open(page)
-        assert browser.run(DRAWN)
-        assert browser.complaints == []
-        assert set(browser.requests) == {page.as_uri()}
-        return browser
-
-    return opened
 
 
 def small_fleet() -> Report:
@@ -280,63 +252,6 @@ def test_axe_finds_nothing(open_page: Open, width: int, dark: bool) -> None:
     found = page.run("axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations.map((v) => v.id))")
     assert found == []
     assert page.run("document.documentElement.scrollWidth") <= width
-
-
-QUEUES: List[Dict[str, Any]] = [
-    {
-        "queue": queue,
-        "now": {"cpus": "0-3", "nodes": "0", "rps": "", "xps": ""},
-        "wanted": {"cpus": str(queue), "nodes": "0", "rps": "", "xps": ""},
-    }
-    for queue in (0, 1)
-]
-TOPOLOGY = {
-    "sockets": ["0-3"],
-    "nodes": [{"id": 0, "cpus": "0-3", "memory": 16 << 30}],
-    "cores": ["0,2", "1,3"],
-    "offline": "",
-    "caches": [{"name": "L1d", "size": 49152, "shared": []}, {"name": "L3", "size": 35 << 20, "shared": ["0-3"]}],
-    "nics": [{"name": "ens5", "place": "0000:00:05.0", "node": 0, "driver": "ena"}],
-    "disks": [{"name": "nvme0n1", "kind": "ebs", "node": None}],
-}
-
-
-def pictured(*hosts: str, past: Tuple[Past, ...] = ()) -> Report:
-    """Hosts whose topology and queues are known, with something of all that a sheet shows."""
-    collected = Collector()
-    kept = finding("clocksource", "would_change", "persist", reason="the kernel forgets it", wanted="/etc/x.conf")
-    result = result_with(SLOW_CLOCK, kept, finding("numa", "ok"), finding("smt", "refused", reason="a T3"))
-    nic = {"name": "ens5", "place": "0000:00:05.0", "node": 0, "queues": QUEUES}
-    for name in hosts or ("web-1",):
-        collected.add(
-            name,
-            {
-                **result,
-                "topology": TOPOLOGY,
-                "queue_map": [nic],
-                "workload": ["web"],
-                "platform": {"instance_type": "c5.xlarge", "kernel": "6.1.0-26-cloud-amd64"},
-                "commands": ["# why", "echo tsc > clock"],
-            },
-        )
-    return collected.report(reports.RUN, past=past)
-
-
-def test_the_picture_shows_who_does_the_networks_work_before_and_after(open_page: Open) -> None:
-    page = open_page(pictured())
-    assert page.run("[...document.querySelectorAll('.panel-name')].map((e) => e.textContent)") == [
-        "Now",
-        "After this run",
-    ]
-    duties = "[...document.querySelectorAll('.panel:nth-child(%d) .cpu')].map((e) => `${e.textContent} ${e.className}`)"
-    assert page.run(duties % 1) == ["0 cpu may", "2 cpu may", "1 cpu may", "3 cpu may"]
-    assert page.run(duties % 2) == ["0 cpu answers", "2 cpu idle", "1 cpu answers", "3 cpu idle"]
-    assert (
-        page.run("document.querySelector('.queues').innerText") == "ens5 at node 0 2 queues: any CPU → CPU 0 and CPU 1"
-    )
-    labels = page.run("[...document.querySelectorAll('.panel:first-child .label, .device')].map((e) => e.textContent)")
-    assert {"Socket 1 of 1", "NUMA node 0 · 16 GiB", "L3 35 MiB", "ens5 ena", "nvme0n1 ebs"} <= set(labels)
-    assert "per core L1d 48 KiB" in page.run("document.querySelector('figcaption').textContent")
 
 
 @pytest.mark.parametrize("width", [360, 768, 1024, 1400])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
@@ -21,12 +21,6 @@ from tests.support.report.browser import Browser
 
 NOW = 1_795_000_000.0
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(2)>"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with Browser() as chromium:
-        yield chromium
 
 
 def load(step: Step) -> Tuple[Metric, ...]:

@@ -13,6 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Conditions, Run, plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import BakeSession, Origin, Session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, Spec
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import OPTIONS as WAIVERS
@@ -89,4 +90,15 @@ def _answer(
         confirm_within=options["confirm_within"],
     )
     show_commands = options["show"] == "commands"
-    return answer(go, host, ask, conditions, named={"workload": chosen.names}, show_commands=show_commands)
+
+    def go_and_look(host: WritableHost, ask: Ask, conditions: Conditions) -> Run:
+        return _with_disks(go(host, ask, conditions), host)
+
+    return answer(go_and_look, host, ask, conditions, named={"workload": chosen.names}, show_commands=show_commands)
+
+
+def _with_disks(done: Run, host: WritableHost) -> Run:
+    """The run with the host's disks, which the picture shows beside its NICs; few workloads plan them."""
+    if done.facts.network is None or done.facts.block is not None:
+        return done
+    return done._replace(facts=done.facts._replace(block=observe(host, ("block",)).block))

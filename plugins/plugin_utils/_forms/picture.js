@@ -3,6 +3,7 @@
 // What a host reported is only ever set as text.
 "use strict";
 const drawHost = (() => {
+  const KINDS = new Map([["ebs", "EBS"], ["instance_store", "instance store"], ["xvd", "Xen"]]);
   const MOST = 4096; // CPUs that are drawn: a list of a hostile host may name billions
 
   function box(tag, name, ...children) {
@@ -52,7 +53,7 @@ const drawHost = (() => {
         for (const [style, cpus] of roles) {
           for (const cpu of cpus) {
             const known = found.get(cpu) || [style, []];
-            if (known[1].length < 6) known[1].push(`${{ may: "may answer", answers: "answers", helps: "helps with" }[style]} ${nic.name} queue ${row.queue}`);
+            if (known[1].length < 6) known[1].push(`${{ may: "may handle", answers: "handles", helps: "helps with" }[style]} ${nic.name} queue ${row.queue}`);
             found.set(cpu, known);
           }
         }
@@ -67,28 +68,38 @@ const drawHost = (() => {
     return any ? "any CPU" : cpus.length > 1 ? `one of CPUs ${served.cpus}` : cpus.length ? `CPU ${cpus[0]}` : "CPU not known";
   }
 
+  // Commas are within lists of CPUs alone, and an arrow is a change.
   function words(served, online) {
     if (!served) return "no such queue";
-    const helpers = served.rps ? `, helpers ${served.rps}` : "";
-    const senders = served.xps ? `, sends for ${served.xps}` : "";
+    const helpers = served.rps ? ` · helpers ${served.rps}` : "";
+    const senders = served.xps ? ` · sends for ${served.xps}` : "";
     return who(served, online) + helpers + senders;
   }
 
-  // "2 queues: any CPU → CPU 0 and CPU 1"; queues that say the same are one line.
+  function listed(cpus) {
+    const [first, last] = [cpus[0], cpus[cpus.length - 1]];
+    if (cpus.length > 2 && cpus.every((cpu, place) => cpu === first + place)) return `CPUs ${first}–${last}, one each`;
+    return cpus.length > 8 ? `${cpus.length} CPUs, one each` : `CPUs ${cpus.slice(0, -1).join(", ")} and ${last}`;
+  }
+
+  // "2 queues: any CPU → CPUs 0 and 1"; neighbors that say the same, or get one CPU each, are one line.
   function lines(nic, online) {
-    const rows = nic.queues.map((row) => [row.queue, words(row.now, online), words(row.wanted, online)]);
-    const befores = new Set(rows.map(([, now]) => now));
-    if (rows.length > 1 && rows.length <= 4 && befores.size === 1 && rows.every(([, now, wanted]) => /^CPU [0-9]+$/.test(wanted) && now !== wanted)) {
-      return [`${rows.length} queues: ${rows[0][1]} → ${rows.map(([, , wanted]) => wanted).join(" and ")}`];
-    }
     const found = [];
-    for (const [queue, now, wanted] of rows) {
-      const said = now === wanted ? `${now}, stays` : `${now} → ${wanted}`;
+    for (const row of nic.queues) {
+      const [now, wanted] = [words(row.now, online), words(row.wanted, online)];
+      const moves = now !== wanted && /^CPU [0-9]+$/.test(wanted);
+      const said = moves ? now : now === wanted ? `${now}, stays` : `${now} → ${wanted}`;
       const last = found[found.length - 1];
-      if (last && last.said === said) last.to = queue;
-      else found.push({ from: queue, to: queue, said });
+      if (last && last.said === said && last.moves === moves) last.to = row.queue;
+      else found.push({ from: row.queue, to: row.queue, said, moves, cpus: [] });
+      if (moves) found[found.length - 1].cpus.push(Number(wanted.slice(4)));
     }
-    return found.map(({ from, to, said }) => (from === to ? `queue ${from}: ${said}` : `queues ${from}–${to}: ${said}`));
+    return found.map(({ from, to, said, moves, cpus }) => {
+      const all = from !== to && found.length === 1;
+      const which = all ? `${nic.queues.length} queues` : from === to ? `queue ${from}` : `queues ${from}–${to}`;
+      const gets = new Set(cpus).size === 1 ? `CPU ${cpus[0]}` : listed(cpus);
+      return `${which}: ${said}${moves ? ` → ${gets}` : ""}`;
+    });
   }
 
   function cpuCells(cpus, work) {
@@ -116,7 +127,7 @@ const drawHost = (() => {
   function devices(layout, nics, node, only) {
     const here = (home) => (home === null || home === undefined ? only : home) === node;
     const found = nics.filter((nic) => here(nic.node)).map((nic) => box("span", "device nic", `${nic.name}${nic.driver ? ` ${nic.driver}` : ""}`));
-    return [...found, ...layout.disks.filter((disk) => here(disk.node)).map((disk) => box("span", "device disk", `${disk.name} ${disk.kind}`))];
+    return [...found, ...layout.disks.filter((disk) => here(disk.node)).map((disk) => box("span", "device disk", `${disk.name} ${KINDS.get(disk.kind) || disk.kind}`))];
   }
 
   function nodeBox(layout, nics, node, cpus, work, only) {
@@ -147,7 +158,7 @@ const drawHost = (() => {
   }
 
   function legend(styles) {
-    const said = { answers: "answers the interrupts of a queue", may: "may answer, as one of several", helps: "helps with received packets", idle: "no work of the network" };
+    const said = { answers: "handles the interrupts of a queue", may: "may handle interrupts, as one of several CPUs", helps: "helps with received packets (RPS)", idle: "no work of the network" };
     const made = box("p", "picture-legend");
     for (const style of Object.keys(said).filter((name) => styles.has(name))) {
       made.append(box("span", "", box("span", `cpu ${style}`, "7"), said[style]));

@@ -13,7 +13,9 @@ from typing import Any, Callable, Dict, Optional
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.picture.colors import DARK, LIGHT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import OPTIONS, forecast
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
 
 from tests.support import hosts
 from tests.support.fake_kernel import FakeKernel
@@ -113,6 +115,11 @@ def test_nics_and_disks_are_at_their_nodes(tmp_path: Path, draw: Draw) -> None:
             assert picture.heading_around(name) == "Devices that the kernel puts near no NUMA node"
 
 
+def test_a_report_has_the_disks_of_a_host_whose_workload_plans_none(tmp_path: Path) -> None:
+    result = forecast(fresh(tmp_path / "root", "metal"), validate("tune", OPTIONS, {"workload": ["web"]}))
+    assert [disk["name"] for disk in result["topology"]["disks"]] == ["nvme0n1", "nvme1n1", "nvme2n1"]
+
+
 def test_on_a_host_of_one_node_every_device_is_there(tmp_path: Path, draw: Draw) -> None:
     picture = draw(fresh(tmp_path / "root", "nitro"))
     assert {picture.heading_around(name)[:11] for name in ("NIC ens5", "nvme0n1", "nvme1n1")} == {"NUMA node 0"}
@@ -145,7 +152,7 @@ def test_who_does_the_work_of_the_network(tmp_path: Path, draw: Draw) -> None:
     assert picture.queues() == [
         "queues 0-3 → CPU 4",
         "queue 4 → CPU 5 → helpers 0,2,12-13",
-        "queue 5 → CPU 0 on node 0, sends for 0,8",
+        "queue 5 → CPU 0 on node 0 · sends for 0,8",
         "queue 6 → one of CPUs 6-7",
         "queue 7 → CPU 7",
     ]

@@ -66,11 +66,21 @@ def picture(panels: Sequence[Tuple[str, Facts]]) -> str:
     title = title_of(first.facts)
     parts = [words(title, "title"), paragraph(summary(first), ROOM, "muted")]
     parts.append(_legend({style for _name, scene in scenes for style in _styles(scene)}))
-    for name, scene in scenes:
-        heading = [words(f"{name[:1].upper()}{name[1:]}", "title")] if len(scenes) > 1 else []
-        parts += [*heading, _host(scene)]
-    description = " ".join(f"{name}: {'; '.join(sentences(scene))}." for name, scene in scenes)
+    parts.append(_abreast(scenes))
+    description = " ".join(f"{name}: {'. '.join(sentences(scene))}." for name, scene in scenes)
     return document(title, f"{summary(first)}. {description}", stack(parts, 2 * GAP), LIGHT, DARK)
+
+
+def _abreast(scenes: Sequence[Tuple[str, Scene]]) -> Item:
+    """The states beside each other, so that a reader compares them line by line; below each other if too wide."""
+    for room in (ROOM // len(scenes) - 2 * GAP, ROOM):
+        panels = []
+        for name, scene in scenes:
+            heading = [words(f"{name[:1].upper()}{name[1:]}", "title")] if len(scenes) > 1 else []
+            panels.append(stack([*heading, _host(scene, room)], 2 * GAP))
+        if max(panel.width for panel in panels) <= room:
+            return flow(panels, ROOM, 4 * GAP)
+    return stack(panels, 2 * GAP)
 
 
 def _styles(scene: Scene) -> Set[str]:
@@ -89,7 +99,7 @@ def _duty(scene: Scene, cpu: int) -> Tuple[str, str]:
     return scene.duties.get(cpu, (IDLE, ""))
 
 
-def _host(scene: Scene) -> Item:
+def _host(scene: Scene, room: int) -> Item:
     """Sockets with their nodes, or where a node has several sockets, nodes with theirs; then what is near none."""
     topology = scene.topology
     nodes, online = topology.nodes, topology.cpus_online or ()
@@ -98,22 +108,23 @@ def _host(scene: Scene) -> Item:
     nested = all(not node.cpus or any(set(node.cpus) <= set(socket) for socket in sockets) for node in nodes)
     large = large_cache(topology)
     small = [cache_words(topology, cache) for cache in topology.caches if cache is not large]
-    parts = [paragraph("; ".join(small), ROOM, "muted")] if online else [words("The kernel lists no CPUs.", "muted")]
+    parts: List[Item] = []
     if disjoint and nested:
         for number, cpus in _split(online, sockets):
-            parts.append(_socket(topology, number, _nodes(scene, cpus, ROOM - 2 * PAD), ROOM))
+            parts.append(_socket(topology, number, _nodes(scene, cpus, room - 2 * PAD)))
     else:
-        parts += _nodes(scene, online, ROOM)
+        parts += _nodes(scene, online, room)
     with_cpus = {number for number, _cpus in _split(online, [node.cpus for node in nodes])}
-    parts += [_node(scene, node, (), ROOM) for number, node in enumerate(nodes) if number not in with_cpus]
+    parts += [_node(scene, node, (), room) for number, node in enumerate(nodes) if number not in with_cpus]
     offline = topology.cpus_offline or ()
     if offline:
-        cells = flow([label(str(cpu), OFFLINE, _cell(topology)) for cpu in offline], ROOM - 2 * PAD, 2)
-        parts.append(boxed(stack([words("Offline CPUs", "heading"), cells]), "cache", ROOM))
-    homeless = _devices(scene, None, ROOM - 2 * PAD)
+        cells = flow([label(str(cpu), OFFLINE, _cell(topology)) for cpu in offline], room - 2 * PAD, 2)
+        parts.append(boxed(stack([words("Offline CPUs", "heading"), cells]), "cache"))
+    homeless = _devices(scene, None, room - 2 * PAD)
     if homeless:
-        parts.append(boxed(stack([words(_NO_NODE, "heading"), *homeless]), "node", ROOM))
-    return stack(parts, 2 * GAP)
+        parts.append(boxed(stack([words(_NO_NODE, "heading"), *homeless]), "node"))
+    about = paragraph("; ".join(small), room, "muted") if online else words("The kernel lists no CPUs.", "muted")
+    return stack([about, flow(parts, room, 2 * GAP)], 2 * GAP)
 
 
 def _nodes(scene: Scene, cpus: Cpus, room: int) -> List[Item]:
@@ -125,12 +136,12 @@ def _nodes(scene: Scene, cpus: Cpus, room: int) -> List[Item]:
     return parts
 
 
-def _socket(topology: TopologyFacts, number: Optional[int], parts: Sequence[Item], width: int = 0) -> Item:
+def _socket(topology: TopologyFacts, number: Optional[int], parts: Sequence[Item]) -> Item:
     if number is None:
         name = "CPUs of which the kernel names no socket"
     else:
         name = f"Socket {number + 1} of {topology.sockets_count}"
-    return boxed(stack([words(name, "heading"), *parts]), "socket", width)
+    return boxed(stack([words(name, "heading"), *parts]), "socket")
 
 
 def _node(scene: Scene, node: Node, cpus: Cpus, room: int) -> Item:
@@ -145,7 +156,7 @@ def _node(scene: Scene, node: Node, cpus: Cpus, room: int) -> Item:
     else:
         parts = [_cores(scene, socket_cpus, inner) for _number, socket_cpus in sockets]
     rows = [words(node_words(node), "heading"), flow(parts, inner), *_devices(scene, node.id, inner)]
-    return boxed(stack(rows), "node", room)
+    return boxed(stack(rows), "node")
 
 
 def _cores(scene: Scene, cpus: Cpus, room: int) -> Item:
@@ -196,7 +207,7 @@ def _devices(scene: Scene, node: Optional[int], room: int) -> List[Item]:
 
 def _nic(scene: Scene, nic: Nic, room: int) -> Item:
     queues = flow([label(text, "queue") for text in scene.queues[nic.place]], room - 2 * PAD)
-    return boxed(stack([words(nic_words(scene, nic), "heading"), queues]), "nic", room)
+    return boxed(stack([words(nic_words(scene, nic), "heading"), queues]), "nic")
 
 
 def _split(cpus: Cpus, sets: Sequence[Cpus]) -> List[Tuple[Optional[int], Cpus]]:

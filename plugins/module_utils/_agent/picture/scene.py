@@ -89,7 +89,7 @@ def _work(now: Mapping[str, Optional[str]], home: Optional[int]) -> str:
         text += f" on node {now['nodes']}"
     if now["rps"]:
         text += f" → helpers {now['rps']}"
-    return f"{text}, sends for {now['xps']}" if now["xps"] else text
+    return f"{text} · sends for {now['xps']}" if now["xps"] else text
 
 
 def title_of(facts: Facts) -> str:
@@ -122,11 +122,11 @@ def sentences(scene: Scene) -> List[str]:
     topology, facts = scene.topology, scene.facts
     found = [node_words(node) for node in topology.nodes]
     found += [cache_words(topology, cache) for cache in topology.caches]
-    found += [f"offline CPUs {listed(topology.cpus_offline)}"] if topology.cpus_offline else []
+    found += [f"Offline CPUs {listed(topology.cpus_offline)}"] if topology.cpus_offline else []
     for nic in facts.network.nics if facts.network is not None else ():
-        queues = ", ".join(scene.queues[nic.place])
+        queues = "; ".join(scene.queues[nic.place])
         found.append(f"{nic_words(scene, nic)}{f': {queues}' if queues else ''}")
-    return [*found, *(f"disk {disk_words(disk)}{_place(disk_node(facts, disk))}" for disk in visible(facts))]
+    return [*found, *(f"Disk {disk_words(disk)}{_place(disk_node(facts, disk))}" for disk in visible(facts))]
 
 
 def _place(node: Optional[int]) -> str:
