@@ -114,7 +114,7 @@ class Boto:
                 "ansible_python_interpreter: '{{ ansible_playbook_python }}' for localhost"
             ) from error
         self.unreadable: Type[Exception] = parsers.ResponseParserError
-        self._unusable: Type[Exception] = exceptions.InvalidConfigError
+        self._unusable: Callable[..., Exception] = exceptions.InvalidConfigError
         self.errors: Tuple[Type[Exception], ...] = (exceptions.BotoCoreError, exceptions.ClientError, self.unreadable)
         # urllib3's errors, in boto's classes: no connection, no answer, an answer that broke off.
         self._lost: Tuple[Type[Exception], ...] = (

@@ -131,7 +131,8 @@ def _owned(host: Host, folder: str) -> Set[int]:
     Empty on Xen since Linux 5.17, where only the interrupts' names say whose they are.
     """
     for path in ("/device/msi_irqs", "/device/../msi_irqs"):
-        numbers = {int(entry) for entry in host.names(folder + path) if entry.isdigit() and entry.isascii()}
+        names = host.names(folder + path)
+        numbers = {int(name) for name in names if name.isdigit() and name.isascii() and len(name) < 12}
         if numbers:
             return numbers
     return set()

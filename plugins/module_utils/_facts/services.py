@@ -82,7 +82,8 @@ def observe(host: Host) -> Mapping[str, Process]:
     """Running service → its main process: the one in its control group that systemd started."""
     found: Dict[str, Process] = {}
     for unit, group in groups(host):
-        pids = sorted(int(word) for word in (host.text(f"{group}/cgroup.procs") or "").split() if word.isdigit())
+        words = (host.text(f"{group}/cgroup.procs") or "").split()
+        pids = sorted(int(word) for word in words if word.isdigit() and word.isascii() and len(word) < 8)
         for pid in pids[:_LOOKED_AT]:
             status = dict(_STATUS.findall(host.text(f"/proc/{pid}/status", 65536) or ""))
             if status.get("PPid") == "1":

@@ -246,7 +246,7 @@ class Sysfs(_Number, Declining):
     def read(self, host: WritableHost, where: str) -> Value:
         found = nic_at(host, where)
         text = host.line(f"{found.folder}/{self.file}") if found is not None else None
-        return int(text) if text is not None and text.isdigit() else None
+        return int(text) if text is not None and text.isdigit() and text.isascii() else None
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         found = demand_nic(host, where)

@@ -36,7 +36,7 @@ def bounded(bound: str, requested: str, previous: str) -> str:
     The workload's value where the host's isn't a list of as many numbers.
     """
     numbers, present = requested.split(), previous.split()
-    if len(numbers) != len(present) or not all(_is_number(word) for word in (*numbers, *present)):
+    if len(numbers) != len(present) or not all(is_number(word) for word in (*numbers, *present)):
         return requested
     choose = {LEAST: (max,) * len(numbers), MOST: (min,) * len(numbers), WIDEST: (min, max)}[bound]
     return " ".join(str(pick(int(a), int(b))) for pick, a, b in zip(choose, numbers, present))
@@ -60,5 +60,6 @@ def kept_reason(bound: str, requested: str, previous: str, goal: str, reason: st
     return f"the host has {'less' if bound == MOST else 'more'}; the workload wants {least} {requested}: {reason}"
 
 
-def _is_number(word: str) -> bool:
-    return word.isdigit() and word.isascii()
+def is_number(word: str) -> bool:
+    """Whether a word is a whole number; other digits than ASCII's, and more than a kernel writes, are none."""
+    return word.isdigit() and word.isascii() and len(word) <= 20

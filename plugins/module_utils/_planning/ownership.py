@@ -14,6 +14,7 @@ from typing import Callable, Container, Dict, Iterator, Mapping, NamedTuple, Opt
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
 REFERENCE = "docs/ownership.md"
@@ -205,7 +206,7 @@ def _same_value(tuned_value: str, wanted: Value) -> bool:
     """
     values = {" ".join(str(value).split()) for value in (wanted.values() if isinstance(wanted, Mapping) else (wanted,))}
     bound = tuned_value[1:].strip()
-    if tuned_value[:1] in "<>" and all(value.isdecimal() for value in (bound, *values)):
+    if tuned_value[:1] in "<>" and all(is_number(value) for value in (bound, *values)):
         return all(int(value) >= int(bound) if tuned_value[0] == ">" else int(value) <= int(bound) for value in values)
     return values == {" ".join(tuned_value.split())}
 

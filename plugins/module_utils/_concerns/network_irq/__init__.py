@@ -328,7 +328,7 @@ def _pinned(network: NetworkFacts, nic: Nic, queues: int) -> Dict[int, int]:
     found: Dict[int, int] = {}
     for label in labels(nic, queues):
         text = affinity.get(label, "")
-        if text.isdigit():
+        if text.isdigit() and text.isascii():
             found.setdefault(int(label.rpartition("-")[2]), int(text))
     return found
 

@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Ni
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import RPS_ENTRIES
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import Choice, cpu_list, of_nic
@@ -186,7 +187,7 @@ def _entries(facts: Facts, entries: Sequence[Tuple[int, Wanted]]) -> Plan:
         return _ENTRIES.at("").says("not_applicable", f"this kernel has no {RPS_ENTRIES}")
     reason = "one flow table serves all NICs" if number else "no NIC uses the flow table"
     previous = str(facts.host_value("sysctl", RPS_ENTRIES, present))
-    if any(_only_widens(entry[1]) for entry in entries) and previous.isdigit() and int(previous) > number:
+    if any(_only_widens(entry[1]) for entry in entries) and is_number(previous) and int(previous) > number:
         number, reason = int(previous), _MORE_FLOWS
     return _ENTRIES.change(wanted, present, str(number), reason)
 

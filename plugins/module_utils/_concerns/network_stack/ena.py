@@ -18,6 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import of_nic
@@ -105,7 +106,7 @@ def express(facts: Facts, wanted: Wanted) -> Plan:
 def _host(facts: Facts) -> Iterator[Plan]:
     sysctl: Mapping[str, str] = facts.sysctl or {}
     limit, corking = sysctl.get("net.ipv4.tcp_limit_output_bytes", ""), sysctl.get("net.ipv4.tcp_autocorking")
-    if limit.isdigit() and int(limit) < 1 << 20:
+    if is_number(limit) and int(limit) < 1 << 20:
         reason = (
             f"a connection may have only {limit} bytes in flight: set net.ipv4.tcp_limit_output_bytes to"
             " 1048576 or more"

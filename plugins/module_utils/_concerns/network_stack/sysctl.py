@@ -10,6 +10,7 @@ from typing import Optional, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import NETWORK_STACK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import may_be_burstable
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
@@ -31,7 +32,7 @@ def plan_parameters(facts: Facts, wanted: Wanted) -> Plan:
 def _late_keep_alives(facts: Facts, wanted: Wanted) -> Plan:
     """Advice about keep-alives that nobody manages."""
     now = (facts.sysctl or {}).get(_KEEP_ALIVE.place)
-    if _KEEP_ALIVE.value(wanted) is None and now is not None and now.isdigit() and int(now) >= 350:
+    if _KEEP_ALIVE.value(wanted) is None and now is not None and is_number(now) and int(now) >= 350:
         reason = (
             f"keep-alives start after {now} s, but the newest types' security groups forget an idle"
             " connection after 350 s"

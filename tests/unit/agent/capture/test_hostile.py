@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import ethtoo
 
 from tests.support.fresh_host import fresh
 
-Plan = Callable[[Dict[str, Any]], Tuple[int, str]]
+Plan = Callable[..., Tuple[int, str]]
 KERNEL = "/proc/sys/kernel/osrelease"
 COUNT = record_key(ethtool.count_question(ethtool.STATISTICS))
 DEEP = "/".join(["", *["d"] * 39])
@@ -77,11 +77,11 @@ def whole(tmp_path: Path) -> Dict[str, Any]:
 def plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Plan:
     """The exit code of a plan from a capture, and what it printed."""
 
-    def run(captured: Dict[str, Any]) -> Tuple[int, str]:
+    def run(captured: Dict[str, Any], workload: str = "base") -> Tuple[int, str]:
         place = tmp_path / "host.json"
         place.write_text(json.dumps(captured))
         capsys.readouterr()
-        code = command.main(["plan", "--from", str(place)])
+        code = command.main(["plan", "--from", str(place), "--workload", workload])
         printed = capsys.readouterr()
         return code, printed.out + printed.err
 
@@ -213,6 +213,27 @@ def test_strange_files_are_planned_or_named(name: str, whole: Dict[str, Any], pl
     assert code in (0, 1)
     assert printed.startswith(("captured on ", "nearmetal: "))
     assert all(len(line) <= 1500 for line in printed.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"/proc/irq/\d+/smp_affinity_list", "²\n"),
+        (r"/proc/cmdline", "ro maxcpus=²\n"),
+        (r"/proc/cmdline", f"ro maxcpus={'9' * 5000}\n"),
+        (r"/proc/sys/net/.*", "²\n"),
+        (r".*/cgroup\.procs", "² 7\n"),
+    ],
+    ids=["interrupts", "cpus_of_a_boot", "many_cpus_of_a_boot", "network_stack", "services"],
+)
+def test_numbers_that_no_kernel_writes_are_planned(pattern: str, text: str, tmp_path: Path, plan: Plan) -> None:
+    """int() takes some digits outside ASCII, and refuses others and numbers of more than 4,300 digits."""
+    captured = capture(fresh(tmp_path / "metal", "metal"))
+    service = {"/sys/fs/cgroup/system.slice/app.service/cgroup.procs": "7\n"}
+    every = {**captured["files"], **service}
+    files = {path: text if re.fullmatch(pattern, path) else old for path, old in every.items()}
+    code, printed = plan({**captured, "files": files}, "low_latency")
+    assert (code, printed[:12]) == (0, "captured on ")
 
 
 def test_links_in_a_ring_are_a_place_that_does_not_exist(whole: Dict[str, Any], plan: Plan) -> None:
