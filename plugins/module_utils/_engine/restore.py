@@ -10,6 +10,7 @@ from typing import AbstractSet, Dict, Iterable, Iterator, List, Mapping, NamedTu
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    Hiding,
     OnDisk,
     SetsOthers,
     detached,
@@ -50,12 +51,17 @@ def plan_restore(
     boot_id = host.boot_id() if entries else ""
     renewed: Set[Tuple[str, str]] = set()
     at_boot = set_at_boot(host, entries)  # nearmetal's files set these values, even if a run has set others since
+    setters = [lever_of(what) for what, _where in at_boot]
+    hidden = {place for lever in setters if isinstance(lever, Hiding) for place in lever.tables}
     for entry in restore_order(entries):
         lever = lever_of(entry.what)
         if detached(lever, host, entry.where):
             forget.append(entry)
             continue
         void = entry.void(boot_id)
+        if void and entry.key in hidden:  # what the file hid at boot comes back with the value that hides it
+            forget.append(entry)
+            continue
         now = lever.read(host, entry.where)
         set_values = entry.set_values
         if void and entry.key in at_boot:

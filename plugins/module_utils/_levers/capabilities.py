@@ -87,6 +87,8 @@ class Disturbing(Lever):
 class Hiding(Lever):
     """Its value hides elements of other levers' tables, which come back with another value."""
 
+    tables: Tuple[Place, ...] = ()  # places whose elements it hides
+
     @abstractmethod
     def hidden(self, value: Value) -> AbstractSet[str]:
         """What a value hides."""

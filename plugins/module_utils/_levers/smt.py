@@ -40,6 +40,7 @@ class SmtControl(KernelValue, Hiding, Choosing):
     """
 
     disruptive = True
+    tables = (("smt.offline", ""),)
 
     def __init__(self, what: str) -> None:
         super().__init__(what, smt.CONTROL, r"on|off")

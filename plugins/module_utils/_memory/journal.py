@@ -247,9 +247,13 @@ class Journal:
         return {entry.key: entry._replace(set_values=(entry.value({**held, **removed.last}),), whole=True)}
 
     def forget(self, entries: Iterable[Entry]) -> None:
-        """Remove these entries, whose places have no value of nearmetal any more."""
+        """Remove these entries, whose places have no value of nearmetal any more.
+
+        An entry that has changed since it was read stays: a write of this run changed its place, too.
+        """
         dropped = list(entries)
-        forgotten = {entry.key for entry in dropped if entry not in self._exchanged}
+        unchanged = [entry for entry in dropped if self._entries.get(entry.key, entry) == entry]
+        forgotten = {entry.key for entry in unchanged if entry not in self._exchanged}
         self._exchanged = [entry for entry in self._exchanged if entry not in dropped]
         self._save({key: entry for key, entry in self._entries.items() if key not in forgotten})
 

@@ -257,3 +257,20 @@ def test_a_value_that_an_interrupted_run_of_another_concern_may_have_changed_sta
     assert not [outcome.error for outcome in done.outcomes if outcome.error]
     assert minimum.read_text() == "131072\n"
     life.end()
+
+
+@pytest.mark.parametrize("at", [8, 24, 38])
+def test_preferences_that_another_governor_fixes_after_a_run_that_failed_go_back_with_it(
+    at: int, tmp_path: Path
+) -> None:
+    preference = {"governor": "powersave", "energy_performance_preference": "performance", "idle": "c1"}
+    first = failing(tune(cpu_power=preference), at, "EIO", length=1000, after=True)
+    assert lived(tmp_path, "metal", [first, tune(cpu_power={"governor": "performance"})]) == ""
+
+
+def test_cpus_that_are_offline_because_a_file_switched_smt_off_come_back_with_it(tmp_path: Path) -> None:
+    life = Life(World(tmp_path, "nitro"))
+    assert life.world.somebody("/sys/devices/system/cpu/cpu3/online", "0")
+    life.do(failing(tune(smt={"threads": "disabled"}), 20, "EIO", length=1000, after=True))
+    life.do(Step("reboot", {"unit": True}))
+    life.end()
