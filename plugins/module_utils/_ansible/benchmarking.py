@@ -112,7 +112,8 @@ def ran(host: WritableHost, load: str, limit: float, goes_on: Callable[[], bool]
     except NearmetalError as error:
         return Ran(1, "", sentence(str(error)), 0.0, "")
     lines = (f"{metric.name} {metric.value!r} {metric.unit} {metric.better}\n" for metric in found.result.metrics)
-    return Ran(0, "".join(lines), "", found.seconds, "")
+    version = ", ".join(f"{tool} {says}" for tool, says in found.versions.items())
+    return Ran(0, "".join(lines), "", found.seconds, "", version)
 
 
 def _summary(name: str, found: Measured) -> str:

@@ -13,6 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment i
     health,
     lasting,
     load,
+    load_version,
     running,
     samples,
     second_clock,
@@ -124,7 +125,9 @@ def _run(host: WritableHost, options: Mapping[str, Any]) -> load.Ran:
 
 def _ran(host: WritableHost, command: str, limit: float, goes_on: Callable[[], bool]) -> load.Ran:
     if not is_benchmark(command):
-        return load.run(command, limit, goes_on)
+        load.adopt_orphans()
+        ran = load.run(command, limit, goes_on)
+        return ran._replace(version=load_version.of_command(command))
     from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import benchmarking
 
     return benchmarking.ran(host, command, limit, goes_on)

@@ -10,7 +10,7 @@ import re
 import time
 from typing import Any, Collection, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ebs, ethtool
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ebs, ethtool, interrupts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 _CPU = re.compile(r"^(cpu[0-9]{0,6})((?: +[0-9]{1,20}){8,10})\s*$", re.ASCII | re.MULTILINE)
@@ -18,6 +18,8 @@ _CGROUP = re.compile(r"^0::(/[^\n]*)$", re.MULTILINE)
 _STAT = re.compile(r"[0-9]+ \((?P<name>.*)\) (?P<rest>.*)", re.DOTALL)
 _KERNEL = "2"  # the parent of all kernel threads
 _MOST_PROCESSES = 20000
+_MOST_QUEUES = 300  # interrupts of devices that a sample has
+_LONGEST_NAME = 60  # of an interrupt
 _FIRST = "1"
 # Programs that start jobs by a timetable: of Debian and of Red Hat, and the one for single jobs.
 _SCHEDULERS = ("cron", "crond", "atd")
@@ -46,6 +48,9 @@ class Sample(NamedTuple):
     host_seconds: float  # since 1970 by the host's clock
     cpu_total: Optional[float]  # seconds of all CPUs since boot, with idle time
     cpu_steal: Optional[float]
+    cpu_softirq: Optional[float]  # seconds of work that interrupts left for later, such as that of network queues
+    context_switches: Optional[int]  # since boot
+    interrupts: Dict[str, int]  # a device's interrupt, such as that of a queue → how often it came since boot
     throttled: Optional[int]  # how often the cgroups of the load and its programs had used up their CPU time
     swapped: Optional[int]  # pages in and out since boot
     allowances: Dict[str, int]  # counter → packets or microseconds beyond what the instance may
@@ -61,13 +66,17 @@ class Sample(NamedTuple):
 
 def observe(host: Host, programs: Collection[str]) -> Sample:
     """Read the counters; `programs` are those that serve the load."""
-    total, steal = _cpu(host)
+    stat = host.text("/proc/stat") or ""
+    spent = [ticks_spent / _rate() for ticks_spent in _ticks(stat).get("cpu", [])]
     processes = {pid: _status(host, pid) for pid in _pids(host)}
     return Sample(
         boot_id=host.line("/proc/sys/kernel/random/boot_id") or "",
         host_seconds=time.time(),
-        cpu_total=total,
-        cpu_steal=steal,
+        cpu_total=sum(spent) if spent else None,
+        cpu_steal=spent[7] if spent else None,
+        cpu_softirq=spent[6] if spent else None,
+        context_switches=_field(stat, "ctxt"),
+        interrupts=_interrupts(host),
         throttled=_throttled(host, processes, programs),
         swapped=_swapped(host),
         allowances=_allowances(host),
@@ -120,9 +129,14 @@ def _inherited(before: Usage, after: Usage) -> Dict[str, float]:
     return found
 
 
-def _cpu(host: Host) -> Tuple[Optional[float], Optional[float]]:
-    spent = ticks(host).get("cpu", [])
-    return (sum(spent) / _rate(), spent[7] / _rate()) if spent else (None, None)
+def _interrupts(host: Host) -> Dict[str, int]:
+    """How often each interrupt of a device came, on all CPUs together; without those that never did."""
+    found: Dict[str, int] = {}
+    for line in interrupts.observe(host).lines:
+        name = "+".join(line.names)[:_LONGEST_NAME]
+        if line.number >= 0 and name.isprintable() and name and any(line.counters):
+            found[name] = found.get(name, 0) + sum(line.counters)
+    return dict(list(found.items())[:_MOST_QUEUES])
 
 
 def busy(first: Ticks, second: Ticks) -> Optional[float]:
@@ -141,7 +155,11 @@ def _busy(first: List[int], second: List[int]) -> List[float]:
 
 def ticks(host: Host) -> Ticks:
     """The CPU times of the host; empty when it doesn't say."""
-    found = _CPU.findall(host.text("/proc/stat") or "")
+    return _ticks(host.text("/proc/stat") or "")
+
+
+def _ticks(stat: str) -> Ticks:
+    found = _CPU.findall(stat)
     return {name: [int(number) for number in numbers.split()[:8]] for name, numbers in found}
 
 
@@ -194,11 +212,13 @@ def _usage(host: Host, processes: Processes) -> Usage:
     """The CPU time of each process of user space and of the children that it waited for.
 
     nearmetal's own session and the processes that started it, such as a controller on the same machine, are left out.
+    So is what descends from this process: it is the load, or what the load has left.
     """
     own, ancestors = str(os.getsid(0)), _ancestors(host)
+    load = _descendants(processes, str(os.getpid()))
     found: Usage = {}
     for pid, (name, fields) in processes.items():
-        if len(fields) < 20 or fields[1] == _KERNEL or fields[3] == own or pid in ancestors:
+        if len(fields) < 20 or fields[1] == _KERNEL or fields[3] == own or pid in ancestors or pid in load:
             continue
         # The children that the first process waited for may be part of the load.
         times = [*fields[11:13], "0", "0"] if pid == _FIRST else fields[11:15]
@@ -231,6 +251,19 @@ def _ancestors(host: Host) -> Set[str]:
         found.add(pid)
         fields = _status(host, pid)[1]
         pid = fields[1] if len(fields) > 1 else ""
+    return found
+
+
+def _descendants(processes: Processes, first: str) -> Set[str]:
+    children: Dict[str, List[str]] = {}
+    for pid, (_name, fields) in processes.items():
+        children.setdefault(fields[1] if len(fields) > 1 else "", []).append(pid)
+    found: Set[str] = set()
+    waiting = [first]
+    while waiting:
+        new = set(children.get(waiting.pop(), ())) - found
+        found |= new
+        waiting += new
     return found
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run can see and how long it takes, from its noise. For people alone: nothing is decided by it.
+"""What a run can see and how long it takes, and what the host did meanwhile. For people: nothing is decided by it.
 
 Pure. PRIVATE to the collection.
 """
@@ -9,10 +9,12 @@ Pure. PRIVATE to the collection.
 from __future__ import annotations
 
 import math
-from statistics import stdev
-from typing import Optional, Sequence
+from statistics import median, stdev
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import MOST_SHAMS, MOST_WARM_UPS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 
@@ -52,3 +54,49 @@ def seconds_of_pair(attempts: Sequence[Attempt]) -> Optional[float]:
         if attempt.valid
     ]
     return sum(spent) / len(spent) if spent else None
+
+
+class Activity(NamedTuple):
+    """What the host did in the loads of one state, in the median; None where it doesn't say."""
+
+    softirq: Optional[float]  # percent of all CPUs' time
+    context_switches: Optional[float]  # a second
+    interrupts: Mapping[str, float]  # a device's interrupt → how often it came a second
+
+
+def activities(history: History) -> Dict[str, Activity]:
+    """State → what the host did in the pairs that count."""
+    measurements = [measurement for attempt in history.pairs if attempt.valid for measurement in attempt.measurements]
+    return {
+        state: _typical([_activity(each) for each in measurements if each.host_state == state])
+        for state in (UNTUNED, TUNED)
+    }
+
+
+def _typical(found: Sequence[Activity]) -> Activity:
+    names = sorted({name for each in found for name in each.interrupts})
+    return Activity(
+        _median([each.softirq for each in found]),
+        _median([each.context_switches for each in found]),
+        {name: median([each.interrupts.get(name, 0.0) for each in found]) for name in names},
+    )
+
+
+def _median(values: Sequence[Optional[float]]) -> Optional[float]:
+    known: List[float] = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def _activity(measurement: Measurement) -> Activity:
+    before, after = measurement.before, measurement.after
+    if before is None or after is None or after.host_seconds <= before.host_seconds:
+        return Activity(None, None, {})
+    seconds = after.host_seconds - before.host_seconds
+    softirq = switches = None
+    if None not in (before.cpu_softirq, after.cpu_softirq, before.cpu_total, after.cpu_total):
+        total = (after.cpu_total or 0.0) - (before.cpu_total or 0.0)
+        softirq = 100 * ((after.cpu_softirq or 0.0) - (before.cpu_softirq or 0.0)) / total if total > 0 else None
+    if before.context_switches is not None and after.context_switches is not None:
+        switches = (after.context_switches - before.context_switches) / seconds
+    rates = {name: (count - before.interrupts.get(name, 0)) / seconds for name, count in after.interrupts.items()}
+    return Activity(softirq, switches, {name: rate for name, rate in rates.items() if rate > 0})

@@ -49,6 +49,7 @@ LONGEST_TEXT = 4000
 MOST_TEXTS = 1000
 
 _KINDS: Mapping[str, type] = {"start": Start, "measurement": Measurement, "end": End}
+_SINCE_FORMAT_4 = ("jobs", "cpu_softirq", "context_switches", "interrupts")  # fields of a sample
 _COUNTER = r"[a-z][a-z0-9_]{0,63}"
 _BOOT_ID = r"[0-9a-f-]{1,64}"
 _NONE = type(None)
@@ -123,7 +124,7 @@ def entry_of(line: bytes) -> Entry:
             raise NearmetalError(f"format {_brief(number)} is of another version; this nearmetal reads {known}")
         return _checked_form(Start, content, _START)
     if kind == "measurement":
-        measurement = _checked_form(Measurement, content, _MEASUREMENT)
+        measurement = _checked_form(Measurement, {"load_version": "", **content}, _MEASUREMENT)
         if bool(measurement.metrics) == bool(measurement.error):
             raise NearmetalError("a measurement must have either metrics or an error")
         if measurement.unhealthy and not measurement.error:
@@ -224,20 +225,18 @@ def _metrics(value: Any) -> "tuple[Metric, ...]":
     return found
 
 
-def _allowances(value: Any) -> Dict[str, int]:
-    if not isinstance(value, dict) or len(value) > MOST_TEXTS:
-        raise NearmetalError(f"it has {_brief(value)} in place of counters")
-    return {_matching(_COUNTER)(name): _COUNT(count) for name, count in value.items()}
+def _by_name(what: str, name_of: "Callable[[Any], str]", checked: "Callable[[Any], Any]") -> "Callable[[Any], Any]":
+    def check(value: Any) -> Dict[str, Any]:
+        if not isinstance(value, dict) or len(value) > MOST_TEXTS:
+            raise NearmetalError(f"it has {_brief(value)} in place of {what}")
+        return {name_of(name): checked(item) for name, item in value.items()}
 
-
-def _jobs(value: Any) -> Dict[str, str]:
-    if not isinstance(value, dict) or len(value) > MOST_TEXTS:
-        raise NearmetalError(f"it has {_brief(value)} in place of jobs")
-    return {_sentence(name): _sentence(mark) for name, mark in value.items()}
+    return check
 
 
 def _sample(value: Any) -> Sample:
-    return _checked_form(Sample, {"jobs": {}, **value} if isinstance(value, dict) else value, _SAMPLE)
+    absent = {name: Sample._field_defaults[name] for name in _SINCE_FORMAT_4}
+    return _checked_form(Sample, {**absent, **value} if isinstance(value, dict) else value, _SAMPLE)
 
 
 _seconds = _number(0, 1e12)
@@ -256,8 +255,11 @@ _SAMPLE: "Mapping[str, Callable[[Any], Any]]" = {
     "cpu_foreign": _or_null(_seconds),
     "throttled": _or_null(_COUNT),
     "swapped": _or_null(_COUNT),
-    "allowances": _allowances,
-    "jobs": _jobs,
+    "allowances": _by_name("counters", _matching(_COUNTER), _COUNT),
+    "cpu_softirq": _or_null(_seconds),
+    "context_switches": _or_null(_COUNT),
+    "interrupts": _by_name("counters", _sentence, _COUNT),
+    "jobs": _by_name("jobs", _sentence, _sentence),
 }
 _START: "Mapping[str, Callable[[Any], Any]]" = {
     "settings": settings_of,
@@ -292,4 +294,5 @@ _MEASUREMENT: "Mapping[str, Callable[[Any], Any]]" = {
     "unhealthy": _flag,
     "client_before": _or_null(_sample),
     "client_after": _or_null(_sample),
+    "load_version": _sentence,
 }

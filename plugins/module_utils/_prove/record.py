@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 
 FORMAT = 4  # of the lines, and of the rules by which one step follows from those before it
-READABLE = (3, FORMAT)  # 3 lacks `jobs`, so a guard less watches
+READABLE = (3, FORMAT)  # 3 lacks `jobs`, so a guard less watches, and what only explains a verdict
 
 # The phases of a run, in their order. Until the pairs begin, the host stays untuned.
 WARM_UP, SHAM, PAIR, EACH = "warm_up", "sham", "pair", "each"
@@ -52,6 +52,9 @@ class Sample(NamedTuple):
     throttled: Optional[int] = None  # nr_throttled of the cgroups of the load and its programs
     swapped: Optional[int] = None  # pages swapped in and out since boot
     allowances: Mapping[str, int] = {}  # ENA's and EBS's "exceeded" counters by name
+    cpu_softirq: Optional[float] = None  # seconds of work that interrupts left for later
+    context_switches: Optional[int] = None  # since boot
+    interrupts: Mapping[str, int] = {}  # a device's interrupt → how often it came since boot
     jobs: Mapping[str, str] = {}  # what starts jobs by a timetable → a mark that changes when it did; empty: none runs
 
 
@@ -75,6 +78,7 @@ class Measurement(NamedTuple):
     unhealthy: bool = False  # the host was, after the switch, so that no load ran; `error` says what failed
     client_before: Optional[Sample] = None  # of the client host on which the load ran, if it did on one
     client_after: Optional[Sample] = None
+    load_version: str = ""  # of the programs that ran, as far as it is known
 
     @property
     def host_state(self) -> str:

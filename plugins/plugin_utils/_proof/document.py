@@ -10,9 +10,11 @@ import os
 from typing import Any, Dict, List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.forecast import activities
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import page, words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import activity, page, words
 
 SCHEMA = "nearmetal.ec2/prove"
 VERSION = 1
@@ -28,7 +30,7 @@ def content(record: Record, result: Verdict, ending: words.Ending) -> Dict[str, 
         "host": start.host,
         "began": start.began,
         "ended": record.measurements[-1].ended if record.measurements else start.began,
-        "load": {"command": start.load, "on": start.load_on},
+        "load": {"command": start.load, "on": start.load_on, "versions": list(activity.versions(record))},
         "settings": start.settings._asdict(),
         "against": start.against,
         "tested": list(ending.tested),
@@ -39,6 +41,7 @@ def content(record: Record, result: Verdict, ending: words.Ending) -> Dict[str, 
         "tuned_before": ending.tuned_before,
         "reboot_required": ending.reboot_required,
         "verdict": result.as_dict(),
+        "activity": {state: found._asdict() for state, found in activities(history_of(record)).items()},
         "measurements": [
             {
                 **{name: getattr(measurement, name) for name in ("phase", "concern", "pair", "attempt", "error")},

@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clippe
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof.log import Log
 
 _LONGEST = 1000  # characters of an error in the record
+_LONGEST_VERSION = 300  # and of the load's version
 UNKNOWN_FORM = "the host's answer has a form that this version of nearmetal doesn't know"
 
 
@@ -110,6 +111,7 @@ def _measure(step: Step, control: HostControl, limit: float, settings: Settings)
         unhealthy=bool(answer.unhealthy),
         client_before=_sample(answer.client_before),
         client_after=_sample(answer.client_after),
+        load_version=clipped(printable(str(answer.load.get("version") or "")), _LONGEST_VERSION),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Dict, Mapping, NoReturn, Protocol
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import CONTROLLER, HOST, OPTIONS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load, load_version
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -176,7 +176,9 @@ class Run(loop.HostControl):
         before = load_sample.ticks(host)
         limit = longest_load(self._settings.seconds)
         result = load.run(self._options["command"], limit, lambda: os.getppid() == self._parent)
-        return {"load": result._asdict(), "busy": load_sample.busy(before, load_sample.ticks(host))}
+        busy = load_sample.busy(before, load_sample.ticks(host))
+        result = result._replace(version=load_version.of_command(self._options["command"]))
+        return {"load": result._asdict(), "busy": busy}
 
     def _ran_on_client(self, host: client.Client) -> dict[str, Any]:
         answer = host.load({name: self._arguments[name] for name in ("command", "seconds", "programs")})

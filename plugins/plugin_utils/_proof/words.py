@@ -26,6 +26,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict, verdict
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable, status_words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import activity
 
 SCOPE = "holds for this load, this host and this hour"
 _LONGEST_COMMAND = 100  # characters of a command
@@ -120,7 +121,7 @@ def block(record: Record, result: Verdict, ending: Ending) -> List[str]:
     lines = [f"PROVE  {record.start.host}  {headline(result, ending)}"]
     lines += [f"  {reason}" for reason in result.reasons]
     lines += [f"  {_label(metric)}  {_change(metric)}   evidence {_evidence(metric)}" for metric in result.metrics]
-    lines += [f"  {line}" for line in _quality(result)]
+    lines += [f"  {line}" for line in (*_quality(result), *activity.lines(record))]
     lines += [f"  {line}" for line in parts(result)]
     lines.append(f"  {_cost(record)}")
     lines.append(f"  tested: {', '.join(ending.tested)}{_against(record)}")
@@ -309,7 +310,8 @@ def row(metric: Comparison) -> Tuple[str, str, str, str]:
 
 def facts(record: Record, result: Verdict, ending: Ending) -> List[str]:
     """What a report lists of a run beside its figures, one sentence each."""
-    lines = [*_quality(result), _cost(record), f"tested: {', '.join(ending.tested)}{_against(record)}"]
+    lines = [*_quality(result), *activity.lines(record), _cost(record), *activity.version(record)]
+    lines += [f"tested: {', '.join(ending.tested)}{_against(record)}"]
     lines += [f"{_untested_label(ending)}: {text}" for text in ending.untested]
     lines += [f"left out: {text}" for text in ending.left_out]
     lines += [status_words("needs_reboot")] if ending.reboot_required else []

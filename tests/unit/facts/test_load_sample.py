@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Callable, List, Mapping, Optional
@@ -116,3 +117,11 @@ def test_a_process_that_ends_is_charged_for_what_it_used_meanwhile(
     shutil.rmtree(root / "proc", ignore_errors=not before)
     second = load_sample.observe(host_of(after), ())
     assert dict(load_sample.foreign(first, second, ())) == pytest.approx(programs)
+
+
+def test_what_descends_from_this_process_is_a_part_of_the_load(host_of: HostOf) -> None:
+    own = os.getpid()
+    load = {**used(20, "saver", own, 9), **used(21, "worker", 20, 9), **used(22, "loop", 22, 5)}
+    first = load_sample.observe(host_of({}), ())
+    second = load_sample.observe(host_of(load), ())
+    assert load_sample.foreign(first, second, ()) == [("loop", pytest.approx(5))]

@@ -48,12 +48,19 @@ def older(lines: List[bytes]) -> List[bytes]:
     return [json.dumps({**content, "format": 1}).encode() + b"\n", *lines[1:]]
 
 
+SINCE_FORMAT_4 = ("jobs", "cpu_softirq", "context_switches", "interrupts")
+
+
 def with_jobs(line: bytes, jobs: object) -> bytes:
-    """A line whose counters after the load have these jobs; None: as before there were any."""
+    """A line whose counters after the load have these jobs; None: as format 3 had them."""
     content = json.loads(line)
     for name in ("before", "after"):
         sample = {**content[name], "jobs": jobs}
-        content[name] = sample if jobs is not None else {key: sample[key] for key in sample if key != "jobs"}
+        content[name] = (
+            sample if jobs is not None else {key: sample[key] for key in sample if key not in SINCE_FORMAT_4}
+        )
+    if jobs is None:
+        del content["load_version"]
     return json.dumps(content).encode() + b"\n"
 
 
@@ -138,6 +145,7 @@ def test_a_run_that_is_killed_at_any_byte_goes_on_as_if_nothing_had_happened() -
         (lambda lines: [lines[0], with_jobs(lines[1], ["cron"])], "line 2 .* in place of jobs"),
         (lambda lines: [lines[0], with_jobs(lines[1], {"cron": 7})], "line 2 .* 7 in place of a text"),
         (lambda lines: [lines[0], with_jobs(lines[1], {"cron\n": "7"})], "line 2 .* a line without control characters"),
+        (lambda lines: [lines[0], changed(lines[1], load_version="a\nb")], "line 2 .* a line without control"),
         (lambda lines: [lines[0], changed(lines[1], pair=2)], "line 2 .* doesn't follow from the seed"),
         (lambda lines: [*lines[:5], lines[6]], "line 6 .* doesn't follow from the seed"),
         (lambda lines: [*lines, lines[-1]], "doesn't follow from the seed"),

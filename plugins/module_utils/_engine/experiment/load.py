@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import IO, Callable, NamedTuple
 
 MOST_OUTPUT = 64 * 1024  # bytes of the load's output
+_SET_CHILD_SUBREAPER = 36  # include/uapi/linux/prctl.h
 _LOOK = 0.2  # seconds between two checks of the watcher, which cost the load nothing
 # A shell leads the process group to the end, because a program of another user in its place, as with sudo, could
 # not be killed. It starts the load only when the guard knows the group.
@@ -32,6 +33,7 @@ class Ran(NamedTuple):
     message: str  # the end of its standard error
     seconds: float
     end: str  # "" | "time" (it took too long) | "gone" (the experiment ended meanwhile)
+    version: str = ""  # of what ran, as far as it is known
 
 
 def run(command: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
@@ -62,6 +64,18 @@ def run(command: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
                 _kill(process.pid)
                 _send_line(guard, "\n")
         return Ran(process.returncode, _text(output, 0), _text(messages, -400), seconds, watcher.why)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of what the load leaves when a process of it ends, such as the child of a server that saves.
+
+    So it is known to be a part of the load, even if it has a session of its own. Without ctypes, as in a very small
+    Python, it counts as another program.
+    """
+    with suppress(ImportError, AttributeError, OSError):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def is_awaited() -> bool:

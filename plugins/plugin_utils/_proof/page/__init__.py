@@ -13,7 +13,8 @@ from typing import Any
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import plot, words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof.page import plot
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 

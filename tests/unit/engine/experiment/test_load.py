@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
 
 # Under nohup a program would ignore SIGHUP, as would what it starts.
 RUNS = f"""
@@ -43,6 +44,37 @@ def test_a_load_ends_with_the_process_that_runs_it(number: signal.Signals, tmp_p
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
+
+
+# What a server does that saves itself by a fork and ends: the child of a session of its own works on without a parent.
+FORKS = """
+mkfifo saved
+echo 'echo $$ >pid; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo >saved; read -r _ <saved' >saving
+(setsid ./saver saving &)
+read -r _ <saved
+"""
+OTHERS = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from {load_sample.__name__} import Host, foreign, observe
+from {load.__name__} import adopt_orphans, run
+before = observe(Host(), ())
+if sys.argv[2] == "adopt":
+    adopt_orphans()
+code = run(sys.argv[1], 60, lambda: True).code
+print(code, "saver" in dict(foreign(before, observe(Host(), ()), ())))
+"""
+
+
+@pytest.mark.parametrize(("way", "counted"), [("adopt", False), ("leave", True)])
+def test_a_child_that_outlives_its_server_is_no_other_program(way: str, counted: bool, tmp_path: Path) -> None:
+    (tmp_path / "saver").symlink_to("/bin/sh")
+    argv = [sys.executable, "-c", OTHERS, FORKS, way]
+    try:
+        ran = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True, start_new_session=True)
+        assert ran.stdout.split() == ["0", str(counted)], ran.stderr
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 def test_a_load_on_a_client_ends_when_nobody_reads_the_answer_any_more(tmp_path: Path) -> None:
