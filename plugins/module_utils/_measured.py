@@ -37,14 +37,6 @@ FIGURES = (
         "23 Nov 2026",
         _GUEST,
     ),
-    Figure(
-        "hugepages.thp",
-        "never",
-        "always",
-        "a Redis that forks to save stood still for 90.9 % less time (−94.2 to −85.8); its rate showed no difference",
-        "23 Nov 2026",
-        _GUEST,
-    ),
 )
 
 

@@ -56,9 +56,7 @@ options:
   programs:
     description:
       - Programs that already run and serve the load, such as V(redis-server), named as in C(/proc/PID/comm). Any other
-        program that uses more than 5 % of the CPU time makes a measurement void.
-      - What the command itself starts needs no name, not even a server that forks a child to save, as long as it began
-        within the same measurement.
+        program that uses more than 5 % of the CPU time makes a measurement void. What the command starts needs no name.
       - This rule applies where the load runs, on the host itself or on a client. A CPU limit that throttled one of
         these programs makes a measurement void wherever the load runs.
     type: list
