@@ -170,11 +170,13 @@ def _read(parts: Tuple[str, ...]) -> Optional[bytes]:
     """A source as Python itself found it: in a file, in Ansible's payload, or sent by Mitogen."""
     import pkgutil
 
+    package = ".".join(UTILS)
     try:
-        data = pkgutil.get_data(".".join(UTILS), "/".join(parts))
+        data = pkgutil.get_data(package, "/".join(parts))
     except OSError:
         return None
-    return data if data is not None else _sent(parts)
+    # Ansible's own importer has no error for an absent file, and Mitogen's gives no file at all.
+    return _sent(parts) if data is None and pkgutil.get_data(package, "_error.py") is None else data
 
 
 def _sent(parts: Tuple[str, ...]) -> Optional[bytes]:
