@@ -11,7 +11,7 @@ import os
 import socket
 import struct
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.ethtool import SLACK
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.ethtool import slack
 
 _SIOCETHTOOL = 0x8946
 _NAME = 15  # IFNAMSIZ without the closing NUL
@@ -30,7 +30,8 @@ def ethtool(device: str, record: bytes) -> bytes:
     """
     if not 0 < len(device.encode()) <= _NAME:
         raise OSError(19, "No such device", device)
-    memory = array.array("B", record + bytes(SLACK))
+    memory = array.array("B", record)
+    memory.frombytes(bytes(slack(record)))
     request = struct.pack("16sP16x", device.encode(), memory.buffer_info()[0])
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SIOCETHTOOL, request)

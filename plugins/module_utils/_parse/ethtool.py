@@ -42,9 +42,6 @@ _STRING = 32
 _COUNT = struct.Struct("=IIQI")
 # The most strings that are requested: ENA with 128 queues has some 6,000 counters.
 MAX_STRINGS = 16384
-# Room after a record: kernels before 6.19 answer with as many strings or counters as the driver has by then, however
-# many were requested (net/ethtool/ioctl.c). Newer kernels compare the count, so the request keeps the exact one.
-SLACK = _STRING * MAX_STRINGS
 
 # Field names in the order of the header; "" for fields that we don't use.
 CHANNELS = ("rx_max", "tx_max", "", "combined_max", "rx", "tx", "other", "combined")
@@ -68,6 +65,16 @@ COALESCE = (
 def question(command: int, words: int) -> bytes:
     """A record of this command with so many numbers, all of them 0."""
     return struct.pack("=I", command) + bytes(4 * words)
+
+
+def slack(record: bytes) -> int:
+    """The room that a driver may need after a record.
+
+    Kernels before 6.19 answer with as many strings or counters as the driver has by then, however many were requested
+    (net/ethtool/ioctl.c). Newer kernels compare the count, so the request keeps the exact one.
+    """
+    (command,) = struct.unpack_from("=I", record)
+    return _STRING * MAX_STRINGS if command in (GET_STRINGS, GET_STATISTICS) else 0
 
 
 def numbers(record: bytes, names: Sequence[str]) -> Dict[str, int]:

@@ -14,6 +14,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtoo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import ethtool as records
 
+COMMANDS = (records.GET_CHANNELS, records.GET_RINGS, records.GET_COALESCE)
+
 
 class Kernel:
     """As net/ethtool/ioctl.c handles strings and counters: it writes to the address without knowing the length."""
@@ -78,3 +80,13 @@ def test_a_too_large_set_of_counters_is_not_requested(kernel: Kernel) -> None:
 def test_a_short_answer_is_ignored(size: int) -> None:
     record = bytes([255]) * size
     assert (records.count(record), records.strings(record), records.statistics(record)) == (0, [], ())
+
+
+def test_only_lists_that_may_grow_get_room_for_more() -> None:
+    """The room is half a megabyte, which costs an emulated host 9 ms per question."""
+    growing = (records.strings_question(records.STATISTICS, 3), records.statistics_question(3))
+    assert {records.slack(record) for record in growing} == {32 * records.MAX_STRINGS}
+    names = records.CHANNELS, records.RINGS, records.COALESCE
+    fixed = [records.question(command, len(fields)) for command, fields in zip(COMMANDS, names)]
+    fixed += [records.DRIVER_QUESTION, records.ADDRESS_QUESTION, records.features_question(60)]
+    assert {records.slack(record) for record in (*fixed, records.count_question(records.FEATURES))} == {0}
