@@ -45,8 +45,8 @@ class Answers:
 
     def answer_of(self, instance_id: str) -> Optional[Raw]:
         """The only answer for an instance; None when there is none."""
-        found = self.by_id.get(instance_id)
-        return found[0] if found else None
+        answers = self.by_id.get(instance_id)
+        return answers[0] if answers else None
 
 
 @dataclass(frozen=True)
@@ -76,21 +76,21 @@ class Cloud:
                 raise NearmetalError(
                     f"instance_ids: {instance_id[:64]!r} isn't an instance id: expected i- and hexadecimal digits"
                 )
-        found: Dict[str, Located] = {}
+        located: Dict[str, Located] = {}
         for target in self.targets:
             if ids is None:
-                self._find(target, [_filters(filters or {})], found)
+                self._find(target, [_filters(filters or {})], located)
             else:
-                left = [instance_id for instance_id in wanted if instance_id not in found]
-                self._find(target, [{"instance-id": part} for part in parts(left, FILTER_VALUES)], found)
-        if self.errors and not found:
+                remaining = [instance_id for instance_id in wanted if instance_id not in located]
+                self._find(target, [{"instance-id": part} for part in parts(remaining, FILTER_VALUES)], located)
+        if self.errors and not located:
             raise NearmetalError(self.errors[0])
-        missing = {instance_id: self._why_missing() for instance_id in wanted if instance_id not in found}
-        if missing and not found:
+        missing = {instance_id: self._why_missing() for instance_id in wanted if instance_id not in located}
+        if missing and not located:
             raise NearmetalError(f"{', '.join(list(missing)[:5])}: {self._why_missing()}")
-        return found, missing
+        return located, missing
 
-    def _find(self, target: Target, queries: List[Raw], found: Dict[str, Located]) -> None:
+    def _find(self, target: Target, queries: List[Raw], located: Dict[str, Located]) -> None:
         for query in queries:
             request = {
                 "Filters": [{"Name": name, "Values": values} for name, values in query.items()],
@@ -100,8 +100,8 @@ class Cloud:
             for reservation in reservations:
                 for answer in reservation.get("Instances", ()):
                     if answer.get("InstanceId"):
-                        located = Located(target, reservation.get("OwnerId", ""), answer)
-                        found.setdefault(answer["InstanceId"], located)
+                        place = Located(target, reservation.get("OwnerId", ""), answer)
+                        located.setdefault(answer["InstanceId"], place)
             if error:
                 self.errors.append(error[1])
                 return
@@ -111,10 +111,10 @@ class Cloud:
         more = f"; not every call was answered: {self.errors[0]}" if self.errors else ""
         return f"unknown instance: not found in {targets or 'any account'}{more}"
 
-    def statuses(self, found: Mapping[str, Located]) -> Answers:
+    def statuses(self, located: Mapping[str, Located]) -> Answers:
         """The status of each instance, with its scheduled events."""
         return self._by_ids(
-            found,
+            located,
             _STATUS_IDS,
             "describe_instance_status",
             "InstanceStatuses",
@@ -122,11 +122,11 @@ class Cloud:
             lambda answer: [answer["InstanceId"]],
         )
 
-    def spot_requests(self, found: Mapping[str, Located]) -> Answers:
+    def spot_requests(self, located: Mapping[str, Located]) -> Answers:
         """The requests behind spot instances: their status announces an interruption."""
         spot = {
             instance_id: place
-            for instance_id, place in found.items()
+            for instance_id, place in located.items()
             if place.answer.get("InstanceLifecycle") == "spot"
         }
         return self._by_ids(
@@ -138,10 +138,10 @@ class Cloud:
             lambda answer: [answer.get("InstanceId", "")],
         )
 
-    def volumes(self, found: Mapping[str, Located]) -> Answers:
+    def volumes(self, located: Mapping[str, Located]) -> Answers:
         """The volumes attached to each instance; a volume of several instances counts for each."""
         return self._by_ids(
-            found,
+            located,
             FILTER_VALUES,
             "describe_volumes",
             "Volumes",
@@ -149,10 +149,10 @@ class Cloud:
             lambda answer: [attachment.get("InstanceId", "") for attachment in answer.get("Attachments", ())],
         )
 
-    def credit_specifications(self, found: Mapping[str, Located]) -> Answers:
+    def credit_specifications(self, located: Mapping[str, Located]) -> Answers:
         """standard or unlimited, of burstable instances."""
         return self._by_ids(
-            found,
+            located,
             _CREDIT_IDS,
             "describe_instance_credit_specifications",
             "InstanceCreditSpecifications",
@@ -160,10 +160,10 @@ class Cloud:
             lambda answer: [answer["InstanceId"]],
         )
 
-    def set_credit_specifications(self, found: Mapping[str, Located], specification: str) -> Dict[str, str]:
+    def set_credit_specifications(self, located: Mapping[str, Located], specification: str) -> Dict[str, str]:
         """Change the mode of burstable instances; the errors by instance. Writes."""
         failed: Dict[str, str] = {}
-        for target, instance_ids in by_target(found):
+        for target, instance_ids in by_target(located):
             for ids in parts(list(instance_ids), _STATUS_IDS):
                 wanted = [{"InstanceId": instance_id, "CpuCredits": specification} for instance_id in ids]
                 operation = "modify_instance_credit_specification"
@@ -177,13 +177,13 @@ class Cloud:
                     failed[failure["InstanceId"]] = f"{failure['Error'].get('Code')}: {failure['Error'].get('Message')}"
         return failed
 
-    def placement_groups(self, found: Mapping[str, Located]) -> Answers:
+    def placement_groups(self, located: Mapping[str, Located]) -> Answers:
         """The placement group of each instance that is in one."""
         answers = Answers()
-        for target, instance_ids in by_target(found):
+        for target, instance_ids in by_target(located):
             members: Dict[str, List[str]] = {}
-            for instance_id, located in instance_ids.items():
-                group = located.answer.get("Placement", {}).get("GroupName")
+            for instance_id, place in instance_ids.items():
+                group = place.answer.get("Placement", {}).get("GroupName")
                 if group:
                     members.setdefault(group, []).append(instance_id)
             for names in parts(list(members), FILTER_VALUES):
@@ -202,7 +202,7 @@ class Cloud:
                     answers.failed.update(dict.fromkeys(lost, error[1]))
         return answers
 
-    def metrics(self, found: Mapping[str, Located], series: Mapping[str, Sequence[Series]], hours: int) -> Answers:
+    def metrics(self, located: Mapping[str, Located], series: Mapping[str, Sequence[Series]], hours: int) -> Answers:
         """Series of CloudWatch per instance, of the last hours in steps of 5 minutes, oldest value first.
 
         Each answer has `name`, `dimension` and `values`.
@@ -210,7 +210,7 @@ class Cloud:
         answers = Answers()
         end = datetime.now(timezone.utc)
         period = {"StartTime": end - timedelta(hours=hours), "EndTime": end, "ScanBy": "TimestampAscending"}
-        for target, instance_ids in by_target(found):
+        for target, instance_ids in by_target(located):
             wanted = [
                 (instance_id, wanted_series)
                 for instance_id in instance_ids
@@ -239,23 +239,23 @@ class Cloud:
 
     def types(self, names: Iterable[str]) -> Tuple[Dict[str, TypeFacts], str]:
         """Facts of types, and the API's error if some facts are from the offline table; else an empty text."""
-        left = list(dict.fromkeys(names))
-        found: Dict[str, TypeFacts] = {}
+        wanted = list(dict.fromkeys(names))
+        known_types: Dict[str, TypeFacts] = {}
         trouble = ""
         for target in self.targets:
-            for part in parts([name for name in left if name not in found], _TYPES):
+            for part in parts([name for name in wanted if name not in known_types], _TYPES):
                 request = {"Filters": [{"Name": "instance-type", "Values": part}], "MaxResults": _TYPES}
                 answers, error = pages(target, "ec2", "describe_instance_types", "InstanceTypes", request)
-                found.update((answer["InstanceType"], type_facts(answer)) for answer in answers)
+                known_types.update((answer["InstanceType"], type_facts(answer)) for answer in answers)
                 trouble = error[1] if error else trouble
-        unsaid = [name for name in left if name not in found]
+        unsaid = [name for name in wanted if name not in known_types]
         table = offline_types()
-        found.update((name, table[name]) for name in unsaid if name in table)
-        return found, trouble if unsaid else ""
+        known_types.update((name, table[name]) for name in unsaid if name in table)
+        return known_types, trouble if unsaid else ""
 
     def _by_ids(
         self,
-        found: Mapping[str, Located],
+        located: Mapping[str, Located],
         size: int,
         operation: str,
         key: str,
@@ -263,7 +263,7 @@ class Cloud:
         owners: Callable[[Raw], List[str]],
     ) -> Answers:
         answers = Answers()
-        for target, instance_ids in by_target(found):
+        for target, instance_ids in by_target(located):
             for batch in parts(list(instance_ids), size):
                 items, error = pages(target, "ec2", operation, key, request(batch))
                 terminated = _terminated(error, batch)
@@ -308,11 +308,11 @@ def parts(values: List[Any], size: int) -> Iterator[List[Any]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
-def by_target(found: Mapping[str, Located]) -> List[Tuple[Target, Dict[str, Located]]]:
+def by_target(located: Mapping[str, Located]) -> List[Tuple[Target, Dict[str, Located]]]:
     """The instances of each account and region."""
     grouped: Dict[str, Tuple[Target, Dict[str, Located]]] = {}
-    for instance_id, located in found.items():
-        grouped.setdefault(located.target.name, (located.target, {}))[1][instance_id] = located
+    for instance_id, place in located.items():
+        grouped.setdefault(place.target.name, (place.target, {}))[1][instance_id] = place
     return list(grouped.values())
 
 

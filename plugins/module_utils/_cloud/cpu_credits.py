@@ -70,14 +70,14 @@ def plan(instance: InstanceFacts, kind: TypeFacts, facts: CreditFacts, wanted: M
         if kind.source == "name":
             status, reason = "unknown", f"it is not known whether {instance.instance_type} has CPU credits"
         return Plan(findings=(_say(instance, "specification", status, reason, None),))
-    actions, found = _specification(instance, facts, wanted)
+    actions, findings = _specification(instance, facts, wanted)
     rules = RULES.get(instance.instance_type)
     if rules is None:
         reason = f"the credit rules of {instance.instance_type} are not known to this version"
-        found.append(_say(instance, "balance", "unknown", reason, None))
+        findings.append(_say(instance, "balance", "unknown", reason, None))
     else:
-        found += _balance(instance, rules, facts)
-    return Plan(tuple(actions), tuple(found))
+        findings += _balance(instance, rules, facts)
+    return Plan(tuple(actions), tuple(findings))
 
 
 def _say(instance: InstanceFacts, knob: str, status: str, reason: str, now: Value, wanted: Value = None) -> Finding:
@@ -144,26 +144,26 @@ def _balance(instance: InstanceFacts, rules: CreditRules, facts: CreditFacts) ->
     low = facts.balance < rules.cap * _LOW_SHARE
     # A new instance has few credits, which is no problem while their number grows.
     status = "advice" if left is not None and (low or left < 24) else "ok"
-    found = [_say(instance, "balance", status, f"{facts.balance:g} of {rules.cap:g} credits{rate}", now)]
+    findings = [_say(instance, "balance", status, f"{facts.balance:g} of {rules.cap:g} credits{rate}", now)]
     if facts.charged:
         reason = (
             f"{facts.charged:g} surplus credits were charged in the last hour: a type without credits may be cheaper"
         )
-        found.append(_say(instance, "charged", "advice", reason, round(facts.charged)))
+        findings.append(_say(instance, "charged", "advice", reason, round(facts.charged)))
     elif facts.surplus:
         reason = f"{facts.surplus:g} of {rules.cap:g} surplus credits are used, and more cost money"
-        found.append(_say(instance, "surplus", "advice", reason, round(facts.surplus)))
-    return found
+        findings.append(_say(instance, "surplus", "advice", reason, round(facts.surplus)))
+    return findings
 
 
 class Planned(NamedTuple):
     """What was observed, and what is to be done about modes and alarms."""
 
-    seen: Observation
+    observation: Observation
     modes: Dict[str, Plan]
     alarms: Dict[str, Plan]
-    present: Answers  # the alarms that AWS has
-    shown: Dict[str, Dict[str, Any]]
+    existing_alarms: Answers  # the alarms that AWS has
+    details: Dict[str, Dict[str, Any]]
     options: Mapping[str, Any]
 
     @property
@@ -181,7 +181,7 @@ class Planned(NamedTuple):
     def result(self) -> Dict[str, Any]:
         """The module's result while nothing is done."""
         plans = after(self.plans_of_both, []) if self.refused else self.plans_of_both
-        return contract(CONCERN, self.seen, plans, self.shown, strict=self.refused)
+        return contract(CONCERN, self.observation, plans, self.details, strict=self.refused)
 
 
 def forecast(options: Mapping[str, Any]) -> Dict[str, Any]:
@@ -192,15 +192,15 @@ def forecast(options: Mapping[str, Any]) -> Dict[str, Any]:
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result, with `failed` true when a change did not succeed."""
     planned = _planned(options)
-    seen, both = planned.seen, planned.plans_of_both
+    observation, both = planned.observation, planned.plans_of_both
     if planned.refused or not any(plan.actions for plan in both.values()):
         return planned.result
-    modes = _change(seen, planned.modes, planned.options["specification"])
-    done = _joined(modes, _set_alarms(seen, planned.alarms, planned.present, planned.options))
-    result = contract(CONCERN, seen, done, planned.shown)
+    modes = _change(observation, planned.modes, planned.options["specification"])
+    done = _joined(modes, _set_alarms(observation, planned.alarms, planned.existing_alarms, planned.options))
+    result = contract(CONCERN, observation, done, planned.details)
     failed = [instance_id for instance_id in both if len(done[instance_id].actions) < len(both[instance_id].actions)]
     if failed:
-        result.update(failed=True, msg=f"{CONCERN}: {failed[0]}: {seen.failed[failed[0]][-1]}")
+        result.update(failed=True, msg=f"{CONCERN}: {failed[0]}: {observation.failed[failed[0]][-1]}")
     return result
 
 
@@ -209,9 +209,9 @@ def _planned(options: Mapping[str, Any]) -> Planned:
     if options["state"] == "restored":
         options = {**options, "specification": None}
     with deadline(options["timeout"]):
-        seen = observe(options, with_status=options["specification"] is not None)
-        burstable = seen.chosen(lambda _facts, kind: kind.burstable)
-        specifications = seen.keep_failures(seen.cloud.credit_specifications(burstable))
+        observation = observe(options, with_status=options["specification"] is not None)
+        burstable = observation.chosen(lambda _facts, kind: kind.burstable)
+        specifications = observation.keep_failures(observation.cloud.credit_specifications(burstable))
         metrics = Answers()
         if options["metrics"]:
             series = {
@@ -221,15 +221,15 @@ def _planned(options: Mapping[str, Any]) -> Planned:
                 ]
                 for instance_id in burstable
             }
-            metrics = seen.keep_failures(seen.cloud.metrics(burstable, series, _HOURS))
-        alarms = _alarms(seen, burstable, options)
+            metrics = observation.keep_failures(observation.cloud.metrics(burstable, series, _HOURS))
+        alarms = _alarms(observation, burstable, options)
     facts = {
         instance_id: _facts(specifications.answer_of(instance_id), metrics.by_id.get(instance_id, ()))
-        for instance_id in seen.instances
+        for instance_id in observation.instances
     }
     plans = {
-        instance_id: plan(instance, seen.type_of(instance), facts[instance_id], options)
-        for instance_id, instance in seen.instances.items()
+        instance_id: plan(instance, observation.type_of(instance), facts[instance_id], options)
+        for instance_id, instance in observation.instances.items()
     }
     alarm_plans = {
         instance_id: credit_alarm.plan(
@@ -239,14 +239,14 @@ def _planned(options: Mapping[str, Any]) -> Planned:
             alarms.failed.get(instance_id, ""),
             options,
         )
-        for instance_id, instance in seen.instances.items()
+        for instance_id, instance in observation.instances.items()
     }
-    shown = {
+    details = {
         instance_id: {"credits": facts[instance_id].as_dict(RULES.get(instance.instance_type))}
-        for instance_id, instance in seen.instances.items()
+        for instance_id, instance in observation.instances.items()
         if instance_id in burstable
     }
-    return Planned(seen, plans, alarm_plans, alarms, shown, options)
+    return Planned(observation, plans, alarm_plans, alarms, details, options)
 
 
 def _joined(first: Mapping[str, Plan], second: Mapping[str, Plan]) -> Dict[str, Plan]:
@@ -256,48 +256,54 @@ def _joined(first: Mapping[str, Plan], second: Mapping[str, Plan]) -> Dict[str, 
     }
 
 
-def _alarms(seen: Observation, burstable: Mapping[str, Located], options: Mapping[str, Any]) -> Answers:
+def _alarms(observation: Observation, burstable: Mapping[str, Located], options: Mapping[str, Any]) -> Answers:
     """The alarms of the instances, if the options are about alarms. One may be left of a type that was burstable."""
-    chosen = seen.found if options["state"] == "restored" else burstable if options["alarm_percent"] is not None else {}
+    chosen = (
+        observation.located
+        if options["state"] == "restored"
+        else burstable
+        if options["alarm_percent"] is not None
+        else {}
+    )
     names = {instance_id: credit_alarm.name_of(options, instance_id) for instance_id in chosen}
-    return seen.keep_failures(calls.alarms(seen.found, names))
+    return observation.keep_failures(calls.alarms(observation.located, names))
 
 
-def _change(seen: Observation, plans: Mapping[str, Plan], specification: str) -> Dict[str, Plan]:
-    """The plans after the change of the mode, with each failure kept in `seen`."""
-    wanted = {instance_id: seen.found[instance_id] for instance_id, plan in plans.items() if plan.actions}
-    refused = seen.cloud.set_credit_specifications(wanted, specification)
+def _change(observation: Observation, plans: Mapping[str, Plan], specification: str) -> Dict[str, Plan]:
+    """The plans after the change of the mode, with each failure kept in `observation`."""
+    wanted = {instance_id: observation.located[instance_id] for instance_id, plan in plans.items() if plan.actions}
+    refused = observation.cloud.set_credit_specifications(wanted, specification)
     # A call that ended in an error may have made the change: its answer can be lost.
-    now = seen.cloud.credit_specifications(wanted)
+    now = observation.cloud.credit_specifications(wanted)
     done = []
     for instance_id in wanted:
-        held = (now.answer_of(instance_id) or {}).get("CpuCredits")
-        if held == specification:
+        actual = (now.answer_of(instance_id) or {}).get("CpuCredits")
+        if actual == specification:
             done.append(instance_id)
             continue
-        kept = f"AWS accepted the change to {specification} but still shows {held}"
+        kept = f"AWS accepted the change to {specification} but still shows {actual}"
         reason = refused.get(instance_id) or now.failed.get(instance_id) or kept
-        seen.failed.setdefault(instance_id, []).append(reason)
+        observation.failed.setdefault(instance_id, []).append(reason)
     return after(plans, done)
 
 
 def _set_alarms(
-    seen: Observation, plans: Mapping[str, Plan], held: Answers, options: Mapping[str, Any]
+    observation: Observation, plans: Mapping[str, Plan], existing: Answers, options: Mapping[str, Any]
 ) -> Dict[str, Plan]:
-    """The plans after alarms were set or deleted, with each failure kept in `seen`."""
+    """The plans after alarms were set or deleted, with each failure kept in `observation`."""
     changed = [instance_id for instance_id, plan in plans.items() if plan.actions]
     names = {instance_id: credit_alarm.name_of(options, instance_id) for instance_id in changed}
     requests: Dict[str, Mapping[str, Any]] = {}
     if options["state"] == "restored":
-        refused = calls.delete(seen.found, names)
+        refused = calls.delete(observation.located, names)
     else:
         for instance_id in changed:
-            instance = seen.instances[instance_id]
+            instance = observation.instances[instance_id]
             rules = RULES[instance.instance_type]
-            requests[instance_id] = credit_alarm.wanted(instance, rules, options, held.answer_of(instance_id))
-        refused = calls.put(seen.found, requests)
+            requests[instance_id] = credit_alarm.wanted(instance, rules, options, existing.answer_of(instance_id))
+        refused = calls.put(observation.located, requests)
     # The answer of a call that succeeded can be lost, so what AWS shows now decides.
-    now = calls.alarms(seen.found, names)
+    now = calls.alarms(observation.located, names)
     done = []
     for instance_id in changed:
         alarm = now.answer_of(instance_id)
@@ -308,7 +314,7 @@ def _set_alarms(
             continue
         kept = "AWS accepted the change of the alarm but still shows another"
         reason = refused.get(instance_id) or now.failed.get(instance_id) or kept
-        seen.failed.setdefault(instance_id, []).append(reason)
+        observation.failed.setdefault(instance_id, []).append(reason)
     return after(plans, done)
 
 

@@ -48,12 +48,12 @@ class EbsFacts:
 
 def plan(instance: InstanceFacts, kind: TypeFacts, facts: EbsFacts) -> Plan:
     """Findings only: another volume or type costs money or a stop, so the operator decides."""
-    found = [_optimized(instance, kind)]
+    findings = [_optimized(instance, kind)]
     if facts.volumes is not None:
-        found += _limits(instance, kind, facts.volumes)
-        found += _low_balances(instance, facts)
-    found += _exceeded(instance, facts.exceeded)
-    return Plan(findings=tuple(found))
+        findings += _limits(instance, kind, facts.volumes)
+        findings += _low_balances(instance, facts)
+    findings += _exceeded(instance, facts.exceeded)
+    return Plan(findings=tuple(findings))
 
 
 def _optimized(instance: InstanceFacts, kind: TypeFacts) -> Finding:
@@ -104,16 +104,16 @@ def _limit(
         )
         return [instance.finding(CONCERN, knob, "advice", reason, now, "AWS, 2017", gain=_CLIFF)]
     reason = f"the instance is the limit: {maximum:,.0f} {unit}, its volumes could do {able:,.0f}"
-    found = [instance.finding(CONCERN, knob, "advice", reason, now, "AWS, 2017; StorageReview, 2018", gain=_CLIFF)]
+    findings = [instance.finding(CONCERN, knob, "advice", reason, now, "AWS, 2017; StorageReview, 2018", gain=_CLIFF)]
     unused = min(paid, able - maximum)
     if unused >= 1:
         reason = f"{unused:,.0f} {unit} are paid for and can't be used: take cheaper volumes or a larger type"
-        found.append(instance.finding(CONCERN, f"unused_{knob}", "advice", reason, round(unused), "AWS, 2017"))
-    return found
+        findings.append(instance.finding(CONCERN, f"unused_{knob}", "advice", reason, round(unused), "AWS, 2017"))
+    return findings
 
 
 def _low_balances(instance: InstanceFacts, facts: EbsFacts) -> List[Finding]:
-    found = []
+    findings = []
     for volume in facts.volumes or ():
         if volume.burst_balance is not None:
             low = volume.burst_balance < _LOW_BALANCE
@@ -122,7 +122,7 @@ def _low_balances(instance: InstanceFacts, facts: EbsFacts) -> List[Finding]:
                 + (": take gp3, or a larger volume" if low else "")
             )
             status = "advice" if low else "ok"
-            found.append(
+            findings.append(
                 instance.finding(
                     CONCERN, "burst_balance", status, reason, round(volume.burst_balance), "AWS, 2017", volume.volume_id
                 )
@@ -130,16 +130,16 @@ def _low_balances(instance: InstanceFacts, facts: EbsFacts) -> List[Finding]:
     for name, balance in sorted(facts.balances.items()):
         low = balance < _LOW_BALANCE
         reason = f"{name}: {balance:g} % of the instance's burst left" + (": take a larger type" if low else "")
-        found.append(
+        findings.append(
             instance.finding(
                 CONCERN, "burst_balance", "advice" if low else "ok", reason, round(balance), "StorageReview, 2018"
             )
         )
-    return found
+    return findings
 
 
 def _exceeded(instance: InstanceFacts, devices: Sequence[ExceededFacts]) -> List[Finding]:
-    found = []
+    findings = []
     for device in devices:
         by_instance = device.instance_iops_us + device.instance_throughput_us
         by_volume = device.volume_iops_us + device.volume_throughput_us
@@ -156,8 +156,8 @@ def _exceeded(instance: InstanceFacts, devices: Sequence[ExceededFacts]) -> List
         else:
             reason = f"{device.device}: never held back since it was attached"
         status = "advice" if by_instance or by_volume else "ok"
-        found.append(instance.finding(CONCERN, "exceeded", status, reason, now, "StorageReview, 2018"))
-    return found
+        findings.append(instance.finding(CONCERN, "exceeded", status, reason, now, "StorageReview, 2018"))
+    return findings
 
 
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
@@ -166,23 +166,26 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     for host in hosts.values():
         _demand_counters(host)
     with deadline(options["timeout"]):
-        seen = observe(options)
-        volumes = seen.keep_failures(seen.cloud.volumes(seen.found))
+        observation = observe(options)
+        volumes = observation.keep_failures(observation.cloud.volumes(observation.located))
         metrics = Answers()
         if options["metrics"]:
-            metrics = seen.keep_failures(seen.cloud.metrics(seen.found, _series(seen, volumes), _HOURS))
+            metrics = observation.keep_failures(
+                observation.cloud.metrics(observation.located, _series(observation, volumes), _HOURS)
+            )
     facts = {
-        instance_id: _facts(instance_id, volumes, metrics, hosts.get(instance_id, {})) for instance_id in seen.instances
+        instance_id: _facts(instance_id, volumes, metrics, hosts.get(instance_id, {}))
+        for instance_id in observation.instances
     }
     plans = {
-        instance_id: plan(instance, seen.type_of(instance), facts[instance_id])
-        for instance_id, instance in seen.instances.items()
+        instance_id: plan(instance, observation.type_of(instance), facts[instance_id])
+        for instance_id, instance in observation.instances.items()
     }
-    shown = {
+    details = {
         instance_id: {"volumes": [volume.as_dict() for volume in ebs_facts.volumes or ()]}
         for instance_id, ebs_facts in facts.items()
     }
-    return contract(CONCERN, seen, plans, shown)
+    return contract(CONCERN, observation, plans, details)
 
 
 def _demand_counters(host: Mapping[str, Any]) -> None:
@@ -194,14 +197,14 @@ def _demand_counters(host: Mapping[str, Any]) -> None:
                 raise NearmetalError(f"{place} must be a whole number from 0 to {_MOST}")
 
 
-def _series(seen: Observation, volumes: Answers) -> Dict[str, List[Series]]:
+def _series(observation: Observation, volumes: Answers) -> Dict[str, List[Series]]:
     wanted: Dict[str, List[Series]] = {}
-    for instance_id, instance in seen.instances.items():
-        kind = seen.type_of(instance)
-        found = [volume_facts(volume, instance_id) for volume in volumes.by_id.get(instance_id, ())]
+    for instance_id, instance in observation.instances.items():
+        kind = observation.type_of(instance)
+        attached = [volume_facts(volume, instance_id) for volume in volumes.by_id.get(instance_id, ())]
         wanted[instance_id] = [
             Series("AWS/EBS", "BurstBalance", "VolumeId", volume.volume_id, "Minimum")
-            for volume in found
+            for volume in attached
             if volume.bursts
         ]
         if kind.ebs_baseline_iops != kind.ebs_maximum_iops:

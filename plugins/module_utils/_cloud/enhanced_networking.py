@@ -217,10 +217,10 @@ def drivers(hosts: Optional[Sequence[Mapping[str, Any]]]) -> Mapping[str, Driver
 class Planned(NamedTuple):
     """What was observed, and what is to be done."""
 
-    seen: Observation
+    observation: Observation
     plans: Dict[str, Plan]
-    shown: Dict[str, Dict[str, Any]]
-    left: List[str]  # instances that an earlier run left stopped
+    details: Dict[str, Dict[str, Any]]
+    left_stopped: List[str]  # instances that an earlier run left stopped
     works: Dict[str, Work]
     refused: bool  # a `strict` run does nothing at all
 
@@ -228,7 +228,10 @@ class Planned(NamedTuple):
     def result(self) -> Dict[str, Any]:
         """The module's result while nothing is done."""
         plans = after(self.plans, []) if self.refused else self.plans
-        return {**contract(CONCERN, self.seen, plans, self.shown, strict=self.refused), "left_stopped": self.left}
+        return {
+            **contract(CONCERN, self.observation, plans, self.details, strict=self.refused),
+            "left_stopped": self.left_stopped,
+        }
 
 
 def forecast(options: Mapping[str, Any]) -> Dict[str, Any]:
@@ -239,15 +242,17 @@ def forecast(options: Mapping[str, Any]) -> Dict[str, Any]:
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result, with `failed` true when a change did not succeed."""
     planned = _planned(options)
-    seen, plans, shown, left, works, refused = planned
+    observation, plans, details, left_stopped, works, refused = planned
     if refused or not works:
         return planned.result
-    outcome = change_stopped(seen.found, works, options["stop_at_once"], options["stop_timeout"])
+    outcome = change_stopped(observation.located, works, options["stop_at_once"], options["stop_timeout"])
     for instance_id, reason in outcome.failed.items():
-        seen.failed.setdefault(instance_id, []).append(reason)
-    result = contract(CONCERN, seen, after(plans, outcome.done), shown)
-    still = [instance_id for instance_id in left if instance_id not in outcome.done or not works[instance_id].start]
-    result["left_stopped"] = list(dict.fromkeys([*still, *outcome.left_stopped]))
+        observation.failed.setdefault(instance_id, []).append(reason)
+    result = contract(CONCERN, observation, after(plans, outcome.done), details)
+    still_stopped = [
+        instance_id for instance_id in left_stopped if instance_id not in outcome.done or not works[instance_id].start
+    ]
+    result["left_stopped"] = list(dict.fromkeys([*still_stopped, *outcome.left_stopped]))
     if outcome.failed:
         result.update(failed=True, msg=_failure(outcome.failed, result["left_stopped"]))
     return result
@@ -258,32 +263,33 @@ def _planned(options: Mapping[str, Any]) -> Planned:
         if not 1 <= options[option] <= most:
             raise NearmetalError(f"{option} must be a whole number from 1 to {most}, not {options[option]}")
     with deadline(options["timeout"]):
-        seen = observe(options, with_status=True)
+        observation = observe(options, with_status=True)
     hosts = drivers(options["hosts"])
     wanted = {**options, "unconfirmed": {*options["unconfirmed"], *claimed_twice(options["hosts"])}}
-    now = {instance_id: place.target.now() for instance_id, place in seen.found.items()}
+    now = {instance_id: place.target.now() for instance_id, place in observation.located.items()}
     meanings = {
-        instance_id: stop_mark.judge(facts.power, now[instance_id]) for instance_id, facts in seen.instances.items()
+        instance_id: stop_mark.judge(facts.power, now[instance_id])
+        for instance_id, facts in observation.instances.items()
     }
     plans = {
-        instance_id: plan(facts, seen.type_of(facts), hosts.get(instance_id), wanted, meanings[instance_id])
-        for instance_id, facts in seen.instances.items()
+        instance_id: plan(facts, observation.type_of(facts), hosts.get(instance_id), wanted, meanings[instance_id])
+        for instance_id, facts in observation.instances.items()
     }
-    shown = {
+    details = {
         instance_id: {
             "facts": {"ena_support": facts.ena_support, "sriov_net_support": facts.sriov_net_support},
             "host_class": facts.host_class,
         }
-        for instance_id, facts in seen.instances.items()
+        for instance_id, facts in observation.instances.items()
     }
-    left = [instance_id for instance_id, meaning in meanings.items() if meaning in stop_mark.LEFT_STATES]
+    left_stopped = [instance_id for instance_id, meaning in meanings.items() if meaning in stop_mark.LEFT_STATES]
     refused = any(finding.status == "refused" for plan in plans.values() for finding in plan.findings)
     works = {
-        instance_id: _work(plan.actions, seen.instances[instance_id].power.tag)
+        instance_id: _work(plan.actions, observation.instances[instance_id].power.tag)
         for instance_id, plan in plans.items()
         if plan.actions
     }
-    return Planned(seen, plans, shown, left, works, options["strict"] and refused)
+    return Planned(observation, plans, details, left_stopped, works, options["strict"] and refused)
 
 
 def _work(actions: Sequence[Action], tag: Optional[str]) -> Work:
@@ -294,10 +300,10 @@ def _work(actions: Sequence[Action], tag: Optional[str]) -> Work:
     return Work(requests, start, tag if start or needless else None)
 
 
-def _failure(failed: Mapping[str, str], left: Sequence[str]) -> str:
+def _failure(failed: Mapping[str, str], left_stopped: Sequence[str]) -> str:
     instance_id, reason = next(iter(failed.items()))
-    more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
-    pronoun = "it" if len(left) == 1 else "them"
-    names = f"{', '.join(left[:_NAMED])}{more}"
-    stopped = f"; left stopped: {names}; run again with allow_stop: true to start {pronoun}" if left else ""
+    more = f" and {len(left_stopped) - _NAMED} more" if len(left_stopped) > _NAMED else ""
+    pronoun = "it" if len(left_stopped) == 1 else "them"
+    names = f"{', '.join(left_stopped[:_NAMED])}{more}"
+    stopped = f"; left stopped: {names}; run again with allow_stop: true to start {pronoun}" if left_stopped else ""
     return f"{CONCERN}: {instance_id}: {reason}{stopped}"

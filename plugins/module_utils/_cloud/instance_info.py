@@ -20,21 +20,23 @@ CONCERN = "instance_info"
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result."""
     with deadline(options["timeout"]):
-        seen = observe(options, with_status=True)
-    plans = {instance_id: plan(facts, seen.type_of(facts)) for instance_id, facts in seen.instances.items()}
-    shown = {
-        instance_id: {"facts": facts.as_dict(), "type": seen.type_of(facts).as_dict()}
-        for instance_id, facts in seen.instances.items()
+        observation = observe(options, with_status=True)
+    plans = {
+        instance_id: plan(facts, observation.type_of(facts)) for instance_id, facts in observation.instances.items()
     }
-    return contract(CONCERN, seen, plans, shown)
+    details = {
+        instance_id: {"facts": facts.as_dict(), "type": observation.type_of(facts).as_dict()}
+        for instance_id, facts in observation.instances.items()
+    }
+    return contract(CONCERN, observation, plans, details)
 
 
 def plan(instance: InstanceFacts, kind: TypeFacts) -> Plan:
     """Findings about virtualization, generation, tenancy and scheduled events. No actions."""
-    found: List[Finding] = []
+    findings: List[Finding] = []
 
     def say(knob: str, status: str, reason: str, now: Any, reference: str, gain: str = "") -> None:
-        found.append(instance.finding(CONCERN, knob, status, reason, now, reference, gain=gain))
+        findings.append(instance.finding(CONCERN, knob, status, reason, now, reference, gain=gain))
 
     if instance.host_class == "xen_pv":
         say(
@@ -81,4 +83,4 @@ def plan(instance: InstanceFacts, kind: TypeFacts) -> Plan:
             instance.announced_end,
             "EC2 User Guide, scheduled events",
         )
-    return Plan(findings=tuple(found))
+    return Plan(findings=tuple(findings))

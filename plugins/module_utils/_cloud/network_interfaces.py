@@ -18,8 +18,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.facts 
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.plan import (
     Work,
-    asked,
     demand,
+    manages_interfaces,
     plan_all,
     so_far,
 )
@@ -166,18 +166,18 @@ def _timeout(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
 class Planned(NamedTuple):
     """What was observed, and what is to be done."""
 
-    seen: Observation
+    observation: Observation
     plans: Dict[str, Plan]
     works: Dict[str, Work]
     refused: bool  # a `strict` run does nothing at all
 
     def result(self, plans: Mapping[str, Plan]) -> Dict[str, Any]:
         """The module's result with these plans."""
-        shown = {
+        details = {
             instance_id: {"interfaces": [asdict(interface) for interface in instance.interfaces]}
-            for instance_id, instance in self.seen.instances.items()
+            for instance_id, instance in self.observation.instances.items()
         }
-        return contract(CONCERN, self.seen, plans, shown, strict=self.refused)
+        return contract(CONCERN, self.observation, plans, details, strict=self.refused)
 
     @property
     def unchanged(self) -> Dict[str, Any]:
@@ -195,9 +195,9 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     planned = _planned(options)
     if planned.refused or not planned.works:
         return planned.unchanged
-    outcome = carry_out(planned.seen.found, planned.works, options["tags"])
+    outcome = carry_out(planned.observation.located, planned.works, options["tags"])
     for instance_id, reason in outcome.failed.items():
-        planned.seen.failed.setdefault(instance_id, []).append(reason)
+        planned.observation.failed.setdefault(instance_id, []).append(reason)
     plans = after(planned.plans, [instance_id for instance_id in planned.works if instance_id not in outcome.failed])
     for instance_id in outcome.failed:
         reached = (so_far(action, outcome.done[instance_id]) for action in planned.plans[instance_id].actions)
@@ -212,32 +212,43 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
 def _planned(options: Mapping[str, Any]) -> Planned:
     demand(options)
     with deadline(options["timeout"]):
-        seen = observe(options, with_status=asked(options))
-        known, nets = _asked_for(seen, options) if asked(options) else ({}, {})
-    kinds = {instance_id: seen.type_of(instance) for instance_id, instance in seen.instances.items()}
-    found = plan_all(seen.instances, kinds, known, nets, options) if asked(options) else {}
+        observation = observe(options, with_status=manages_interfaces(options))
+        known, nets = _asked_for(observation, options) if manages_interfaces(options) else ({}, {})
+    kinds = {instance_id: observation.type_of(instance) for instance_id, instance in observation.instances.items()}
+    attachment_plans = (
+        plan_all(observation.instances, kinds, known, nets, options) if manages_interfaces(options) else {}
+    )
     plans = {
-        instance_id: plan(instance, kinds[instance_id], found[instance_id].plan if found else None)
-        for instance_id, instance in seen.instances.items()
+        instance_id: plan(
+            instance, kinds[instance_id], attachment_plans[instance_id].plan if attachment_plans else None
+        )
+        for instance_id, instance in observation.instances.items()
     }
-    works = {instance_id: planned.work for instance_id, planned in found.items() if planned.plan.actions}
+    works = {instance_id: planned.work for instance_id, planned in attachment_plans.items() if planned.plan.actions}
     refused = any(finding.status == "refused" for plan in plans.values() for finding in plan.findings)
-    return Planned(seen, plans, works, options["strict"] and refused)
+    return Planned(observation, plans, works, options["strict"] and refused)
 
 
-def _asked_for(seen: Observation, options: Mapping[str, Any]) -> Tuple[Dict[str, Attachments], Dict[str, Subnet]]:
+def _asked_for(
+    observation: Observation, options: Mapping[str, Any]
+) -> Tuple[Dict[str, Attachments], Dict[str, Subnet]]:
     """The interfaces of each instance, and the subnets in which new ones may be."""
-    made = calls.made_for(seen.found)
+    made = calls.made_for(observation.located)
     known = {
         instance_id: attachments(
             instance_id, located.answer, made.by_id.get(instance_id, ()), made.failed.get(instance_id, "")
         )
-        for instance_id, located in seen.found.items()
+        for instance_id, located in observation.located.items()
     }
     if options["state"] == "restored":
         return known, {}
-    wanted = options["subnet_ids"] or sorted({found.first.subnet_id for found in known.values() if found.first})
-    answers, trouble = calls.subnets(seen.cloud, seen.found, list(dict.fromkeys(wanted)))
+    wanted = options["subnet_ids"] or sorted(
+        {attached.first.subnet_id for attached in known.values() if attached.first}
+    )
+    answers, trouble = calls.subnets(observation.cloud, observation.located, list(dict.fromkeys(wanted)))
     if trouble:
-        known = {instance_id: replace(found, problem=found.problem or trouble) for instance_id, found in known.items()}
+        known = {
+            instance_id: replace(attached, problem=attached.problem or trouble)
+            for instance_id, attached in known.items()
+        }
     return known, subnets(answers)

@@ -18,7 +18,7 @@ class Observation:
     """The instances, their types and raw answers. `failed` has per instance the reasons why something is missing."""
 
     cloud: Cloud
-    found: Dict[str, Located]
+    located: Dict[str, Located]
     instances: Dict[str, InstanceFacts]
     types: Dict[str, TypeFacts]
     type_trouble: str  # why types are from the offline table; empty when the API was asked
@@ -37,7 +37,7 @@ class Observation:
     def chosen(self, wanted: Any) -> Dict[str, Located]:
         """The found instances for which `wanted(facts, type)` holds: no need to ask about the others."""
         return {
-            instance_id: self.found[instance_id]
+            instance_id: self.located[instance_id]
             for instance_id, facts in self.instances.items()
             if wanted(facts, self.type_of(facts))
         }
@@ -46,10 +46,10 @@ class Observation:
 def observe(options: Mapping[str, Any], with_status: bool = False) -> Observation:
     """Find the instances of the options and their types; `with_status` also asks for scheduled events."""
     cloud = Cloud(options)
-    found, missing = cloud.instances(options.get("instance_ids"), options.get("filters"))
-    types, trouble = cloud.types(place.answer.get("InstanceType", "") for place in found.values())
-    statuses = cloud.statuses(found) if with_status else Answers()
-    spot = cloud.spot_requests(found) if with_status else Answers()
+    located, missing = cloud.instances(options.get("instance_ids"), options.get("filters"))
+    types, trouble = cloud.types(place.answer.get("InstanceType", "") for place in located.values())
+    statuses = cloud.statuses(located) if with_status else Answers()
+    spot = cloud.spot_requests(located) if with_status else Answers()
     instances = {
         instance_id: instance_facts(
             place.answer,
@@ -61,14 +61,14 @@ def observe(options: Mapping[str, Any], with_status: bool = False) -> Observatio
             spot.answer_of(instance_id),
             _unasked(instance_id, statuses, spot) if with_status else None,
         )
-        for instance_id, place in found.items()
+        for instance_id, place in located.items()
     }
-    seen = Observation(
-        cloud, found, instances, types, trouble, {instance_id: [reason] for instance_id, reason in missing.items()}
+    observation = Observation(
+        cloud, located, instances, types, trouble, {instance_id: [reason] for instance_id, reason in missing.items()}
     )
-    seen.keep_failures(statuses)
-    seen.keep_failures(spot)
-    return seen
+    observation.keep_failures(statuses)
+    observation.keep_failures(spot)
+    return observation
 
 
 def _unasked(instance_id: str, statuses: Answers, spot: Answers) -> Optional[str]:

@@ -34,16 +34,18 @@ class PlacementFacts:
 
 def plan(instance: InstanceFacts, kind: TypeFacts, facts: PlacementFacts) -> Plan:
     """Findings only: a move between groups needs a stop and often another launch."""
-    found = [_group(instance, kind, facts)]
+    findings = [_group(instance, kind, facts)]
     zones = _zones(instance, facts)
     if zones:
-        found.append(zones)
+        findings.append(zones)
     if instance.tenancy and instance.tenancy != "default":
         reason = f"{instance.tenancy} tenancy: no gain over shared tenancy was measured"
-        found.append(instance.finding(CONCERN, "tenancy", "advice", reason, instance.tenancy, "Aerospike, 2014"))
+        findings.append(instance.finding(CONCERN, "tenancy", "advice", reason, instance.tenancy, "Aerospike, 2014"))
     else:
-        found.append(instance.finding(CONCERN, "tenancy", "ok", "shared tenancy", instance.tenancy, "Aerospike, 2014"))
-    return Plan(findings=tuple(found))
+        findings.append(
+            instance.finding(CONCERN, "tenancy", "ok", "shared tenancy", instance.tenancy, "Aerospike, 2014")
+        )
+    return Plan(findings=tuple(findings))
 
 
 def zones_of(instances: Mapping[str, InstanceFacts], workload: Optional[str]) -> Dict[str, Dict[str, int]]:
@@ -110,29 +112,31 @@ def _zones(instance: InstanceFacts, facts: PlacementFacts) -> Optional[Finding]:
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result."""
     with deadline(options["timeout"]):
-        seen = observe(options)
-        groups = seen.keep_failures(seen.cloud.placement_groups(seen.found))
-    zones = zones_of(seen.instances, options["workload"])
+        observation = observe(options)
+        groups = observation.keep_failures(observation.cloud.placement_groups(observation.located))
+    zones = zones_of(observation.instances, options["workload"])
     facts = {}
-    for instance_id, instance in seen.instances.items():
+    for instance_id, instance in observation.instances.items():
         workload = _deciding(options["workload"] or instance.workload)
         strategy = (groups.answer_of(instance_id) or {}).get("Strategy")
         facts[instance_id] = PlacementFacts(workload, instance.placement_group, strategy, zones.get(workload or "", {}))
     plans = {
-        instance_id: plan(instance, seen.type_of(instance), facts[instance_id])
-        for instance_id, instance in seen.instances.items()
+        instance_id: plan(instance, observation.type_of(instance), facts[instance_id])
+        for instance_id, instance in observation.instances.items()
     }
-    shown = {
+    details = {
         instance_id: {
             "placement": {
                 "group": placement.group,
                 "strategy": placement.strategy,
-                "zone": seen.instances[instance_id].availability_zone,
-                "tenancy": seen.instances[instance_id].tenancy,
-                "workload": options["workload"] or seen.instances[instance_id].workload,
-                "possible_strategies": list(seen.type_of(seen.instances[instance_id]).placement_strategies),
+                "zone": observation.instances[instance_id].availability_zone,
+                "tenancy": observation.instances[instance_id].tenancy,
+                "workload": options["workload"] or observation.instances[instance_id].workload,
+                "possible_strategies": list(
+                    observation.type_of(observation.instances[instance_id]).placement_strategies
+                ),
             }
         }
         for instance_id, placement in facts.items()
     }
-    return contract(CONCERN, seen, plans, shown)
+    return contract(CONCERN, observation, plans, details)

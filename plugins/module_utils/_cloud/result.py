@@ -18,45 +18,46 @@ _ORDER = ("refused", "unknown", "would_change", "changed", "advice", "ok", "not_
 
 def contract(
     concern: str,
-    seen: Observation,
+    observation: Observation,
     plans: Mapping[str, Plan],
-    shown: Mapping[str, Mapping[str, Any]],
+    details: Mapping[str, Mapping[str, Any]],
     strict: bool = False,
 ) -> Dict[str, Any]:
-    """The module's result: `plans` and what is `shown` of the facts, per instance id.
+    """The module's result: `plans`, and `details` of the facts, per instance id.
 
     With `strict` it has `failed` when something was refused.
     """
     per_instance: Dict[str, Dict[str, Any]] = {}
-    for instance_id in [*plans, *(failed_id for failed_id in seen.failed if failed_id not in plans)]:
+    for instance_id in [*plans, *(failed_id for failed_id in observation.failed if failed_id not in plans)]:
         plan = plans.get(instance_id, Plan())
-        lost = [
-            Finding(concern, "", "unknown", reason, where=instance_id) for reason in seen.failed.get(instance_id, ())
+        failures = [
+            Finding(concern, "", "unknown", reason, where=instance_id)
+            for reason in observation.failed.get(instance_id, ())
         ]
-        facts = seen.instances.get(instance_id)
+        facts = observation.instances.get(instance_id)
         per_instance[instance_id] = {
             "account": facts.account if facts else None,
             "region": facts.region if facts else None,
             "instance_type": facts.instance_type if facts else None,
-            **shown.get(instance_id, {}),
+            **details.get(instance_id, {}),
             "actions": [action.as_dict() for action in plan.actions],
-            "findings": [finding.as_dict() for finding in [*plan.findings, *lost]],
+            "findings": [finding.as_dict() for finding in [*plan.findings, *failures]],
         }
     actions = [action for plan in plans.values() for action in plan.actions]
     findings = [finding for instance_result in per_instance.values() for finding in instance_result["findings"]]
     refused = [finding for finding in findings if finding["status"] == "refused"]
     result = {
         "changed": bool(actions),
-        "msg": _message(concern, len(per_instance), findings, seen.cloud.errors),
+        "msg": _message(concern, len(per_instance), findings, observation.cloud.errors),
         "diff": {"before": _tree(actions, "before"), "after": _tree(actions, "after")},
         "actions": [action.as_dict() for action in actions],
         "findings": findings,
         "reboot_required": False,
         "reboot_reasons": [],
         "instances": per_instance,
-        "failed_instances": {instance_id: "; ".join(reasons) for instance_id, reasons in seen.failed.items()},
-        "errors": list(seen.cloud.errors),
-        "types_from": "table" if seen.type_trouble else "api",
+        "failed_instances": {instance_id: "; ".join(reasons) for instance_id, reasons in observation.failed.items()},
+        "errors": list(observation.cloud.errors),
+        "types_from": "table" if observation.type_trouble else "api",
     }
     if strict and refused:
         result.update(failed=True, msg=f"{concern}: {refused[0]['where']}: {refused[0]['reason']}")

@@ -20,10 +20,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session impor
 _NAMES = 100  # the most names of DescribeAlarms and of DeleteAlarms
 
 
-def alarms(found: Mapping[str, Located], names: Mapping[str, str]) -> Answers:
+def alarms(located: Mapping[str, Located], names: Mapping[str, str]) -> Answers:
     """The alarm with an instance's name in `names`; no answer where there is none."""
     answers = Answers()
-    for target, ids in by_target(found):
+    for target, ids in by_target(located):
         owners = {names[instance_id]: instance_id for instance_id in ids if instance_id in names}
         for part in parts(list(owners), _NAMES):
             items, error = pages(
@@ -38,18 +38,18 @@ def alarms(found: Mapping[str, Located], names: Mapping[str, str]) -> Answers:
     return answers
 
 
-def put(found: Mapping[str, Located], requests: Mapping[str, Raw]) -> Dict[str, str]:
+def put(located: Mapping[str, Located], requests: Mapping[str, Raw]) -> Dict[str, str]:
     """Set the alarm of each instance; the errors by instance. Writes."""
     failed: Dict[str, str] = {}
     for instance_id, request in requests.items():
-        failed.update(_write(found[instance_id].target, [instance_id], "put_metric_alarm", request))
+        failed.update(_write(located[instance_id].target, [instance_id], "put_metric_alarm", request))
     return failed
 
 
-def delete(found: Mapping[str, Located], names: Mapping[str, str]) -> Dict[str, str]:
+def delete(located: Mapping[str, Located], names: Mapping[str, str]) -> Dict[str, str]:
     """Delete the alarm of each instance; the errors by instance. Writes."""
     failed: Dict[str, str] = {}
-    for target, ids in by_target(found):
+    for target, ids in by_target(located):
         for part in parts([instance_id for instance_id in ids if instance_id in names], _NAMES):
             request = {"AlarmNames": [names[instance_id] for instance_id in part]}
             failed.update(_write(target, part, "delete_alarms", request))

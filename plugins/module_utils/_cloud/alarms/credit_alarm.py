@@ -62,55 +62,59 @@ def name_of(options: Mapping[str, Any], instance_id: str) -> str:
     return f"{options['alarm_name']}-{instance_id}"
 
 
-def wanted(instance: InstanceFacts, rules: CreditRules, options: Mapping[str, Any], held: Optional[Raw]) -> Raw:
+def wanted(instance: InstanceFacts, rules: CreditRules, options: Mapping[str, Any], existing: Optional[Raw]) -> Raw:
     """The request that sets the alarm. Actions that an operator switched off stay off."""
     percent = options["alarm_percent"]
     return {
         **_FIXED,
         "AlarmName": name_of(options, instance.instance_id),
         "AlarmDescription": f"{_MARK}CPU credits of {instance.instance_id} are below {percent} % of {rules.cap:g}",
-        "ActionsEnabled": (held or {}).get("ActionsEnabled") is not False,
+        "ActionsEnabled": (existing or {}).get("ActionsEnabled") is not False,
         "AlarmActions": sorted(set(options["alarm_topics"])),
         "Dimensions": [{"Name": "InstanceId", "Value": instance.instance_id}],
         "Threshold": round(rules.cap * percent / 100, 3),
     }
 
 
-def fits(held: Optional[Raw], request: Raw) -> bool:
+def fits(existing: Optional[Raw], request: Raw) -> bool:
     """Whether an alarm is what a request asks for."""
-    if held is None:
+    if existing is None:
         return False
-    same = all(held.get(key) == value for key, value in request.items() if key != "AlarmActions")
-    return same and sorted(held.get("AlarmActions", ())) == request["AlarmActions"]
+    same = all(existing.get(key) == value for key, value in request.items() if key != "AlarmActions")
+    return same and sorted(existing.get("AlarmActions", ())) == request["AlarmActions"]
 
 
-def made_by_nearmetal(held: Raw, instance_id: str) -> bool:
+def made_by_nearmetal(alarm: Raw, instance_id: str) -> bool:
     """Whether an alarm is as an earlier run left it, apart from threshold, topics and switched-off actions."""
     return (
-        str(held.get("AlarmDescription", "")).startswith(_MARK)
-        and held.get("Dimensions") == [{"Name": "InstanceId", "Value": instance_id}]
-        and all(held.get(key) == value for key, value in _FIXED.items())
-        and all(held.get(key, unset) == unset for key, unset in _UNSET.items())
+        str(alarm.get("AlarmDescription", "")).startswith(_MARK)
+        and alarm.get("Dimensions") == [{"Name": "InstanceId", "Value": instance_id}]
+        and all(alarm.get(key) == value for key, value in _FIXED.items())
+        and all(alarm.get(key, unset) == unset for key, unset in _UNSET.items())
     )
 
 
 def plan(
-    instance: InstanceFacts, rules: Optional[CreditRules], held: Optional[Raw], lost: str, options: Mapping[str, Any]
+    instance: InstanceFacts,
+    rules: Optional[CreditRules],
+    existing: Optional[Raw],
+    trouble: str,
+    options: Mapping[str, Any],
 ) -> Plan:
     """The alarm to set, or with state restored to delete. `lost` says why it is not known which alarm there is."""
     restored = options["state"] == "restored"
     if not restored and (options["alarm_percent"] is None or rules is None):
         return Plan()
-    now = _shown(held) if held else None
-    if lost:
-        return _only(instance, "unknown", f"it is not known whether there is an alarm: {lost}", None)
+    now = _shown(existing) if existing else None
+    if trouble:
+        return _only(instance, "unknown", f"it is not known whether there is an alarm: {trouble}", None)
     name = name_of(options, instance.instance_id)
-    if held is None and restored:
+    if existing is None and restored:
         return _only(instance, "ok", f"there is no alarm {name}", None)
-    request = wanted(instance, rules, options, held) if rules and not restored else None
-    if request and held and fits(held, request):
-        return _only(instance, "ok", f"the alarm {name} is set{_muted(held)}", now)
-    if held and not made_by_nearmetal(held, instance.instance_id):
+    request = wanted(instance, rules, options, existing) if rules and not restored else None
+    if request and existing and fits(existing, request):
+        return _only(instance, "ok", f"the alarm {name} is set{_muted(existing)}", now)
+    if existing and not made_by_nearmetal(existing, instance.instance_id):
         reason = f"the alarm {name} was made or changed by somebody else: choose another alarm_name"
         return _only(instance, "refused", reason, now)
     refusal = instance.unconfirmed(options)
@@ -136,8 +140,8 @@ def _shown(alarm: Raw) -> Dict[str, Any]:
     }
 
 
-def _muted(held: Raw) -> str:
-    return ", and its actions are switched off" if held.get("ActionsEnabled") is False else ""
+def _muted(alarm: Raw) -> str:
+    return ", and its actions are switched off" if alarm.get("ActionsEnabled") is False else ""
 
 
 def _only(instance: InstanceFacts, status: str, reason: str, now: Optional[Mapping[str, Any]]) -> Plan:

@@ -25,10 +25,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 _PAGE = 1000
 
 
-def made_for(found: Mapping[str, Located]) -> Answers:
+def made_for(located: Mapping[str, Located]) -> Answers:
     """The interfaces that runs of nearmetal made for each instance, wherever they are now."""
     answers = Answers()
-    for target, ids in by_target(found):
+    for target, ids in by_target(located):
         for part in parts(list(ids), FILTER_VALUES):
             items, error = _interfaces(target, f"tag:{TAG}", part)
             for item in items:
@@ -40,11 +40,11 @@ def made_for(found: Mapping[str, Located]) -> Answers:
     return answers
 
 
-def subnets(cloud: Cloud, found: Mapping[str, Located], wanted: Sequence[str]) -> Tuple[List[Raw], str]:
+def subnets(cloud: Cloud, located: Mapping[str, Located], wanted: Sequence[str]) -> Tuple[List[Raw], str]:
     """The subnets of these ids, and why some could not be looked up. Raises NearmetalError for one that isn't there."""
     items: List[Raw] = []
     trouble = ""
-    for target in {located.target.name: located.target for located in found.values()}.values():
+    for target in {place.target.name: place.target for place in located.values()}.values():
         for part in parts(list(wanted), FILTER_VALUES):
             request = {"Filters": [{"Name": "subnet-id", "Values": part}], "MaxResults": _PAGE}
             answers, error = pages(target, "ec2", "describe_subnets", "Subnets", request)

@@ -43,12 +43,12 @@ class Outcome:
         self.failed: Dict[str, str] = {}
 
 
-def carry_out(found: Mapping[str, Located], works: Mapping[str, Work], tags: Mapping[str, Any]) -> Outcome:
+def carry_out(located: Mapping[str, Located], works: Mapping[str, Work], tags: Mapping[str, Any]) -> Outcome:
     """Do the work of each instance; a failure ends that of its instance only."""
     outcome = Outcome()
     for instance_id, work in works.items():
         done = outcome.done.setdefault(instance_id, [])
-        instance = _Instance(InterfaceCalls(found[instance_id].target), instance_id, tags)
+        instance = _Instance(InterfaceCalls(located[instance_id].target), instance_id, tags)
         try:
             for kept in work.protect:
                 instance.protect(kept.interface_id)
@@ -108,12 +108,12 @@ class _Instance:
         error: Optional[BaseException] = None
         given_up = False
         for _attempt in attempts(BRIEF_SECONDS):
-            shown, _answered = self.calls.look(interface_id)
-            if shown and self._is_attached(shown):
+            latest, _answered = self.calls.look(interface_id)
+            if latest and self._is_attached(latest):
                 return
             if given_up:
                 break
-            if shown and (shown.get("Attachment") or shown.get("Status") != "available"):
+            if latest and (latest.get("Attachment") or latest.get("Status") != "available"):
                 continue
             _answer, error = self.calls.call(
                 "attach_network_interface",
@@ -128,8 +128,8 @@ class _Instance:
         )
         raise Failed(f"{interface_id}: {reason}")
 
-    def _is_attached(self, shown: Raw) -> bool:
-        attachment = shown.get("Attachment") or {}
+    def _is_attached(self, answer: Raw) -> bool:
+        attachment = answer.get("Attachment") or {}
         return attachment.get("InstanceId") == self.instance_id and attachment.get("Status") in ("attached", None)
 
     def _passes(self, error: BaseException) -> bool:
@@ -139,8 +139,8 @@ class _Instance:
         """Let AWS delete the interface together with its instance."""
         error: Optional[BaseException] = None
         for _attempt in attempts(BRIEF_SECONDS):
-            shown, _answered = self.calls.look(interface_id)
-            attachment = (shown or {}).get("Attachment") or {}
+            latest, _answered = self.calls.look(interface_id)
+            attachment = (latest or {}).get("Attachment") or {}
             if attachment.get("DeleteOnTermination"):
                 return
             if error is not None and not self._passes(error):
@@ -167,17 +167,17 @@ class _Instance:
         operation = ""
         given_up = False
         for _attempt in attempts(_DETACH_SECONDS):
-            shown, answered = self.calls.look(interface_id)
+            latest, answered = self.calls.look(interface_id)
             if not answered:
                 continue
-            if shown is None:
+            if latest is None:
                 return
-            now = interface(shown)
+            now = interface(latest)
             if now.made_for != self.instance_id or now.instance_id not in ("", self.instance_id) or now.used:
                 raise Failed(f"{interface_id} was changed or attached elsewhere meanwhile: nothing was done to it")
             if given_up:
                 break
-            if now.instance_id and shown.get("Status") == "detaching":
+            if now.instance_id and latest.get("Status") == "detaching":
                 continue
             if now.instance_id:
                 operation = "detach_network_interface"

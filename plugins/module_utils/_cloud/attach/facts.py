@@ -95,26 +95,26 @@ def _used(answer: Raw) -> str:
     return ""
 
 
-def attachments(instance_id: str, shown: Raw, made: Iterable[Raw], problem: str) -> Attachments:
+def attachments(instance_id: str, instance: Raw, made: Iterable[Raw], problem: str) -> Attachments:
     """The facts of one instance: its own answer, and the answers about interfaces with nearmetal's tag for it.
 
     The two answers may be of different moments: what either of them has is attached.
     """
     made_by_nearmetal = [interface(answer) for answer in made]
-    attached = {answer["NetworkInterfaceId"]: interface(answer, instance_id) for answer in _listed(shown)}
+    attached = {answer["NetworkInterfaceId"]: interface(answer, instance_id) for answer in _listed(instance)}
     attached.update((eni.interface_id, eni) for eni in made_by_nearmetal if eni.instance_id == instance_id)
     not_attached = [eni for eni in made_by_nearmetal if eni.interface_id not in attached]
     return Attachments(
         attached=tuple(sorted(attached.values(), key=lambda eni: (eni.card, eni.device or 0))),
         unattached=tuple(eni for eni in not_attached if not eni.instance_id),
         elsewhere=tuple(eni for eni in not_attached if eni.instance_id),
-        cluster_node=any(str(tag.get("Key")).startswith(_CLUSTER) for tag in shown.get("Tags", ())),
+        cluster_node=any(str(tag.get("Key")).startswith(_CLUSTER) for tag in instance.get("Tags", ())),
         problem=problem,
     )
 
 
-def _listed(shown: Raw) -> List[Raw]:
-    return [answer for answer in shown.get("NetworkInterfaces", ()) if answer.get("NetworkInterfaceId")]
+def _listed(instance: Raw) -> List[Raw]:
+    return [answer for answer in instance.get("NetworkInterfaces", ()) if answer.get("NetworkInterfaceId")]
 
 
 def subnets(answers: Iterable[Raw]) -> Dict[str, Subnet]:

@@ -86,7 +86,7 @@ def demand(options: Mapping[str, Any]) -> None:
             )
 
 
-def asked(options: Mapping[str, Any]) -> bool:
+def manages_interfaces(options: Mapping[str, Any]) -> bool:
     """Whether the options are about attaching, or taking back."""
     return options["count"] is not None or options["state"] == "restored"
 
@@ -104,11 +104,11 @@ def plan_all(
     for instance_id, instance in instances.items():
         restored = options["state"] == "restored"
         if restored:
-            found = _taken_back(instance, known[instance_id], options)
+            instance_plan = _taken_back(instance, known[instance_id], options)
         else:
-            found = _attached(instance, kinds[instance_id], known[instance_id], nets, taken, options)
-        planned[instance_id] = found
-        taken.update(place.subnet_id for place in found.work.attach if not place.interface_id)
+            instance_plan = _attached(instance, kinds[instance_id], known[instance_id], nets, taken, options)
+        planned[instance_id] = instance_plan
+        taken.update(place.subnet_id for place in instance_plan.work.attach if not place.interface_id)
     return planned
 
 
@@ -236,8 +236,8 @@ def _usable(
 ) -> Tuple[List[Subnet], str]:
     """The subnets for this instance, in the order of the option; or why there is none."""
     named: List[str] = list(dict.fromkeys(options["subnet_ids"]))
-    found = [nets[subnet_id] for subnet_id in named or [first.subnet_id] if subnet_id in nets]
-    usable = [subnet for subnet in found if subnet.zone == instance.availability_zone]
+    subnets = [nets[subnet_id] for subnet_id in named or [first.subnet_id] if subnet_id in nets]
+    usable = [subnet for subnet in subnets if subnet.zone == instance.availability_zone]
     if not usable and named:
         return [], f"none of subnet_ids is in its zone, {instance.availability_zone}"
     if not usable:
@@ -277,11 +277,11 @@ def _taken_back(instance: InstanceFacts, known: Attachments, options: Mapping[st
     if refusal:
         return _only(instance, "refused", refusal, options, count)
     now = _table([*known.attached, *known.unattached])
-    gone = _table(remove)
-    then = {name: content for name, content in now.items() if name not in gone}
+    removed = _table(remove)
+    remaining = {name: content for name, content in now.items() if name not in removed}
     names = ", ".join(eni.interface_id for eni in remove)
     reason = f"interfaces that earlier runs made are detached and deleted, with their addresses: {names}"
-    action = _action(instance, PLACES, now, then, reason)._replace(disruptive=True)
+    action = _action(instance, PLACES, now, remaining, reason)._replace(disruptive=True)
     finding = _say(instance, "would_change", reason, count, None)
     return Planned(Plan((action,), (finding, *findings)), Work(remove=remove))
 

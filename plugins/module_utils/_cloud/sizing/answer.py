@@ -76,7 +76,7 @@ def question(options: Mapping[str, Any], today: Optional[TypeFacts] = None) -> Q
     most = number("most", options.get("most") or _PROPOSED)
     if most > _MOST_PROPOSED or most != int(most):
         raise NearmetalError(f"most: {figure(most)} is not allowed: it must be a whole number from 1 to 50")
-    found = Question(
+    query = Question(
         need=need_of(options.get("need")),
         today=today,
         choice=tuple(candidates(table, patterns, today)),
@@ -89,56 +89,56 @@ def question(options: Mapping[str, Any], today: Optional[TypeFacts] = None) -> Q
         headroom_percent=headroom,
         most=int(most),
     )
-    if not found.need and not found.work and not (found.volumes and found.today):
+    if not query.need and not query.work and not (query.volumes and query.today):
         raise NearmetalError(
             f"nothing to calculate with: give need (of {', '.join(BY_NAME)}), work, or instance_type with volumes"
         )
-    if found.volumes is not None and not found.today:
+    if query.volumes is not None and not query.today:
         raise NearmetalError("volumes: they need instance_type, whose EBS limit they are compared with")
-    return found
+    return query
 
 
-def proposals(asked: Question, fits: Sequence[Fit]) -> List[Fit]:
+def proposals(query: Question, fits: Sequence[Fit]) -> List[Fit]:
     """The types that would do: of each family the cheapest or smallest, as many as are asked for."""
-    return best(fits, asked.prices)[: asked.most]
+    return best(fits, query.prices)[: query.most]
 
 
-def fits_of(asked: Question) -> List[Fit]:
+def fits_of(query: Question) -> List[Fit]:
     """The need against every type to choose from; none without a need."""
-    return [asked.fit(kind) for kind in asked.choice] if asked.need else []
+    return [query.fit(kind) for kind in query.choice] if query.need else []
 
 
-def uses(asked: Question) -> List[Use]:
+def uses(query: Question) -> List[Use]:
     """Whether more of something would be used on the type of today."""
-    if asked.today is None:
+    if query.today is None:
         return []
-    found: List[Use] = []
-    relatives = [asked.fit(kind) for kind in offline_types().values() if family(kind) == family(asked.today)]
+    possible_uses: List[Use] = []
+    relatives = [query.fit(kind) for kind in offline_types().values() if family(kind) == family(query.today)]
     virtual = [each for each in relatives if not each.kind.bare_metal]
-    if asked.need:
-        today = asked.fit(asked.today)
-        found += [
+    if query.need:
+        today = query.fit(query.today)
+        possible_uses += [
             bigger_size(today, virtual),
             metal(today, virtual, [each for each in relatives if each.kind.bare_metal]),
-            second_interface(asked.today, asked.need, asked.sustained),
+            second_interface(query.today, query.need, query.sustained),
         ]
-    if asked.volumes:
-        found += volumes(asked.today, asked.volumes, asked.need, asked.sustained, virtual)
-    return found
+    if query.volumes:
+        possible_uses += volumes(query.today, query.volumes, query.need, query.sustained, virtual)
+    return possible_uses
 
 
-def answer(asked: Question) -> Dict[str, Any]:
+def answer(query: Question) -> Dict[str, Any]:
     """What follows from a question, with the arithmetic as lines that a person can redo."""
     table = offline_types()
-    fits = fits_of(asked)
-    holding = proposals(asked, fits)
-    verdicts = uses(asked)
-    rows = costs(asked.prices, asked.work, asked.work_unit, asked.work_wanted)
-    today = asked.fit(asked.today) if asked.today and asked.need else None
+    fits = fits_of(query)
+    holding = proposals(query, fits)
+    verdicts = uses(query)
+    rows = costs(query.prices, query.work, query.work_unit, query.work_wanted)
+    today = query.fit(query.today) if query.today and query.need else None
     proposed = []
     for each in holding:
         host = on_a_host(each.kind, table)
-        price = asked.prices.get(each.kind.instance_type)
+        price = query.prices.get(each.kind.instance_type)
         proposed.append({**each.as_dict(), "price_per_hour": price, "per_host": host})
     return {
         "proposed": proposed,
@@ -148,22 +148,22 @@ def answer(asked: Question) -> Dict[str, Any]:
         "today": today.as_dict() if today else None,
         "uses": {use.name: use.as_dict() for use in verdicts},
         "costs": rows,
-        "arithmetic": _arithmetic(asked, today, proposed, verdicts, rows),
+        "arithmetic": _arithmetic(query, today, proposed, verdicts, rows),
         "table_as_of": AS_OF,
     }
 
 
 def _arithmetic(
-    asked: Question,
+    query: Question,
     today: Optional[Fit],
     proposed: List[Dict[str, Any]],
     verdicts: List[Use],
     rows: List[Dict[str, Any]],
 ) -> List[str]:
-    limits = "sustained limits" if asked.sustained else "limits of bursts"
+    limits = "sustained limits" if query.sustained else "limits of bursts"
     lines = []
-    if asked.need:
-        spare = f", of which {figure(asked.headroom_percent)} % stay free" if asked.headroom_percent else ""
+    if query.need:
+        spare = f", of which {figure(query.headroom_percent)} % stay free" if query.headroom_percent else ""
         lines.append(f"{limits}{spare}; vCPUs are counted, not how fast they are")
     if today:
         lines.append(f"now {today.line()}")

@@ -103,11 +103,11 @@ def rank(kind: TypeFacts, prices: Mapping[str, float]) -> Tuple[Any, ...]:
 
 def best(fits: Iterable[Fit], prices: Mapping[str, float]) -> List[Fit]:
     """Of each family the cheapest or else smallest type that holds the need, by rank."""
-    found: Dict[str, Fit] = {}
+    best_fits: Dict[str, Fit] = {}
     holding = [each for each in fits if each.holds]
     for each in sorted(holding, key=lambda each: rank(each.kind, prices)):
-        found.setdefault(family(each.kind), each)
-    return list(found.values())
+        best_fits.setdefault(family(each.kind), each)
+    return list(best_fits.values())
 
 
 def family(kind: TypeFacts) -> str:
@@ -121,15 +121,15 @@ def candidates(
     """The types to choose from: those that match a pattern, or else all current ones of today's architecture."""
     if patterns is None:
         return [kind for kind in table.values() if kind.current_generation and _usual(kind, today)]
-    found: Dict[str, TypeFacts] = {}
+    types: Dict[str, TypeFacts] = {}
     for pattern in patterns:
         matching = {name: kind for name, kind in table.items() if fnmatchcase(name, str(pattern))}
         if not matching:
             raise NearmetalError(
                 f"instance_types: {shown(pattern)} matches no type: it must be a name or a pattern such as c7i.*"
             )
-        found.update(matching)
-    return list(found.values())
+        types.update(matching)
+    return list(types.values())
 
 
 def _usual(kind: TypeFacts, today: Optional[TypeFacts]) -> bool:

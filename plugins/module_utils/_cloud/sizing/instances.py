@@ -79,25 +79,25 @@ def module_answer(options: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _given(options: Mapping[str, Any]) -> Dict[str, Any]:
-    asked = question(options)
+    query = question(options)
     if options["ask_prices"]:
         with deadline(options["timeout"]):
             cloud = Cloud(options)
             if not cloud.targets:
                 raise NearmetalError(cloud.errors[0])
-            found, trouble = prices.ask(cloud.targets[0], _priced(asked))
+            prices_by_type, trouble = prices.ask(cloud.targets[0], _priced(query))
         if trouble:
             raise NearmetalError(f"{trouble}. Prices that you give need no permission: set prices")
-        asked = replace(asked, prices={**found, **asked.prices})
-    result = answer(asked)
-    where = asked.today.instance_type if asked.today else ""
+        query = replace(query, prices={**prices_by_type, **query.prices})
+    result = answer(query)
+    where = query.today.instance_type if query.today else ""
     findings = [
         Finding(CONCERN, name, use["status"], use["line"], reference=use["reference"], where=where).as_dict()
         for name, use in result["uses"].items()
     ]
     names = ", ".join(entry["instance_type"] for entry in result["proposed"])
     enough = f"{result['sufficient']} of {result['candidates']} types would do"
-    msg = f"{enough}: {names}" if names else enough if asked.need else "; ".join(result["arithmetic"][:1])
+    msg = f"{enough}: {names}" if names else enough if query.need else "; ".join(result["arithmetic"][:1])
     return {"changed": False, "msg": f"{CONCERN}: {msg}", "sizing": result, "findings": findings}
 
 
@@ -106,32 +106,32 @@ def _instances(options: Mapping[str, Any]) -> Dict[str, Any]:
     # Wrong options fail before AWS is asked.
     question({**options, "instance_type": None, "volumes": None, "need": given or {"vcpus": 0}})
     with deadline(options["timeout"]):
-        seen = observe(options)
-        volumes = seen.keep_failures(seen.cloud.volumes(seen.found))
+        observation = observe(options)
+        volumes = observation.keep_failures(observation.cloud.volumes(observation.located))
         values = Answers()
         if options["metrics"]:
-            series = {instance_id: _series(instance_id) for instance_id in seen.found}
-            values = seen.keep_failures(seen.cloud.metrics(seen.found, series, options["hours"]))
-        asked: Dict[str, Question] = {}
+            series = {instance_id: _series(instance_id) for instance_id in observation.located}
+            values = observation.keep_failures(observation.cloud.metrics(observation.located, series, options["hours"]))
+        queries: Dict[str, Question] = {}
         origin: Dict[str, List[str]] = {}
-        for instance_id in seen.instances:
+        for instance_id in observation.instances:
             need, origin[instance_id] = measured(
-                seen.type_of(seen.instances[instance_id]), _highest(values, instance_id), options["hours"]
+                observation.type_of(observation.instances[instance_id]), _highest(values, instance_id), options["hours"]
             )
-            found = _question(options, {**need, **given}, seen, instance_id, volumes)
-            if found:
-                asked[instance_id] = found
+            query = _question(options, {**need, **given}, observation, instance_id, volumes)
+            if query:
+                queries[instance_id] = query
         if options["ask_prices"]:
-            asked = _with_prices(options, seen, asked)
-    plans, shown = {}, {}
-    for instance_id, instance in seen.instances.items():
-        if instance_id not in asked:
+            queries = _with_prices(options, observation, queries)
+    plans, details = {}, {}
+    for instance_id, instance in observation.instances.items():
+        if instance_id not in queries:
             reason = "nothing to size it by: give need, or set metrics: true"
             plans[instance_id] = Plan(
                 findings=(instance.finding(CONCERN, "bigger_size", "unknown", reason, None, "AWS, 2017"),)
             )
             continue
-        result = answer(asked[instance_id])
+        result = answer(queries[instance_id])
         result["arithmetic"] = origin[instance_id] + result["arithmetic"]
         plans[instance_id] = Plan(
             findings=tuple(
@@ -139,8 +139,8 @@ def _instances(options: Mapping[str, Any]) -> Dict[str, Any]:
                 for name, use in result["uses"].items()
             )
         )
-        shown[instance_id] = {CONCERN: result}
-    return contract(CONCERN, seen, plans, shown)
+        details[instance_id] = {CONCERN: result}
+    return contract(CONCERN, observation, plans, details)
 
 
 def _series(instance_id: str) -> List[Series]:
@@ -152,10 +152,10 @@ def _highest(values: Answers, instance_id: str) -> Dict[str, float]:
 
 
 def _question(
-    options: Mapping[str, Any], need: Mapping[str, float], seen: Observation, instance_id: str, volumes: Answers
+    options: Mapping[str, Any], need: Mapping[str, float], observation: Observation, instance_id: str, volumes: Answers
 ) -> Optional[Question]:
     """The question for one instance; None when there is nothing to calculate with."""
-    kind = seen.type_of(seen.instances[instance_id])
+    kind = observation.type_of(observation.instances[instance_id])
     attached = [volume_facts(volume, instance_id) for volume in volumes.by_id.get(instance_id, ())]
     if kind.source == "name" or not (need or attached):
         return None
@@ -163,23 +163,25 @@ def _question(
     return question({**options, "instance_type": None, "need": need, "volumes": able or None}, today=kind)
 
 
-def _priced(asked: Question) -> List[str]:
+def _priced(query: Question) -> List[str]:
     """The types whose price is to be asked: the one in use, the proposed ones by size, and those that were measured."""
-    names = [each.kind.instance_type for each in proposals(asked, fits_of(asked))]
-    names += [asked.today.instance_type] if asked.today else []
-    return sorted({*names, *asked.work} - set(asked.prices))
+    names = [each.kind.instance_type for each in proposals(query, fits_of(query))]
+    names += [query.today.instance_type] if query.today else []
+    return sorted({*names, *query.work} - set(query.prices))
 
 
-def _with_prices(options: Mapping[str, Any], seen: Observation, asked: Mapping[str, Question]) -> Dict[str, Question]:
+def _with_prices(
+    options: Mapping[str, Any], observation: Observation, queries: Mapping[str, Question]
+) -> Dict[str, Question]:
     by_region: Dict[str, Tuple[Target, List[str]]] = {}
-    for instance_id, each in asked.items():
-        target = seen.found[instance_id].target
+    for instance_id, each in queries.items():
+        target = observation.located[instance_id].target
         by_region.setdefault(target.region, (target, []))[1].extend(_priced(each))
     known: Dict[str, Mapping[str, float]] = {}
     for region, (target, names) in by_region.items():
         known[region], trouble = prices.ask(target, sorted(set(names)))
-        seen.cloud.errors += [trouble] if trouble else []
+        observation.cloud.errors += [trouble] if trouble else []
     return {
-        instance_id: replace(each, prices={**known[seen.found[instance_id].target.region], **each.prices})
-        for instance_id, each in asked.items()
+        instance_id: replace(each, prices={**known[observation.located[instance_id].target.region], **each.prices})
+        for instance_id, each in queries.items()
     }

@@ -103,13 +103,13 @@ def number(name: str, value: Any, zero: bool = False) -> float:
     try:
         if isinstance(value, bool):
             raise TypeError
-        found = float(value)
+        amount = float(value)
     except (TypeError, ValueError, OverflowError):
-        found = math.nan
-    if not (found >= 0 if zero else found > 0) or found > _LARGEST:
+        amount = math.nan
+    if not (amount >= 0 if zero else amount > 0) or amount > _LARGEST:
         least = "of at least zero" if zero else "above zero"
         raise NearmetalError(f"{name}: {shown(value)} is not allowed: it must be a number {least}, at most 10^15")
-    return found
+    return amount
 
 
 def mapping(name: str, value: Any) -> Mapping[str, Any]:
@@ -123,13 +123,13 @@ def mapping(name: str, value: Any) -> Mapping[str, Any]:
 
 def need_of(given: Any) -> Dict[str, float]:
     """The need that somebody gave; an entry that is null is left out."""
-    found = {}
+    need = {}
     for name, value in mapping("need", given).items():
         if name not in BY_NAME:
             raise NearmetalError(f"need: {shown(name)} is not known: it must be one of {', '.join(BY_NAME)}")
         if value is not None:
-            found[name] = number(f"need.{name}", value, zero=True)
-    return found
+            need[name] = number(f"need.{name}", value, zero=True)
+    return need
 
 
 def volumes_of(given: Any) -> Optional[Tuple[Dict[str, float], ...]]:
@@ -138,22 +138,22 @@ def volumes_of(given: Any) -> Optional[Tuple[Dict[str, float], ...]]:
         return None
     if not isinstance(given, (list, tuple)):
         raise NearmetalError(f"volumes: {shown(given)} is not allowed: it must be a list of mappings")
-    found: List[Dict[str, float]] = []
+    volumes: List[Dict[str, float]] = []
     for place, volume in enumerate(given):
         entry = mapping(f"volumes[{place}]", volume)
         if set(entry) != {"iops", "mb_s"}:
             raise NearmetalError(f"volumes[{place}]: {shown(volume)} is not allowed: it must have iops and mb_s alone")
-        found.append({name: number(f"volumes[{place}].{name}", entry[name], zero=True) for name in ("iops", "mb_s")})
-    return tuple(found)
+        volumes.append({name: number(f"volumes[{place}].{name}", entry[name], zero=True) for name in ("iops", "mb_s")})
+    return tuple(volumes)
 
 
 def figures_of(option: str, given: Any) -> Dict[str, float]:
     """Figures above zero that somebody gave per instance type."""
-    found = {}
+    figures = {}
     for name, value in mapping(option, given).items():
         try:
             parse_instance_type(name)
         except NearmetalError as error:
             raise NearmetalError(f"{option}: {error}") from error
-        found[name] = number(f"{option}.{name}", value)
-    return found
+        figures[name] = number(f"{option}.{name}", value)
+    return figures

@@ -20,7 +20,7 @@ def ask(target: Target, names: Iterable[str]) -> Tuple[Dict[str, float], str]:
 
     A type without exactly one price is left out.
     """
-    found: Dict[str, float] = {}
+    prices: Dict[str, float] = {}
     for name in names:
         wanted = {**_PLAIN, "instanceType": name, "regionCode": target.region}
         request = {
@@ -29,27 +29,27 @@ def ask(target: Target, names: Iterable[str]) -> Tuple[Dict[str, float], str]:
         }
         products, error = pages(target, "pricing", "get_products", "PriceList", request)
         if error:
-            return found, error[1]
+            return prices, error[1]
         hourly: Set[float] = set()
         for product in products:
             hourly |= _hourly(product)
         if len(hourly) == 1:
-            found[name] = hourly.pop()
-    return found, ""
+            prices[name] = hourly.pop()
+    return prices, ""
 
 
 def _hourly(product: Any) -> Set[float]:
     """The hourly prices above zero in one entry of the price list, which is JSON in a text."""
-    found = set()
+    amounts = set()
     try:
         terms = json.loads(product)["terms"].get("OnDemand", {})
         for term in terms.values():
             for dimension in term["priceDimensions"].values():
                 if dimension["unit"] == "Hrs":
-                    found.add(_dollars(dimension["pricePerUnit"]))
+                    amounts.add(_dollars(dimension["pricePerUnit"]))
     except (KeyError, TypeError, ValueError, AttributeError):
         return set()
-    return {price for price in found if price > 0}
+    return {price for price in amounts if price > 0}
 
 
 def _dollars(price: Mapping[str, str]) -> float:

@@ -21,13 +21,13 @@ class Power(Calls):
 
     def look(self, ids: List[str]) -> Dict[str, Raw]:
         """The instances now, by id. An instance without an answer is missing; the next call may find it."""
-        seen: Dict[str, Raw] = {}
+        answers: Dict[str, Raw] = {}
         for part in parts(ids, FILTER_VALUES):
             request = {"Filters": [{"Name": "instance-id", "Values": part}], "MaxResults": 1000}
-            found, _error = pages(self.target, "ec2", "describe_instances", "Reservations", request)
-            answers = [answer for reservation in found for answer in reservation.get("Instances", ())]
-            seen.update((answer["InstanceId"], answer) for answer in answers if answer.get("InstanceId"))
-        return seen
+            reservations, _error = pages(self.target, "ec2", "describe_instances", "Reservations", request)
+            instances = [answer for reservation in reservations for answer in reservation.get("Instances", ())]
+            answers.update((answer["InstanceId"], answer) for answer in instances if answer.get("InstanceId"))
+        return answers
 
     def forbidden(self, seconds: float, operation: str, **request: Any) -> str:
         """Why AWS would not carry out a call; empty when it would."""

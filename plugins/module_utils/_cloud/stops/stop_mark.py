@@ -59,13 +59,15 @@ _YEARS = range(2025, 3000)
 class StopMark:
     """What the tag says."""
 
-    asked: datetime  # when the run was about to ask for the stop, by AWS's clock
+    requested_at: datetime  # when the run was about to ask for the stop, by AWS's clock
     launched: str  # since when the instance ran then: another start ends what the tag stands for
     run: str  # 16 random hexadecimal digits: no run removes another's tag
 
     def value(self) -> str:
         """The tag's value."""
-        return f"1 stop={self.asked.astimezone(timezone.utc).strftime(_FORM)} launch={self.launched} run={self.run}"
+        return (
+            f"1 stop={self.requested_at.astimezone(timezone.utc).strftime(_FORM)} launch={self.launched} run={self.run}"
+        )
 
 
 @dataclass(frozen=True)
@@ -99,11 +101,11 @@ def power_facts(answer: Mapping[str, Any]) -> PowerFacts:
 
 def read(value: str) -> Optional[StopMark]:
     """The content of a tag; None when this module did not write it."""
-    found = _VALUE.fullmatch(value)
-    requested, launched = (_time(found[1]), _time(found[2])) if found else (None, None)
-    if found is None or requested is None or launched is None or requested.year not in _YEARS:
+    match = _VALUE.fullmatch(value)
+    requested, launched = (_time(match[1]), _time(match[2])) if match else (None, None)
+    if match is None or requested is None or launched is None or requested.year not in _YEARS:
         return None
-    return StopMark(requested, found[2], found[3])
+    return StopMark(requested, match[2], match[3])
 
 
 def judge(facts: PowerFacts, now: datetime) -> str:
@@ -131,11 +133,11 @@ def judge(facts: PowerFacts, now: datetime) -> str:
 def free_at(value: str) -> str:
     """From when on no run can be at work any more that wrote this value."""
     mark = read(value)
-    return (mark.asked + _WINDOW).strftime(_FORM) if mark else ""
+    return (mark.requested_at + _WINDOW).strftime(_FORM) if mark else ""
 
 
 def _near(mark: StopMark, moment: datetime) -> bool:
-    return mark.asked - _CLOCKS <= moment <= mark.asked + _WINDOW
+    return mark.requested_at - _CLOCKS <= moment <= mark.requested_at + _WINDOW
 
 
 def _time(text: str) -> Optional[datetime]:

@@ -48,24 +48,24 @@ class Work:
     tag: Optional[str] = None  # of an earlier run, to be removed
 
 
-def change_stopped(found: Mapping[str, Located], works: Mapping[str, Work], at_once: int, patience: int) -> Outcome:
+def change_stopped(located: Mapping[str, Located], works: Mapping[str, Work], at_once: int, patience: int) -> Outcome:
     """Do the work, `at_once` instances at a time; after a failure no further one is stopped.
 
     First starts what an earlier run left stopped, each whatever became of the others. `patience` is how many seconds a
     stop, a change or a start may take. Each instance is in `done` or in `failed` afterwards.
     """
     outcome = Outcome()
-    left = [instance_id for instance_id, work in works.items() if work.start]
-    others = [instance_id for instance_id in works if instance_id not in left]
+    left_stopped = [instance_id for instance_id, work in works.items() if work.start]
+    others = [instance_id for instance_id in works if instance_id not in left_stopped]
     cause = "another instance failed before it"
     with _signals_held() as received:
-        for ids in itertools.chain(([instance_id] for instance_id in left), _batches(found, others, at_once)):
+        for ids in itertools.chain(([instance_id] for instance_id in left_stopped), _batches(located, others, at_once)):
             if outcome.failed and ids[0] in others:
                 break
             if received:
                 cause = f"the run was canceled by {signal.Signals(received[0]).name}"
                 break
-            _Batch(found, {instance_id: works[instance_id] for instance_id in ids}, patience, outcome).run()
+            _Batch(located, {instance_id: works[instance_id] for instance_id in ids}, patience, outcome).run()
     for instance_id in works:
         if instance_id not in outcome.done:
             outcome.failed.setdefault(instance_id, f"not begun, because {cause}")
@@ -85,10 +85,10 @@ def _signals_held() -> Iterator[List[int]]:
             signal.signal(number, handler)
 
 
-def _batches(found: Mapping[str, Located], ids: List[str], at_once: int) -> Iterator[List[str]]:
+def _batches(located: Mapping[str, Located], ids: List[str], at_once: int) -> Iterator[List[str]]:
     """The instances of one account and region that are changed together."""
     for start in range(0, len(ids), at_once):
-        part = {instance_id: found[instance_id] for instance_id in ids[start : start + at_once]}
+        part = {instance_id: located[instance_id] for instance_id in ids[start : start + at_once]}
         yield from (list(instances) for _target, instances in by_target(part))
 
 
@@ -96,11 +96,11 @@ class _Batch:
     """A few instances of one account and region."""
 
     def __init__(
-        self, found: Mapping[str, Located], works: Mapping[str, Work], patience: int, outcome: Outcome
+        self, located: Mapping[str, Located], works: Mapping[str, Work], patience: int, outcome: Outcome
     ) -> None:
-        self.planned: Dict[str, Raw] = {instance_id: found[instance_id].answer for instance_id in works}
+        self.planned: Dict[str, Raw] = {instance_id: located[instance_id].answer for instance_id in works}
         self.works, self.patience, self.outcome = works, patience, outcome
-        self.power = Power(found[next(iter(works))].target)
+        self.power = Power(located[next(iter(works))].target)
         self.brief = min(patience, BRIEF_SECONDS)
         earlier = {instance_id: work.tag for instance_id, work in works.items() if work.tag}
         self.tags = Tags(self.power, self.brief, outcome, earlier)
@@ -127,9 +127,9 @@ class _Batch:
                     self._modify(instance_id, work.requests)
         finally:
             self._run_again([*stops, *(instance_id for instance_id, work in self.works.items() if work.start)])
-        seen = self._look_again()
-        self._forget(seen)
-        self._settle(seen)
+        answers = self._look_again()
+        self._forget(answers)
+        self._settle(answers)
 
     def _planned_state(self, instance_id: str) -> str:
         return state_of(self.planned[instance_id])
@@ -191,9 +191,9 @@ class _Batch:
                 return False
         late = [instance_id for instance_id, work in self.works.items() if work.requests]
         for _attempt in attempts(self.patience):
-            seen = self.power.look(late)
-            self.tags.restore(seen)
-            late = [instance_id for instance_id in late if state_of(seen.get(instance_id)) != "stopped"]
+            answers = self.power.look(late)
+            self.tags.restore(answers)
+            late = [instance_id for instance_id in late if state_of(answers.get(instance_id)) != "stopped"]
             self._halt(self.unsure.difference(late))
             if not late:
                 break
@@ -233,13 +233,13 @@ class _Batch:
             return
         taken: Set[str] = set()
         errors: Dict[str, str] = {}
-        seen: Dict[str, Raw] = {}
+        answers: Dict[str, Raw] = {}
         states: Dict[str, str] = {}
         watched = time.monotonic() + min(self.patience, _WATCH_SECONDS)
         for _attempt in attempts(self.patience):
-            seen = self.power.look(ids)
-            self._halt(instance_id for instance_id, answer in seen.items() if state_of(answer) == "stopped")
-            states = {instance_id: self._state(instance_id, answer) for instance_id, answer in seen.items()}
+            answers = self.power.look(ids)
+            self._halt(instance_id for instance_id, answer in answers.items() if state_of(answer) == "stopped")
+            states = {instance_id: self._state(instance_id, answer) for instance_id, answer in answers.items()}
             for instance_id in [instance_id for instance_id in ids if states.get(instance_id, "stopped") == "stopped"]:
                 _answer, error = self.power.call("start_instances", InstanceIds=[instance_id])
                 if error is None:
@@ -252,15 +252,15 @@ class _Batch:
         for _attempt in attempts(self.brief):
             if all(states.get(instance_id) in ("running", *_ENDED) for instance_id in taken):
                 break
-            seen = self.power.look(ids)
-            states = {instance_id: self._state(instance_id, answer) for instance_id, answer in seen.items()}
+            answers = self.power.look(ids)
+            states = {instance_id: self._state(instance_id, answer) for instance_id, answer in answers.items()}
         for instance_id in ids:
             state = states.get(instance_id) or "in an unknown state"
             if state in _ENDED:
                 self.outcome.fail([instance_id], f"it ran before and is {state} now: nothing can start it")
             elif state != "running":
                 self.outcome.left_stopped.append(instance_id)
-                facts = power_facts(seen.get(instance_id, {}))
+                facts = power_facts(answers.get(instance_id, {}))
                 gave_up = instance_id in taken and facts.reason not in (OUR_STOP, None)
                 cause = f"AWS could not start it: {facts.reason}" if gave_up else errors.get(instance_id)
                 after = f"after stop_timeout: {self.patience} s{f': {cause}' if cause else ''}"
@@ -270,14 +270,14 @@ class _Batch:
 
     def _look_again(self) -> Dict[str, Raw]:
         """The instances as soon as AWS shows what was done: an answer can be older than the one before it."""
-        seen: Dict[str, Raw] = {}
+        answers: Dict[str, Raw] = {}
         late = list(self.works)
         for _attempt in attempts(self.brief):
-            seen.update(self.power.look(late))
-            late = [instance_id for instance_id in late if not self._shown(instance_id, seen.get(instance_id))]
+            answers.update(self.power.look(late))
+            late = [instance_id for instance_id in late if not self._shown(instance_id, answers.get(instance_id))]
             if not late:
                 break
-        return seen
+        return answers
 
     def _shown(self, instance_id: str, answer: Optional[Raw]) -> bool:
         if answer is None:
@@ -291,13 +291,13 @@ class _Batch:
 
     def _missing(self, instance_id: str, answer: Raw) -> List[str]:
         """The attributes that AWS does not show as they were to be set."""
-        held = {"EnaSupport": answer.get("EnaSupport") is True, "SriovNetSupport": answer.get("SriovNetSupport")}
-        return [name for request in self.works[instance_id].requests for name in request if not held[name]]
+        actual = {"EnaSupport": answer.get("EnaSupport") is True, "SriovNetSupport": answer.get("SriovNetSupport")}
+        return [name for request in self.works[instance_id].requests for name in request if not actual[name]]
 
-    def _forget(self, seen: Mapping[str, Raw]) -> None:
+    def _forget(self, answers: Mapping[str, Raw]) -> None:
         """Remove the tags of those that run again, and those of earlier runs that mean nothing any more."""
         self.tags.restore(
-            {instance_id: seen[instance_id] for instance_id in self.outcome.left_stopped if instance_id in seen}
+            {instance_id: answers[instance_id] for instance_id in self.outcome.left_stopped if instance_id in answers}
         )
         over = [
             instance_id
@@ -307,16 +307,16 @@ class _Batch:
         runs = [
             instance_id
             for instance_id in self.tags.values
-            if self._state(instance_id, seen.get(instance_id)) == "running" and instance_id not in self.unsure
+            if self._state(instance_id, answers.get(instance_id)) == "running" and instance_id not in self.unsure
         ]
         self.tags.remove(
             [instance_id for instance_id in self.tags.values if instance_id in over or instance_id in runs]
         )
 
-    def _settle(self, seen: Mapping[str, Raw]) -> None:
+    def _settle(self, answers: Mapping[str, Raw]) -> None:
         """What is done is what AWS shows now."""
         for instance_id, work in self.works.items():
-            answer = seen.get(instance_id)
+            answer = answers.get(instance_id)
             if answer is None:
                 self.outcome.fail([instance_id], "it was changed and could not be read again: run again to check")
                 continue

@@ -48,13 +48,13 @@ class Tags:
             if error is not None:
                 reason = f"{_UNWRITTEN}: {self.power.explain('create_tags', error)}"
                 break
-        facts = self._seen(written)
+        facts = self._with_tag(written)
         if not reason and len(facts) < len(written):
             reason = f"{_UNWRITTEN}: AWS did not show it within {self.brief} s"
-        for instance_id, seen in facts.items():
-            if not reason and seen.state != "running":
-                reason = f"{instance_id} is {seen.state} now: run again"
-            if not reason and seen.launched != launched[instance_id]:
+        for instance_id, power in facts.items():
+            if not reason and power.state != "running":
+                reason = f"{instance_id} is {power.state} now: run again"
+            if not reason and power.launched != launched[instance_id]:
                 reason = f"{instance_id} was stopped and started meanwhile: run again"
         # A clock that was set in between, to whatever time, has written a time that the next run wouldn't believe.
         if not reason and abs(self.power.target.now() - begun) > timedelta(seconds=LATEST_STOP_SECONDS):
@@ -64,17 +64,17 @@ class Tags:
             self._give_up(list(launched), facts, reason)
         return not reason
 
-    def _seen(self, written: Mapping[str, str]) -> Dict[str, PowerFacts]:
+    def _with_tag(self, written: Mapping[str, str]) -> Dict[str, PowerFacts]:
         """Those instances on which AWS shows the tag. What it shows with a tag is no older than that tag."""
-        seen: Dict[str, PowerFacts] = {}
+        tagged: Dict[str, PowerFacts] = {}
         for _attempt in attempts(self.brief):
-            if len(seen) == len(written):
+            if len(tagged) == len(written):
                 break
             for instance_id, answer in self.power.look(list(written)).items():
                 facts = power_facts(answer)
                 if facts.tag == written[instance_id]:
-                    seen[instance_id] = facts
-        return seen
+                    tagged[instance_id] = facts
+        return tagged
 
     def _give_up(self, ids: List[str], facts: Mapping[str, PowerFacts], reason: str) -> None:
         """Stop nothing. A tag goes only where it was seen on a running instance.
@@ -90,9 +90,9 @@ class Tags:
         )
         self.remove([instance_id for instance_id in facts if facts[instance_id].state == "running"])
 
-    def restore(self, seen: Mapping[str, Raw]) -> None:
+    def restore(self, answers: Mapping[str, Raw]) -> None:
         """Write a tag again that another run overwrote and removed: the next run goes by it."""
-        for instance_id, answer in seen.items():
+        for instance_id, answer in answers.items():
             if instance_id in self.values and power_facts(answer).tag is None:
                 tag = {"Key": TAG, "Value": self.values[instance_id]}
                 self.power.call("create_tags", Resources=[instance_id], Tags=[tag])

@@ -142,13 +142,13 @@ def unpack(packed: bytes) -> Dict[str, TypeFacts]:
     for name, values, places in json.loads(zlib.decompress(packed)):
         columns[name] = [values[index] for index in places]
     columns["cards"] = [tuple(CardFacts(**card) for card in cards) for cards in columns["cards"]]
-    found: Dict[str, TypeFacts] = {}
+    types: Dict[str, TypeFacts] = {}
     for cells in zip(*columns.values()):
         row: Dict[str, Any] = {
             name: tuple(cell) if isinstance(cell, list) else cell for name, cell in zip(columns, cells)
         }
-        found[row["instance_type"]] = TypeFacts(source="table", **row)
-    return found
+        types[row["instance_type"]] = TypeFacts(source="table", **row)
+    return types
 
 
 _read: Dict[str, TypeFacts] = {}
