@@ -75,7 +75,7 @@ _TUNED = re.compile(
 def words(text: str) -> str:
     """A file of numbers and words of the kernel's own, with ids, hardware and network addresses made zeros."""
     plain = "".join(char for char in text if char.isprintable() or char in "\n\t")
-    plain = _IDS.sub(lambda found: f"{found[1]}-{'0' * 17}", plain)
+    plain = _IDS.sub(lambda match: f"{match[1]}-{'0' * 17}", plain)
     return _ADDRESS.sub("0.0.0.0", _MAC.sub("00:00:00:00:00:00", plain))
 
 

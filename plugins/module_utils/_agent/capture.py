@@ -53,14 +53,14 @@ class AllowedHost(Host):
     def names(self, path: str) -> List[str]:
         if rule_of(path) is None:
             return []
-        found = [name for name in self._real.names(path) if rule_of(f"{path}/{name}") is not None]
+        allowed = [name for name in self._real.names(path) if rule_of(f"{path}/{name}") is not None]
         if is_of_process(path):
-            return found
-        if found:
+            return allowed
+        if allowed:
             self.folders.add(self._place(path))
-        for name in found:
+        for name in allowed:
             self.exists(f"{path}/{name}")
-        return found
+        return allowed
 
     def link(self, path: str) -> Optional[str]:
         target = self._real.link(path) if rule_of(path) is not None else None
@@ -82,10 +82,10 @@ class AllowedHost(Host):
         return True
 
     def fixed(self, path: str) -> bool:
-        found = rule_of(path) is not None and self._real.fixed(path)
-        if found:
+        is_fixed = rule_of(path) is not None and self._real.fixed(path)
+        if is_fixed:
             self.read_only.add(self._place(path))
-        return found
+        return is_fixed
 
     def machine(self) -> Optional[str]:
         return self._real.machine()
@@ -159,7 +159,7 @@ def capture(host: WritableHost) -> Dict[str, Any]:
 
 def _wanted(host: WritableHost) -> Dict[str, Any]:
     """What is stored as wanted, as far as it is still valid: words and numbers of the concerns' own options."""
-    found = {}
+    wanted = {}
     stored = StoredWanted(host)
     for name in CONCERNS:
         kept = stored.get(name)
@@ -172,8 +172,8 @@ def _wanted(host: WritableHost) -> Dict[str, Any]:
             continue
         # A waiver's reason was written by somebody, and isn't captured.
         known = {**COMMON, **concern.options}
-        found[name] = _nameless({option: value for option, value in options.items() if option in known})
-    return found
+        wanted[name] = _nameless({option: value for option, value in options.items() if option in known})
+    return wanted
 
 
 def _nameless(value: Any) -> Any:

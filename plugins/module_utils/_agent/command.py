@@ -90,14 +90,14 @@ def _tune(host: WritableHost) -> int:
     from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
     from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
 
-    asked = json.load(sys.stdin)
+    order = json.load(sys.stdin)
     try:
-        options = validate(TUNE, tuning.OPTIONS, asked["options"])
+        options = validate(TUNE, tuning.OPTIONS, order["options"])
     except NearmetalError:
         return installed.UNSUITED
-    if asked["installed"] and unit.identity(host) != bundle.identity(VERSION):
+    if order["installed"] and unit.identity(host) != bundle.identity(VERSION):
         return installed.UNSUITED
-    result = (tuning.forecast if asked["check"] else tuning.tune)(host, options)
+    result = (tuning.forecast if order["check"] else tuning.tune)(host, options)
     if result.get("failed"):
         result["msg"] = sentence(result["msg"])
     print_line(json.dumps(result))

@@ -51,12 +51,12 @@ _DAMAGED = ("journal", "wanted", UNIT)
 
 def collect(host: WritableHost) -> Dict[str, Any]:
     """The whole state as plain data. Plans what is stored, changes nothing."""
-    seen = plan_run(host, all_stored, conditions=Conditions(lenient=True))
+    planned = plan_run(host, all_stored, conditions=Conditions(lenient=True))
     facts = observe(host, ("platform", "unit", "owners"))
     stored = StoredWanted(host)
     instance = facts.platform.instance_id if facts.platform else None
     entries = Journal(host, instance).entries()
-    concerns = [_concern(name, stored.get(name), seen, entries) for name in _names(stored, entries)]
+    concerns = [_concern(name, stored.get(name), planned, entries) for name in _names(stored, entries)]
     knobs = [(concern["name"], knob) for concern in concerns for knob in concern["knobs"]]
     return {
         "nearmetal": VERSION,
@@ -66,7 +66,7 @@ def collect(host: WritableHost) -> Dict[str, Any]:
         "drift": [f"{name}.{knob['knob']}" for name, knob in knobs if knob["status"] == "would_change"],
         "needs_reboot": [f"{name}.{knob['knob']}" for name, knob in knobs if knob["status"] == "needs_reboot"],
         "failed": [{"concern": name, **failure._asdict()} for name, failure in failures.read(host).items()],
-        "damaged": [outcome.error for outcome in seen.outcomes if outcome.error and outcome.name in _DAMAGED],
+        "damaged": [outcome.error for outcome in planned.outcomes if outcome.error and outcome.name in _DAMAGED],
         "others": _others(facts),
         "unit": {**(json_data(facts.unit) or {}), "planned": _planned(host)},
     }
@@ -85,8 +85,8 @@ def _names(stored: StoredWanted, entries: List[Entry]) -> List[str]:
     return [name for name in dict.fromkeys(names) if name not in (CHOICE, METRICS, UNIT)]
 
 
-def _concern(name: str, stored: Optional[Stored], seen: Run, entries: List[Entry]) -> Dict[str, Any]:
-    outcome = next((outcome for outcome in seen.outcomes if outcome.name == name), None)
+def _concern(name: str, stored: Optional[Stored], planned: Run, entries: List[Entry]) -> Dict[str, Any]:
+    outcome = next((outcome for outcome in planned.outcomes if outcome.name == name), None)
     originals = {(entry.knob, entry.where): entry for entry in entries if entry.concern == name}
     replanned = stored is not None and stored.replan
     findings = (_by_unit(finding, originals) if replanned else finding for finding in _findings(outcome))
@@ -153,47 +153,47 @@ def _planned(host: WritableHost) -> Optional[str]:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
-def as_wanted(found: Dict[str, Any]) -> bool:
+def as_wanted(state: Dict[str, Any]) -> bool:
     """Whether all that was wanted could be planned and done, holds, and waits for no boot."""
-    broken = any(concern["error"] for concern in found["concerns"])
-    return not (broken or found["failed"] or found["damaged"] or found["drift"] or found["needs_reboot"])
+    broken = any(concern["error"] for concern in state["concerns"])
+    return not (broken or state["failed"] or state["damaged"] or state["drift"] or state["needs_reboot"])
 
 
-def render(found: Dict[str, Any], color: bool = False) -> str:
+def render(state: Dict[str, Any], color: bool = False) -> str:
     """At most 80 columns; what is long is cut, never wrapped."""
-    lines = [_title(found), _summary(found), ""]
-    lines += [line for sentence in found["damaged"] for line in (*_folded("Damaged ", sentence), "")]
-    lines += [line for failure in found["failed"] for line in (*_failed(failure), "")]
-    for concern in found["concerns"]:
+    lines = [_title(state), _summary(state), ""]
+    lines += [line for sentence in state["damaged"] for line in (*_folded("Damaged ", sentence), "")]
+    lines += [line for failure in state["failed"] for line in (*_failed(failure), "")]
+    for concern in state["concerns"]:
         lines += [*_drawn(concern, color), ""]
-    lines += list(_footer(found))
+    lines += list(_footer(state))
     return "\n".join(line.rstrip() for line in lines).rstrip()
 
 
-def _title(found: Dict[str, Any]) -> str:
-    kind = found["platform"] or {}
-    parts = [f"nearmetal {found['nearmetal']}", found["host"], kind.get("instance_type") or kind.get("host_class")]
+def _title(state: Dict[str, Any]) -> str:
+    kind = state["platform"] or {}
+    parts = [f"nearmetal {state['nearmetal']}", state["host"], kind.get("instance_type") or kind.get("host_class")]
     parts += [f"kernel {kind['kernel']}" if kind.get("kernel") else ""]
     return _cut(" · ".join(str(part) for part in parts if part), WIDTH)
 
 
-def _summary(found: Dict[str, Any]) -> str:
-    concerns = found["concerns"]
-    if found["damaged"]:
+def _summary(state: Dict[str, Any]) -> str:
+    concerns = state["concerns"]
+    if state["damaged"]:
         return "A file of nearmetal can't be read."
-    if found["failed"]:
-        names = ", ".join(failure["concern"] for failure in found["failed"])
+    if state["failed"]:
+        names = ", ".join(failure["concern"] for failure in state["failed"])
         return _cut(f"Failed in its last run: {names}", WIDTH)
     if not concerns:
         return "Nothing is tuned on this host, and nothing is left to take back."
     broken = [concern["name"] for concern in concerns if concern["error"]]
     if broken:
         return _cut(f"Can't be planned: {', '.join(broken)}", WIDTH)
-    if found["drift"]:
-        return _cut(f"Not as wanted any more: {', '.join(found['drift'])}", WIDTH)
-    if found["needs_reboot"]:
-        words = status_words("needs_reboot", len(found["needs_reboot"]))
-        return _cut(f"{', '.join(found['needs_reboot'])} {words}", WIDTH)
+    if state["drift"]:
+        return _cut(f"Not as wanted any more: {', '.join(state['drift'])}", WIDTH)
+    if state["needs_reboot"]:
+        words = status_words("needs_reboot", len(state["needs_reboot"]))
+        return _cut(f"{', '.join(state['needs_reboot'])} {words}", WIDTH)
     return f"Everything is as wanted ({len(concerns)} concern{'s' if len(concerns) > 1 else ''})."
 
 
@@ -232,18 +232,18 @@ def _value(knob: Dict[str, Any]) -> str:
     return text
 
 
-def _footer(found: Dict[str, Any]) -> Iterator[str]:
-    unit = found["unit"]
+def _footer(state: Dict[str, Any]) -> Iterator[str]:
+    unit = state["unit"]
     yield from _folded("Unit    ", _unit(unit))
     if unit.get("agent") is not None and unit.get("enabled") and not unit.get("switched_off"):
         # Unfolded, to be copied: the folder isn't there until somebody needs it.
         yield f"Off     mkdir -p {os.path.dirname(DISABLED)} && touch {DISABLED}"
-    if found["others"]:
-        yield from _folded("Others  ", f"{', '.join(found['others'])} run on this host; what they own is refused above")
-    if found["drift"]:
+    if state["others"]:
+        yield from _folded("Others  ", f"{', '.join(state['others'])} run on this host; what they own is refused above")
+    if state["drift"]:
         yield "Again   nearmetal reapply"
-    if found["concerns"]:
-        yield from _folded("Undo    ", f"nearmetal restore {found['concerns'][0]['name']}, or all: nearmetal restore")
+    if state["concerns"]:
+        yield from _folded("Undo    ", f"nearmetal restore {state['concerns'][0]['name']}, or all: nearmetal restore")
 
 
 def _unit(unit: Dict[str, Any]) -> str:

@@ -37,24 +37,24 @@ def status(host: WritableHost, as_json: bool) -> int:
     """Print what is tuned; 0 when everything is as wanted."""
     from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
 
-    found = report.collect(host)
+    state = report.collect(host)
     if as_json:
-        print_line(json.dumps(found, indent=1, sort_keys=True))
+        print_line(json.dumps(state, indent=1, sort_keys=True))
     else:
         color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        print_line(report.render(found, color))
-    return int(not report.as_wanted(found))
+        print_line(report.render(state, color))
+    return int(not report.as_wanted(state))
 
 
 def plan(host: WritableHost, as_json: bool, as_commands: bool) -> int:
     """Print what `reapply` would change, as sentences, as JSON or as shell commands."""
-    found = plan_run(host, stored_requests, conditions=OF_UNIT)
+    planned = plan_run(host, stored_requests, conditions=OF_UNIT)
     if as_commands:
-        return print_commands(host, found.outcomes)
+        return print_commands(host, planned.outcomes)
     if not as_json:
-        return _print_outcomes(found.outcomes)
-    print_line(json.dumps(described(found.facts, found.outcomes), indent=1, sort_keys=True))
-    return int(any(outcome.error for outcome in found.outcomes))
+        return _print_outcomes(planned.outcomes)
+    print_line(json.dumps(described(planned.facts, planned.outcomes), indent=1, sort_keys=True))
+    return int(any(outcome.error for outcome in planned.outcomes))
 
 
 def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:
@@ -132,9 +132,9 @@ def _abandoned_across_reboots(host: WritableHost) -> int:
 def left_alone(host: WritableHost) -> None:
     """Take back an experiment of prove that nothing else would end."""
     with ending.at_signals():
-        found = states.fire_without_timer(host)
-    if found is not None:
-        print_line(f"<4>somebody stopped the timer of prove: the host is as it was before run {found.run}")
+        experiment = states.fire_without_timer(host)
+    if experiment is not None:
+        print_line(f"<4>somebody stopped the timer of prove: the host is as it was before run {experiment.run}")
 
 
 def _print_outcomes(outcomes: Sequence[Outcome]) -> int:

@@ -26,10 +26,10 @@ EVERY = 600  # seconds after which a look renews the file of metrics, which cost
 
 def reapply(host: WritableHost, if_changed: bool) -> int:
     """Plan again what the unit plans, as `_reapply`, and export metrics where an operator wants them."""
-    seen = _planned_for(host)
+    planned_for = _planned_for(host)
     failed = _reapply(host, if_changed)
     directory = os.environ.get(METRICS_VARIABLE)
-    if directory and switched_off(host) is None and (seen != _planned_for(host) or _is_due(host, directory)):
+    if directory and switched_off(host) is None and (planned_for != _planned_for(host) or _is_due(host, directory)):
         from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.metrics.export import export
 
         export(host)
@@ -58,9 +58,9 @@ def _reapply(host: WritableHost, if_changed: bool) -> int:
     if off is not None:
         print_line(f"switched off by {off}: nothing is planned")
         return 0
-    seen, failed = _planned_for(host)
+    planned_for, failed = _planned_for(host)
     now = fingerprint(host)
-    if if_changed and now == seen and not failed:
+    if if_changed and now == planned_for and not failed:
         return 0
     # All the rest is imported for a plan alone: a look, every two minutes on every host, costs what it imports.
     from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import subcommands
@@ -68,14 +68,14 @@ def _reapply(host: WritableHost, if_changed: bool) -> int:
 
     with ending.at_signals():
         for _round in range(ROUNDS):
-            same = if_changed and now == seen
-            left = subcommands.replan(host, failed if same else ())
-            if left != failed or not same:
-                text = "".join(f"{line}\n" for line in (now, *left))
+            same = if_changed and now == planned_for
+            still_failed = subcommands.replan(host, failed if same else ())
+            if still_failed != failed or not same:
+                text = "".join(f"{line}\n" for line in (now, *still_failed))
                 store.replace_file(host, store.FINGERPRINT, text.encode(), mode=0o600, folder_mode=0o755)
-            seen, failed, if_changed = now, left, True
+            planned_for, failed, if_changed = now, still_failed, True
             now = fingerprint(host)
-            if now == seen:
+            if now == planned_for:
                 break
     return int(bool(failed))
 

@@ -46,17 +46,17 @@ def forecast(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """The result of the module. Raises NearmetalError."""
     name, chosen = _chosen(host, options)
-    found = measure(host, name, chosen, is_awaited, install=options["install"])
+    measured = measure(host, name, chosen, is_awaited, install=options["install"])
     return {
-        "msg": _summary(name, found),
-        "metrics": [metric._asdict() for metric in found.result.metrics],
-        "details": dict(found.result.details),
-        "versions": dict(found.versions),
-        "commands": list(found.commands),
-        "used": found.used._asdict(),
-        "seconds": found.seconds,
-        "installed": list(found.installed),
-        "warnings": [found.left] if found.left else [],
+        "msg": _summary(name, measured),
+        "metrics": [metric._asdict() for metric in measured.result.metrics],
+        "details": dict(measured.result.details),
+        "versions": dict(measured.versions),
+        "commands": list(measured.commands),
+        "used": measured.used._asdict(),
+        "seconds": measured.seconds,
+        "installed": list(measured.installed),
+        "warnings": [measured.not_removed] if measured.not_removed else [],
         "platform": _platform(host),
     }
 
@@ -108,23 +108,23 @@ def _forecast(host: WritableHost, name: str, options: Mapping[str, Any], install
 def ran(host: WritableHost, load: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
     """One run of the benchmark that a load of prove names, as if a command had printed its figures."""
     try:
-        found = measure(host, *named(load), goes_on, limit)
+        measured = measure(host, *named(load), goes_on, limit)
     except NearmetalError as error:
         return Ran(1, "", sentence(str(error)), 0.0, "")
-    lines = (f"{metric.name} {metric.value!r} {metric.unit} {metric.better}\n" for metric in found.result.metrics)
-    version = ", ".join(f"{tool} {says}" for tool, says in found.versions.items())
-    return Ran(0, "".join(lines), "", found.seconds, "", version)
+    lines = (f"{metric.name} {metric.value!r} {metric.unit} {metric.better}\n" for metric in measured.result.metrics)
+    version = ", ".join(f"{tool} {says}" for tool, says in measured.versions.items())
+    return Ran(0, "".join(lines), "", measured.seconds, "", version)
 
 
-def _summary(name: str, found: Measured) -> str:
+def _summary(name: str, measured: Measured) -> str:
     figures = ", ".join(
         f"{metric.name} {metric.value:.6g}" + (f" {metric.unit}" if metric.unit != _NO_UNIT else "")
-        for metric in found.result.metrics
+        for metric in measured.result.metrics
     )
     figures = figures or "measured; the client has the figures"
     details = ", ".join(
         f"{detail} {in_words(value, 'unknown', _LONGEST_DETAIL)}"
-        for detail, value in found.result.details.items()
+        for detail, value in measured.result.details.items()
         if not (isinstance(value, dict) or (isinstance(value, list) and any(isinstance(each, dict) for each in value)))
     )
     return sentence(f"{name}: {figures}{f' ({details})' if details else ''}")

@@ -89,7 +89,7 @@ def _do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Switch, settle, and measure where the load runs on this host."""
     started = time.monotonic()
-    found, served = _brought_into_state(host, options)
+    compared, served = _brought_into_state(host, options)
     switched = time.monotonic() - started
     time.sleep(options["settle"])
     answer: Dict[str, Any] = {"switch_seconds": round(switched, 3)}
@@ -98,7 +98,7 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         return {**answer, "unhealthy": unhealthy}
     if options["load_on"] != HOST:
         return {**answer, "before": samples.before_load(host, options["programs"]).as_dict(None)}
-    by_real_time = options["timed"] and _compares_clocks(found)
+    by_real_time = options["timed"] and _compares_clocks(compared)
     first = second_clock.next_second(host) if by_real_time else None
     before = samples.before_load(host, options["programs"])
     ran = _run(host, options)
@@ -110,7 +110,7 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         before, after = (
             sample._replace(host_seconds=float(second.real)) for sample, second in ((before, first), (after, last))
         )
-    return {**answer, "load": ran._asdict(), **_compared(host, found, options, before, after)}
+    return {**answer, "load": ran._asdict(), **_compared(host, compared, options, before, after)}
 
 
 def _run(host: WritableHost, options: Mapping[str, Any]) -> load.Ran:
@@ -135,12 +135,12 @@ def _ran(host: WritableHost, command: str, limit: float, goes_on: Callable[[], b
 
 def _compared(
     host: WritableHost,
-    found: Compared,
+    compared: Compared,
     options: Mapping[str, Any],
     before: load_sample.Sample,
     after: load_sample.Sample,
 ) -> Dict[str, Any]:
-    return {**_around(before, after, options), **_in_force(host, found, options)}
+    return {**_around(before, after, options), **_in_force(host, compared, options)}
 
 
 def _around(before: load_sample.Sample, after: load_sample.Sample, options: Mapping[str, Any]) -> Dict[str, Any]:
@@ -166,8 +166,8 @@ def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 def _look(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Look at the host after a load that ran elsewhere."""
     demand = lasting.demand_lasting if options["reboot"] else running.demand_running
-    found: Compared = demand(host, options["run"])
-    return {"after": samples.after_load(host, options["programs"]).as_dict(None), **_in_force(host, found, options)}
+    compared: Compared = demand(host, options["run"])
+    return {"after": samples.after_load(host, options["programs"]).as_dict(None), **_in_force(host, compared, options)}
 
 
 def _brought_into_state(host: WritableHost, options: Mapping[str, Any]) -> Tuple[Compared, load_sample.Served]:
@@ -185,17 +185,17 @@ def _brought_into_state(host: WritableHost, options: Mapping[str, Any]) -> Tuple
     return proposal.arrive(host, options, observe), served
 
 
-def _compares_clocks(found: Compared) -> bool:
+def _compares_clocks(compared: Compared) -> bool:
     """Whether the states may differ in the clock by which the load would be timed."""
-    return second_clock.CONCERN in found.concerns if isinstance(found, Lasting) else second_clock.needed(found)
+    return second_clock.CONCERN in compared.concerns if isinstance(compared, Lasting) else second_clock.needed(compared)
 
 
-def _in_force(host: WritableHost, found: Compared, options: Mapping[str, Any]) -> Dict[str, Any]:
-    if isinstance(found, Lasting):
+def _in_force(host: WritableHost, compared: Compared, options: Mapping[str, Any]) -> Dict[str, Any]:
+    if isinstance(compared, Lasting):
         from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import proposal
 
-        return {"taken_back": proposal.not_in_force(host, found, options)}
-    return {"taken_back": states.taken_back(host, found, options["state"], options["without"])}
+        return {"taken_back": proposal.not_in_force(host, compared, options)}
+    return {"taken_back": states.taken_back(host, compared, options["state"], options["without"])}
 
 
 def _back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:

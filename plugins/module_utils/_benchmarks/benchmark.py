@@ -186,14 +186,14 @@ def json_of(tool: str, output: str) -> Any:
         raise unreadable(tool, str(error)) from None
 
 
-def value_at(tool: str, found: Any, *path: Any) -> Any:
+def value_at(tool: str, document: Any, *path: Any) -> Any:
     """The value at a path into what json_of returned. Raises NearmetalError when it is absent."""
     for step in path:
         try:
-            found = found[step]
+            document = document[step]
         except (KeyError, IndexError, TypeError):
             raise unreadable(tool, f"{'.'.join(map(str, path))} is absent") from None
-    return found
+    return document
 
 
 def unreadable(tool: str, reason: str) -> NearmetalError:

@@ -34,15 +34,15 @@ def _run(options: Options, _folder: str) -> Run:
 
 
 def _read(outputs: Sequence[str], _options: Options) -> Result:
-    found = json_of(PROGRAM, outputs[0])
-    calls, source = value_at(PROGRAM, found, "system_calls"), value_at(PROGRAM, found, "clock_source")
+    document = json_of(PROGRAM, outputs[0])
+    calls, source = value_at(PROGRAM, document, "system_calls"), value_at(PROGRAM, document, "clock_source")
     if calls is not None and (isinstance(calls, bool) or not isinstance(calls, int) or calls < 0):
         raise unreadable(PROGRAM, f"{plain(str(calls))} system calls")
     details: Dict[str, Any] = {
         "clock_source": plain(str(source or "unknown")),
         "system_calls_per_1000_reads": calls,  # None: nobody may trace a process
     }
-    return Result((smaller(PROGRAM, "read", value_at(PROGRAM, found, "read_ns"), "ns"),), details)
+    return Result((smaller(PROGRAM, "read", value_at(PROGRAM, document, "read_ns"), "ns"),), details)
 
 
 CLOCK = Benchmark(

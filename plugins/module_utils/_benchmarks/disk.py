@@ -152,8 +152,8 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
     metrics: List[Metric] = []
     for direction in _directions(shape):
         if shape.pattern == direction:
-            found = larger("fio", f"{direction}_bandwidth", value_at("fio", job, direction, "bw_bytes"), "MiB/s")
-            metrics.append(found._replace(value=found.value / _MIB))
+            rate = larger("fio", f"{direction}_bandwidth", value_at("fio", job, direction, "bw_bytes"), "MiB/s")
+            metrics.append(rate._replace(value=rate.value / _MIB))
         else:
             metrics.append(larger("fio", f"{direction}_rate", value_at("fio", job, direction, "iops"), "1/s"))
         metrics.append(_percentile(job, direction, "99"))
@@ -215,13 +215,13 @@ def _job(output: str) -> Any:
 
 def _percentile(job: Any, direction: str, percent: str) -> Metric:
     nanoseconds = value_at("fio", job, direction, "clat_ns", "percentile", f"{percent}.000000")
-    found = smaller("fio", f"{direction}_p{percent}", nanoseconds, "ms")
-    return found._replace(value=found.value / 1e6)
+    metric = smaller("fio", f"{direction}_p{percent}", nanoseconds, "ms")
+    return metric._replace(value=metric.value / 1e6)
 
 
 def _disks(output: str) -> List[str]:
-    found = json_of("fio", output)
-    disks = found.get("disk_util") if isinstance(found, dict) else None  # absent on some file systems
+    document = json_of("fio", output)
+    disks = document.get("disk_util") if isinstance(document, dict) else None  # absent on some file systems
     return [plain(str(disk.get("name"))) for disk in disks if isinstance(disk, dict)] if isinstance(disks, list) else []
 
 

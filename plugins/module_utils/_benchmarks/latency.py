@@ -81,10 +81,10 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
 
 def _percentile(counts: Dict[int, int], cycles: int, latest: int) -> int:
     """The delay that a share of _SHARE doesn't exceed; wake-ups beyond the histogram are the latest ones."""
-    seen = 0
+    count = 0
     for us in sorted(counts):
-        seen += counts[us]
-        if seen >= _SHARE * cycles:
+        count += counts[us]
+        if count >= _SHARE * cycles:
             return us
     return latest
 

@@ -103,10 +103,10 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
         return _read_stream(outputs[0], options, details)
     metrics = []
     for operation, output in zip(_OPERATIONS, outputs):
-        found = _RATE.search(output)
-        if found is None:
+        match = _RATE.search(output)
+        if match is None:
             raise unreadable(_SYSBENCH, "no rate in MiB/sec")
-        metrics.append(larger(_SYSBENCH, operation, number_of(_SYSBENCH, found[1]), "MiB/s"))
+        metrics.append(larger(_SYSBENCH, operation, number_of(_SYSBENCH, match[1]), "MiB/s"))
     return Result(tuple(metrics), details)
 
 
@@ -126,11 +126,11 @@ def _read_stream(output: str, options: Options, details: Dict[str, object]) -> R
 
 
 def _read_fresh(output: str, options: Options, details: Dict[str, object]) -> Result:
-    found = json_of(PROGRAM, output)
+    document = json_of(PROGRAM, output)
     seconds, user, system = (
-        number_of(PROGRAM, value_at(PROGRAM, found, name)) for name in ("seconds", "user_seconds", "system_seconds")
+        number_of(PROGRAM, value_at(PROGRAM, document, name)) for name in ("seconds", "user_seconds", "system_seconds")
     )
-    blocks, faults = (count_of(PROGRAM, value_at(PROGRAM, found, name)) for name in ("blocks", "page_faults"))
+    blocks, faults = (count_of(PROGRAM, value_at(PROGRAM, document, name)) for name in ("blocks", "page_faults"))
     if not (blocks and 0 < seconds < 1e6 and user + system > 0):
         raise unreadable(PROGRAM, "it wrote no block")
     mib = blocks * options.get("block_kib", _FRESH_KIB) / 1024

@@ -101,26 +101,26 @@ def _read_sockperf(output: str, options: Options) -> Result:
     details: Dict[str, Any] = {"part": options["part"]}
     if options["part"] == SERVER:
         return pair.served(output)  # it only answers
-    found = dict(_PERCENTILE.findall(output))
+    percentiles = dict(_PERCENTILE.findall(output))
     counts = _LOST.search(output)
-    if counts is None or not {"50.000", "99.000", "99.900"} <= set(found):
+    if counts is None or not {"50.000", "99.000", "99.900"} <= set(percentiles):
         raise unreadable(_SOCKPERF, "no percentiles of the answers' times")
     lost = number_of(_SOCKPERF, counts[1])
     details.update(round_trips="TCP", message_bytes=_BYTES, lost=int(lost))
     names = (("p50", "50.000"), ("p99", "99.000"), ("p99.9", "99.900"))
     return Result(
-        tuple(smaller(_SOCKPERF, name, number_of(_SOCKPERF, found[key]), "us") for name, key in names), details
+        tuple(smaller(_SOCKPERF, name, number_of(_SOCKPERF, percentiles[key]), "us") for name, key in names), details
     )
 
 
 def _read_iperf(outputs: Sequence[str], options: Options) -> Result:
-    found = json_of(_TOOL, outputs[0])
-    if isinstance(found, dict) and found.get("error"):
-        raise NearmetalError(f"iperf3 couldn't measure: {plain(str(found['error']))}")
-    end = value_at(_TOOL, found, "end")
-    protocol = value_at(_TOOL, found, "start", "test_start", "protocol")
+    document = json_of(_TOOL, outputs[0])
+    if isinstance(document, dict) and document.get("error"):
+        raise NearmetalError(f"iperf3 couldn't measure: {plain(str(document['error']))}")
+    end = value_at(_TOOL, document, "end")
+    protocol = value_at(_TOOL, document, "start", "test_start", "protocol")
     details: Dict[str, Any] = {"part": options["part"], "streams": len(_list(value_at(_TOOL, end, "streams")))}
-    if options["part"] == SERVER and value_at(_TOOL, found, "start", "test_start", "reverse"):
+    if options["part"] == SERVER and value_at(_TOOL, document, "start", "test_start", "reverse"):
         return Result((), {**details, "figures_at": CLIENT})  # the server doesn't know what arrived
     if protocol == "TCP":
         bits = larger(_TOOL, "throughput", value_at(_TOOL, end, "sum_received", "bits_per_second"), "Gbit/s")

@@ -78,10 +78,10 @@ class Brought(NamedTuple):
     complete: bool  # whether the install came to its end
 
 
-def manager_of(found: Callable[[str], Any]) -> Manager:
+def manager_of(find_program: Callable[[str], Any]) -> Manager:
     """The first way to install packages that a host has. Raises NearmetalError."""
     for manager in MANAGERS:
-        if found(manager.program):
+        if find_program(manager.program):
             return manager
     names = ", ".join(manager.program for manager in MANAGERS)
     raise NearmetalError(f"benchmark.install is true, and the host has none of {names}: install the tools yourself")
@@ -129,11 +129,11 @@ def brought_packages(brought: Brought, now: Mapping[str, str]) -> Tuple[str, ...
     return tuple(sorted(name for name in new if name in brought.packages))
 
 
-def brought_by(before: Mapping[str, str], now: Mapping[str, str], asked: Sequence[str]) -> Tuple[str, ...]:
+def brought_by(before: Mapping[str, str], now: Mapping[str, str], names: Sequence[str]) -> Tuple[str, ...]:
     """The new packages of the transactions of rpm that brought these; what was there before was only updated."""
-    new = {name: number for name, number in now.items() if name not in before}
-    ids = {new[name] for name in asked if name in new}
-    return tuple(sorted(name for name, number in new.items() if number in ids))
+    new = {package: number for package, number in now.items() if package not in before}
+    ids = {new[package] for package in names if package in new}
+    return tuple(sorted(package for package, number in new.items() if number in ids))
 
 
 def to_text(brought: Brought) -> str:
@@ -145,12 +145,12 @@ def to_text(brought: Brought) -> str:
 def from_text(text: str) -> Brought:
     """What `to_text` wrote. Raises NearmetalError for anything else."""
     try:
-        found: Dict[str, Any] = json_text.parse(text)
-        if found["format"] != FORMAT or found["manager"] not in [manager.program for manager in MANAGERS]:
+        record: Dict[str, Any] = json_text.parse(text)
+        if record["format"] != FORMAT or record["manager"] not in [manager.program for manager in MANAGERS]:
             raise NearmetalError("its format is of another version")
-        before = found["before"]
+        before = record["before"]
         if not all(isinstance(name, str) for name in before):
             raise NearmetalError("it names no packages")
-        return Brought(found["manager"], checked(found["packages"]), frozenset(before), found["complete"] is True)
+        return Brought(record["manager"], checked(record["packages"]), frozenset(before), record["complete"] is True)
     except (ValueError, KeyError, TypeError):
         raise NearmetalError("it isn't what nearmetal wrote") from None

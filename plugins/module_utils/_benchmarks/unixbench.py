@@ -125,11 +125,11 @@ def compare(first: Mapping[str, float], second: Mapping[str, float]) -> Dict[str
     changes = {
         test: round(100 * (second[test] / first[test] - 1), 1) for test in _TESTS if test in first and test in second
     }
-    moved = [test for test in PURE if abs(changes.get(test, 0)) > MOST_MOVED_PERCENT]
+    changed_tests = [test for test in PURE if abs(changes.get(test, 0)) > MOST_MOVED_PERCENT]
     return {
         "percent": changes,
-        "moved": moved,
-        "comparable": None if not any(test in changes for test in PURE) else not moved,
+        "moved": changed_tests,
+        "comparable": None if not any(test in changes for test in PURE) else not changed_tests,
     }
 
 

@@ -104,15 +104,15 @@ def _run(options: Options, folder: str) -> Run:
 def _read(outputs: Sequence[str], options: Options) -> Result:
     if options["part"] == pair.SERVER:
         return pair.served(outputs[0])
-    found = json_of(_TOOL, outputs[0])
-    errors = value_at(_TOOL, found, "errors")
+    document = json_of(_TOOL, outputs[0])
+    errors = value_at(_TOOL, document, "errors")
     if errors != 0:
         count = count_of(_TOOL, errors)
         raise NearmetalError(f"wrk had {count} errors: the server doesn't keep up, use fewer connections")
-    requests, us = (count_of(_TOOL, value_at(_TOOL, found, name)) for name in ("requests", "us"))
+    requests, us = (count_of(_TOOL, value_at(_TOOL, document, name)) for name in ("requests", "us"))
     if not us:
         raise unreadable(_TOOL, "it measured no time")
-    p99 = smaller(_TOOL, "p99", number_of(_TOOL, value_at(_TOOL, found, "p99_us")), "ms")
+    p99 = smaller(_TOOL, "p99", number_of(_TOOL, value_at(_TOOL, document, "p99_us")), "ms")
     details: Dict[str, Any] = pair.details(options)
     if options["part"] == pair.BOTH:  # otherwise the server has its own settings, which the client doesn't know
         details.update(reuseport=options["reuseport"], workers=options.get("workers", 1))

@@ -33,14 +33,14 @@ _OTHERS_HOLD = "the concern's other values are as wanted"
 
 def obstacles(host: WritableHost, actions: Sequence[Action]) -> List[str]:
     """Why these actions can't be done, known before anything is changed."""
-    found = []
+    sentences = []
     for action in actions:
         lever = lever_of(action.what)
         lever.check(action.where, action.after)
         sentence = lever.obstacle(host, action.where)
         if sentence:
-            found.append(f"{action.concern}.{action.knob}: {sentence}")
-    return found
+            sentences.append(f"{action.concern}.{action.knob}: {sentence}")
+    return sentences
 
 
 def _do_nothing() -> None:
@@ -121,15 +121,15 @@ def _due(host: WritableHost, entries: Sequence[Entry], actions: Sequence[Action]
 
 def _neighbors(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
     """The other places that these actions may change, with their present values; `reason` is the lever's name."""
-    found: Dict[Tuple[str, str], Action] = {}
+    neighbors: Dict[Tuple[str, str], Action] = {}
     for action in actions:
         for what, where in disturbed_by(lever_of(action.what), host, action.where):
             now = lever_of(what).read(host, where)
             with suppress(NearmetalError):
                 lever_of(what).check(where, now)
                 place = Action(action.concern, what.rpartition(".")[2], what, now, now, action.what, "journal", where)
-                found.setdefault((what, where), place)
-    return list(found.values())
+                neighbors.setdefault((what, where), place)
+    return list(neighbors.values())
 
 
 def _already_set(host: WritableHost, actions: Sequence[Action]) -> List[Action]:

@@ -94,19 +94,20 @@ def choose(
     if CHOICE in left_out:
         return Chosen((_BASE,), f"tune, auto: {_named([_BASE])}", programs=())
     today = time.strftime("%Y-%m-%d", time.gmtime())
-    chosen = _recognized(host, auto == APPLY, prune, held=bool(waived_knobs(waived, today)))
+    chosen = _recognized(host, auto == APPLY, prune, waived=bool(waived_knobs(waived, today)))
     if not waived.options["waivers"]:
         return chosen
     plan = plan_waived(concerns[CHOICE], waived, lambda _wanted: Plan(findings=chosen.findings), today)
     return chosen._replace(findings=plan.findings)
 
 
-def _recognized(host: WritableHost, applies: bool, prune: bool, held: bool) -> Chosen:
+def _recognized(host: WritableHost, applies: bool, prune: bool, waived: bool) -> Chosen:
     """The workloads of the programs that run; while a waiver `held` the choice, those of earlier runs alone."""
     running = observe(host, ("running",)).running
     recognized = programs_by_workload(running) if running is not None else {}
-    earlier = recognized_before(host) if applies and host.is_root() and (held or not prune) else ()
-    present = [] if held or not applies else [program.name for programs in recognized.values() for program in programs]
+    earlier = recognized_before(host) if applies and host.is_root() and (waived or not prune) else ()
+    names_now = [program.name for programs in recognized.values() for program in programs]
+    present = [] if waived or not applies else names_now
     programs = tuple(name for name in SIGNS if name in earlier or name in present)
     applied = tuple(dict.fromkeys(SIGNS[name].workload for name in programs))
     findings = [_running_workload(workload, recognized, workload in applied) for workload in recognized]
@@ -114,7 +115,7 @@ def _recognized(host: WritableHost, applies: bool, prune: bool, held: bool) -> C
     if not findings:
         findings = [_none_recognized(running.processes if running is not None else 0)]
     names = applied or (_BASE,)
-    keep = programs if applies and not held else None
+    keep = programs if applies and not waived else None
     return Chosen(names, f"tune, auto: {_named(names)}", tuple(findings), keep)
 
 

@@ -68,11 +68,11 @@ def combined(
 
     A value that a workload inherits gives way to one that another workload sets itself, unless it is a bound.
     """
-    found: Dict[str, Dict[str, Any]] = {}
+    options_of: Dict[str, Dict[str, Any]] = {}
     contradictions = []
     for name in names:
         for concern, choices in WORKLOADS[name].items():
-            options = found.setdefault(concern, {})
+            options = options_of.setdefault(concern, {})
             for option in choices:
                 if option in options:
                     continue
@@ -84,7 +84,7 @@ def combined(
                         options[option] = satisfying(kind, options[option], value)
                 elif any(value != claims[0][1] for _name, value in claims):
                     contradictions.append(Contradiction(concern, option, tuple(claims)))
-    return found, contradictions
+    return options_of, contradictions
 
 
 def _claims(names: Sequence[str], concern: str, option: str, inherited: bool) -> List[Tuple[str, Any]]:

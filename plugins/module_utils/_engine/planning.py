@@ -77,8 +77,8 @@ class Export(NamedTuple):
     def plan(self, session: Session, facts: Facts) -> Outcome:
         keep = metrics.to_store(self.directory)
         metrics.demand(session.host, self.directory)
-        found = session.observed(("unit",)).unit
-        trouble = unit.obstacle(found) if found is not None else ""
+        installed_unit = session.observed(("unit",)).unit
+        trouble = unit.obstacle(installed_unit) if installed_unit is not None else ""
         if trouble:
             finding = Finding(self.name, "directory", "not_applicable", trouble, reference=METRICS_PAGE)
             return session.outcome(self.name, Plan(findings=(finding,)), (), None)
@@ -232,11 +232,11 @@ Request = Union[Export, Leave, Remember, Restore, Tune]
 
 def domains(requests: Iterable[Request]) -> Tuple[str, ...]:
     """The facts that the requests need."""
-    found = {"platform"}
+    names = {"platform"}
     for request in requests:
         if request.concern is not None:
-            found.update(("owners", *request.concern.domains))
-    return tuple(sorted(found))
+            names.update(("owners", *request.concern.domains))
+    return tuple(sorted(names))
 
 
 def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict: bool, lenient: bool) -> List[Outcome]:

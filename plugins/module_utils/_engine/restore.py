@@ -68,12 +68,12 @@ def plan_restore(
             set_values = (*set_values, lever.values.remembered(now))
         original = kernel_choice(lever, host, entry.where) if void else entry.original
         in_force = entry._replace(set_values=set_values, original=original)
-        found = in_force.judged(host, original)
+        judged = in_force.judged(host, original)
         if entry.boot_id == boot_id or not void:
-            findings += _left_alone(host, entry, found)
+            findings += _left_alone(host, entry, judged)
         if not void:
-            findings += _out_of_reach(entry, found, cpus)
-        goal = _goal(host, in_force, found, not void and (entry.what, entry.where) in renewed, cpus)
+            findings += _out_of_reach(entry, judged, cpus)
+        goal = _goal(host, in_force, judged, not void and (entry.what, entry.where) in renewed, cpus)
         if goal:
             renewed.update(disturbed_by(lever, host, entry.where))
             action = Action(
@@ -97,10 +97,10 @@ def plan_restore(
             pending = lever.pending(host, entry.where, action.after) if isinstance(lever, OnDisk) else ""
             if isinstance(lever, OnDisk) and pending:
                 findings.append(_finding(action)._replace(status=lever.waits_for, reason=pending))
-        elif void and found.held:
+        elif void and judged.held:
             findings.append(_by_reboot(entry, now))
             forget.append(entry)
-        elif void or not found.absent:
+        elif void or not judged.absent:
             forget.append(entry)
     return RestorePlan(Plan(tuple(actions), tuple(findings)), tuple(forget))
 
@@ -113,7 +113,7 @@ def entries_by_files(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entr
     """
     known = {entry.key for entry in entries}
     boot_id = host.boot_id() if entries else ""
-    found: Dict[Tuple[str, str], Entry] = {}
+    new_entries: Dict[Tuple[str, str], Entry] = {}
     for entry in entries:
         setter = lever_of(entry.what)
         for what, where in setter.sets(host, entry.where) if isinstance(setter, SetsOthers) else ():
@@ -122,14 +122,14 @@ def entries_by_files(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entr
             if (what, where) not in known and original is not None:
                 present = lever.values.remembered(lever.read(host, where))
                 knob = _knob_name(entry.concern, what, where)
-                found[what, where] = Entry(entry.concern, knob, what, where, original, (present,), boot_id)
+                new_entries[what, where] = Entry(entry.concern, knob, what, where, original, (present,), boot_id)
         for what, where in set_at_boot(host, (entry,)) - known:
             lever = lever_of(what)
             present = lever.values.remembered(lever.read(host, where))
             knob = _knob_name(entry.concern, what, where)
             original = kernel_choice(lever, host, where)
-            found[what, where] = Entry(entry.concern, knob, what, where, original, (present,), boot_id)
-    return tuple(found.values())
+            new_entries[what, where] = Entry(entry.concern, knob, what, where, original, (present,), boot_id)
+    return tuple(new_entries.values())
 
 
 def _knob_name(concern: str, what: str, where: str) -> str:
@@ -171,24 +171,24 @@ def _finding(action: Action) -> Finding:
 
 
 def _goal(
-    host: WritableHost, entry: Entry, found: Judged, renewed: bool, cpus: AbstractSet[int]
+    host: WritableHost, entry: Entry, judged: Judged, renewed: bool, cpus: AbstractSet[int]
 ) -> Mapping[str, Value]:
     """The elements to restore, and absent ones that a step of the same run may create again, such as queues."""
     lever = lever_of(entry.what)
     initial = lever.values.elements(entry.original) if lever.values.partial else {}
     absent = set(initial) - set(present_elements(lever, host, entry.where)) if renewed else set()
-    if not found.restorable and not absent and not returning(lever, found.absent, cpus):
+    if not judged.restorable and not absent and not returning(lever, judged.absent, cpus):
         return {}
     return {
-        **found.restorable,
-        **{name: part for name, part in initial.items() if name in found.absent or name in absent},
+        **judged.restorable,
+        **{name: part for name, part in initial.items() if name in judged.absent or name in absent},
     }
 
 
-def _left_alone(host: WritableHost, entry: Entry, found: Judged) -> Iterator[Finding]:
+def _left_alone(host: WritableHost, entry: Entry, judged: Judged) -> Iterator[Finding]:
     """Findings for elements that somebody else set; one sentence for all elements with the same change."""
     groups: Dict[str, List[str]] = {}
-    for name, (now, original) in found.foreign.items():
+    for name, (now, original) in judged.foreign.items():
         unknown = original is None and lever_of(entry.what).scope == "runtime"
         earlier = "only a boot shows what it was before nearmetal" if unknown else f"before nearmetal it was {original}"
         how = _unverified(entry, name)
@@ -208,8 +208,8 @@ def _left_alone(host: WritableHost, entry: Entry, found: Judged) -> Iterator[Fin
             knob=entry.knob,
             status="advice",
             where=entry.where,
-            now={name: found.foreign[name][0] for name in names} if table else str(found.foreign[""][0]),
-            wanted={name: found.foreign[name][1] for name in names} if table else found.foreign[""][1],
+            now={name: judged.foreign[name][0] for name in names} if table else str(judged.foreign[""][0]),
+            wanted={name: judged.foreign[name][1] for name in names} if table else judged.foreign[""][1],
             reason=" ".join(filter(None, ("somebody set", _listed(names), change))),
             reference="journal",
         )
@@ -227,10 +227,10 @@ def _unverified(entry: Entry, name: str) -> str:
     )
 
 
-def _out_of_reach(entry: Entry, found: Judged, cpus: AbstractSet[int]) -> Iterator[Finding]:
+def _out_of_reach(entry: Entry, judged: Judged, cpus: AbstractSet[int]) -> Iterator[Finding]:
     lever = lever_of(entry.what)
-    returning_elements = returning(lever, found.absent, cpus)
-    absent = [name for name in found.absent if name not in returning_elements]
+    returning_elements = returning(lever, judged.absent, cpus)
+    absent = [name for name in judged.absent if name not in returning_elements]
     if not absent:
         return
     initial = lever.values.elements(entry.original, absent)

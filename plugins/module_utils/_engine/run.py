@@ -296,7 +296,7 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
     earlier, wanted_earlier = journal.entries(), stored.everything()
     results: List[Outcome] = []
     failed: Dict[str, str] = {}
-    left: List[Entry] = []  # of concerns that failed and couldn't be taken back
+    unrestored: List[Entry] = []  # of concerns that failed and couldn't be taken back
     done: List[Action] = []
     shared = SharedChanges(host, journal, [action for outcome in outcomes for action in outcome.plan.actions])
     for request, outcome in zip(planned.requests, outcomes):
@@ -320,11 +320,11 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
             results.append(finished._replace(done=True))
         except NearmetalError as error:
             failed[request.name] = str(error)
-            left += [entry for entry in journal.entries() if entry not in before]
+            unrestored += [entry for entry in journal.entries() if entry not in before]
             results.append(outcome._replace(error=f"{error}{shared.take_back(request.name)}"))
     if failed and roll_back_all:
         trouble = roll_back(host, shared.done + done)
-        unsettled = {entry.key: entry for entry in (*left, *shared.left)}
+        unsettled = {entry.key: entry for entry in (*unrestored, *shared.unrestored)}
         note = f"undoing it failed: {trouble}" if trouble else "the whole run was taken back"
         try:
             if trouble:

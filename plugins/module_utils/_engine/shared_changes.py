@@ -58,14 +58,14 @@ class SharedChanges:
         self._earlier = journal.entries()
         self.done, _unshared = split(actions)
         self.error = ""
-        self.left: List[Entry] = []  # of changes that couldn't be undone
+        self.unrestored: List[Entry] = []  # of changes that couldn't be undone
         try:
             if self.done:
                 apply(host, journal, self.done, tuple)
         except NearmetalError as error:
             self.error = str(error)
             self._concerns = {action.concern for action in self.done}
-            self.left = [entry for entry in journal.entries() if entry not in self._earlier]
+            self.unrestored = [entry for entry in journal.entries() if entry not in self._earlier]
             self.done = []
 
     def demand(self, concern: str) -> None:
@@ -84,7 +84,7 @@ class SharedChanges:
         if trouble:
             with suppress(NearmetalError):  # they are in the journal already
                 self._journal.keep(self._earlier)
-            self.left += [entry for entry in self._journal.entries() if entry.key in places]
+            self.unrestored += [entry for entry in self._journal.entries() if entry.key in places]
             return f"; and undoing it failed: {trouble}; the journal keeps the originals"
         kept = [entry for entry in self._journal.entries() if entry.key not in places]
         with suppress(NearmetalError):  # an entry too many does no harm: its place has its original value again

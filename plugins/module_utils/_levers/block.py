@@ -131,8 +131,8 @@ class Timeout(QueueFile):
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         super().write(host, where, value)
-        number, shown = int(str(value)), int(str(self.read(host, where) or value))
-        if 1 < number < shown < block_queue.LONGEST_MS // 2:
+        number, displayed = int(str(value)), int(str(self.read(host, where) or value))
+        if 1 < number < displayed < block_queue.LONGEST_MS // 2:
             super().write(host, where, str(number - 1))
             if self.read(host, where) != value:
                 super().write(host, where, value)

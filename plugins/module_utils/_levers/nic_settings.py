@@ -43,9 +43,9 @@ _MOST = 1 << 20
 _REFUSALS = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE)
 
 
-def declined(error: OSError, found: Nic, attempt: str, places: Iterable[Place] = ()) -> NearmetalError:
+def declined(error: OSError, interface: Nic, attempt: str, places: Iterable[Place] = ()) -> NearmetalError:
     """The error for what a driver refused, as one sentence that names the driver."""
-    named = f"{attempt} of {found.name}, whose driver is {found.driver or 'unknown'}"
+    named = f"{attempt} of {interface.name}, whose driver is {interface.driver or 'unknown'}"
     sentence = refused(error, named)
     return Declined(str(sentence), places) if error.errno in _REFUSALS else sentence
 
@@ -71,26 +71,26 @@ class Queues(_Number, Disturbing):
         return (*interrupts_of(host, where), *((table, where) for table in tables))
 
     def read(self, host: WritableHost, where: str) -> Value:
-        found = nic_at(host, where)
-        return network.queues_now(found, facts.channels(host, found.name)) if found is not None else None
+        interface = nic_at(host, where)
+        return network.queues_now(interface, facts.channels(host, interface.name)) if interface is not None else None
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
-        found = demand_nic(host, where)
-        present = host.ethtool(found.name, ethtool.question(ethtool.GET_CHANNELS, len(ethtool.CHANNELS)))
+        interface = demand_nic(host, where)
+        present = host.ethtool(interface.name, ethtool.question(ethtool.GET_CHANNELS, len(ethtool.CHANNELS)))
         if present is None or not isinstance(value, int):
-            raise NearmetalError(f"the driver of {found.name} doesn't say how many queues it has")
+            raise NearmetalError(f"the driver of {interface.name} doesn't say how many queues it has")
         combined = ethtool.numbers(present, ethtool.CHANNELS)["combined_max"] > 0
         goal = {"combined": value} if combined else {"rx": value, "tx": value}
         try:
-            host.set_driver(found.name, ethtool.changed(present, ethtool.SET_CHANNELS, ethtool.CHANNELS, goal))
+            host.set_driver(interface.name, ethtool.changed(present, ethtool.SET_CHANNELS, ethtool.CHANNELS, goal))
         except OSError as error:
-            raise declined(error, found, f"queues {value}") from None
+            raise declined(error, interface, f"queues {value}") from None
 
     def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        found = demand_nic(host, where)
-        present = facts.channels(host, found.name) or {}
+        interface = demand_nic(host, where)
+        present = facts.channels(host, interface.name) or {}
         sides = f"combined {value}" if present.get("combined_max") else f"rx {value} tx {value}"
-        return [f"ethtool -L {quoted(found.name)} {sides}"]
+        return [f"ethtool -L {quoted(interface.name)} {sides}"]
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         return "" if nic_at(host, where) is not None else no_nic(where)
@@ -121,8 +121,8 @@ class DriverField(Batch, OnNic, Declining):
 
     def read(self, host: WritableHost, where: str) -> Value:
         place, _slash, field = where.rpartition("/")
-        found = nic_at(host, place)
-        return (self.ask(host, found) or {}).get(field) if found is not None else None
+        interface = nic_at(host, place)
+        return (self.ask(host, interface) or {}).get(field) if interface is not None else None
 
     def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
         changes: Dict[str, Dict[str, int]] = {}
@@ -132,23 +132,23 @@ class DriverField(Batch, OnNic, Declining):
                 raise impossible(self, value, where)
             changes.setdefault(place, {})[field] = value
         for place, change in changes.items():
-            found = demand_nic(host, place)
-            record = self.record(host, found, change)
+            interface = demand_nic(host, place)
+            record = self.record(host, interface, change)
             if record is None:
-                raise NearmetalError(f"the driver of {found.name} doesn't say its present {self.what}")
+                raise NearmetalError(f"the driver of {interface.name} doesn't say its present {self.what}")
             try:
-                host.set_driver(found.name, record)
+                host.set_driver(interface.name, record)
             except OSError as error:
-                refused_fields = self._refused_fields(host, found, change)
+                refused_fields = self._refused_fields(host, interface, change)
                 values_of_fields = ", ".join(f"{field} {value}" for field, value in refused_fields.items())
                 places = [(self.what, f"{place}/{field}") for field in refused_fields]
-                raise declined(error, found, values_of_fields, places) from None
+                raise declined(error, interface, values_of_fields, places) from None
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         place = where.rpartition("/")[0]
         return "" if nic_at(host, place) is not None else no_nic(place)
 
-    def _refused_fields(self, host: WritableHost, found: Nic, change: Mapping[str, int]) -> Mapping[str, int]:
+    def _refused_fields(self, host: WritableHost, interface: Nic, change: Mapping[str, int]) -> Mapping[str, int]:
         """Of a change that was refused, the fields that are refused alone, too; all, if a try would stop traffic.
 
         What the driver takes meanwhile is the engine's to take back, with the whole change.
@@ -156,21 +156,21 @@ class DriverField(Batch, OnNic, Declining):
         alone = {} if self.disruptive or len(change) == 1 else change
         refused_fields = {}
         for field, value in alone.items():
-            record = self.record(host, found, {field: value})
+            record = self.record(host, interface, {field: value})
             try:
                 if record is not None:
-                    host.set_driver(found.name, record)
+                    host.set_driver(interface.name, record)
             except OSError as error:
                 if error.errno in _REFUSALS:
                     refused_fields[field] = value
         return refused_fields or change
 
     @abstractmethod
-    def ask(self, host: WritableHost, found: Nic) -> Optional[Mapping[str, int]]:
+    def ask(self, host: WritableHost, interface: Nic) -> Optional[Mapping[str, int]]:
         """The present table."""
 
     @abstractmethod
-    def record(self, host: WritableHost, found: Nic, order: Mapping[str, int]) -> Optional[bytes]:
+    def record(self, host: WritableHost, interface: Nic, order: Mapping[str, int]) -> Optional[bytes]:
         """The record that sets these fields and nothing else; None when the driver has no such table."""
 
 
@@ -183,11 +183,11 @@ class Rings(DriverField, Disturbing):
     def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
         return interrupts_of(host, where.rpartition("/")[0])
 
-    def ask(self, host: WritableHost, found: Nic) -> Optional[Mapping[str, int]]:
-        return facts.rings(host, found.name)
+    def ask(self, host: WritableHost, interface: Nic) -> Optional[Mapping[str, int]]:
+        return facts.rings(host, interface.name)
 
-    def record(self, host: WritableHost, found: Nic, order: Mapping[str, int]) -> Optional[bytes]:
-        return _table(host, found, order, (ethtool.GET_RINGS, ethtool.SET_RINGS), ethtool.RINGS)
+    def record(self, host: WritableHost, interface: Nic, order: Mapping[str, int]) -> Optional[bytes]:
+        return _table(host, interface, order, (ethtool.GET_RINGS, ethtool.SET_RINGS), ethtool.RINGS)
 
 
 class Coalesce(DriverField):
@@ -196,11 +196,11 @@ class Coalesce(DriverField):
     tool_option = "-C"
     switches = ("adaptive_rx", "adaptive_tx")
 
-    def ask(self, host: WritableHost, found: Nic) -> Optional[Mapping[str, int]]:
-        return facts.coalesce(host, found.name)
+    def ask(self, host: WritableHost, interface: Nic) -> Optional[Mapping[str, int]]:
+        return facts.coalesce(host, interface.name)
 
-    def record(self, host: WritableHost, found: Nic, order: Mapping[str, int]) -> Optional[bytes]:
-        return _table(host, found, order, (ethtool.GET_COALESCE, ethtool.SET_COALESCE), ethtool.COALESCE)
+    def record(self, host: WritableHost, interface: Nic, order: Mapping[str, int]) -> Optional[bytes]:
+        return _table(host, interface, order, (ethtool.GET_COALESCE, ethtool.SET_COALESCE), ethtool.COALESCE)
 
 
 class Offloads(DriverField):
@@ -209,25 +209,25 @@ class Offloads(DriverField):
     tool_option = "-K"
     switches = tuple(facts.OFFLOADS)
 
-    def ask(self, host: WritableHost, found: Nic) -> Optional[Mapping[str, int]]:
-        offloads = facts.offloads(host, found.name, facts.feature_names(host, found.name))
+    def ask(self, host: WritableHost, interface: Nic) -> Optional[Mapping[str, int]]:
+        offloads = facts.offloads(host, interface.name, facts.feature_names(host, interface.name))
         return {name: on for name, (on, _free) in offloads.items()} if offloads is not None else None
 
-    def record(self, host: WritableHost, found: Nic, order: Mapping[str, int]) -> Optional[bytes]:
-        present = self.ask(host, found)
+    def record(self, host: WritableHost, interface: Nic, order: Mapping[str, int]) -> Optional[bytes]:
+        present = self.ask(host, interface)
         if present is None:
             return None
         unknown = [name for name in order if name not in present]
         if unknown:
-            raise NearmetalError(f"{found.name} has no offload {unknown[0]}")
+            raise NearmetalError(f"{interface.name} has no offload {unknown[0]}")
         change = {name: bool(on) for name, on in order.items() if present[name] != on}
-        return ethtool.features_change(facts.feature_names(host, found.name), change)
+        return ethtool.features_change(facts.feature_names(host, interface.name), change)
 
 
 def _table(
-    host: WritableHost, found: Nic, order: Mapping[str, int], commands: Tuple[int, int], names: Tuple[str, ...]
+    host: WritableHost, interface: Nic, order: Mapping[str, int], commands: Tuple[int, int], names: Tuple[str, ...]
 ) -> Optional[bytes]:
-    present = host.ethtool(found.name, ethtool.question(commands[0], len(names)))
+    present = host.ethtool(interface.name, ethtool.question(commands[0], len(names)))
     return ethtool.changed(present, commands[1], names, order) if present is not None else None
 
 
@@ -240,24 +240,24 @@ class Sysfs(_Number, Declining):
         self.disruptive = disruptive
 
     def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        found = demand_nic(host, where)
-        return [echo(f"{found.folder}/{self.file}", value)]
+        interface = demand_nic(host, where)
+        return [echo(f"{interface.folder}/{self.file}", value)]
 
     def read(self, host: WritableHost, where: str) -> Value:
-        found = nic_at(host, where)
-        text = host.line(f"{found.folder}/{self.file}") if found is not None else None
+        interface = nic_at(host, where)
+        text = host.line(f"{interface.folder}/{self.file}") if interface is not None else None
         return int(text) if text is not None and text.isdigit() and text.isascii() else None
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
-        found = demand_nic(host, where)
+        interface = demand_nic(host, where)
         try:
-            host.write_value(f"{found.folder}/{self.file}", f"{value}\n")
+            host.write_value(f"{interface.folder}/{self.file}", f"{value}\n")
         except OSError as error:
-            raise declined(error, found, f"{self.file} {value}", [(self.what, where)]) from None
+            raise declined(error, interface, f"{self.file} {value}", [(self.what, where)]) from None
 
     def obstacle(self, host: WritableHost, where: str) -> str:
-        found = nic_at(host, where)
-        return unwritable(host, f"{found.folder}/{self.file}") if found is not None else no_nic(where)
+        interface = nic_at(host, where)
+        return unwritable(host, f"{interface.folder}/{self.file}") if interface is not None else no_nic(where)
 
 
 LEVERS = (

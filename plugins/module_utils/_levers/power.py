@@ -66,9 +66,9 @@ class IdleValues(SetValues):
 
     def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
         table: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
-        found: Dict[str, Value] = {name: "0" for name in names if name.partition("/")[0] in table}
-        found.update((f"{state}/{cpu}", "1") for state, cpus in table.items() for cpu in cpulist.parse(cpus))
-        return found
+        disabled: Dict[str, Value] = {name: "0" for name in names if name.partition("/")[0] in table}
+        disabled.update((f"{state}/{cpu}", "1") for state, cpus in table.items() for cpu in cpulist.parse(cpus))
+        return disabled
 
     def composed(self, elements: Mapping[str, Value], value: Value) -> Value:
         present = self.elements(value)
@@ -78,7 +78,7 @@ class IdleValues(SetValues):
             state, _slash, cpu = name.partition("/")
             if word == "1":
                 cpus[state].append(int(cpu))
-        return {state: cpulist.render(found) for state, found in cpus.items()}
+        return {state: cpulist.render(numbers) for state, numbers in cpus.items()}
 
 
 class IdleDisabled(_Placeless, ElementSet, Choosing):

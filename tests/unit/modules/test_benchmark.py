@@ -96,7 +96,7 @@ def test_packages_that_are_left_are_a_warning(call: Call, host: Root, monkeypatc
     measured = benchmarking.measure
 
     def leaves(*given: Any, **options: Any) -> Any:
-        return measured(*given, **options)._replace(left="2 packages are left")
+        return measured(*given, **options)._replace(not_removed="2 packages are left")
 
     monkeypatch.setattr(benchmarking, "measure", leaves)
     assert "2 packages are left" in str(call(benchmark.main, host, name="clock", options={"seconds": 0.1})["warnings"])

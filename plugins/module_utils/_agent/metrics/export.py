@@ -31,8 +31,8 @@ def export(host: WritableHost) -> None:
 
 
 def _allowances(host: WritableHost) -> Dict[str, Mapping[str, int]]:
-    found = {name: ethtool.allowances(host, name) for name in host.names("/sys/class/net")}
-    return {name: counters for name, counters in found.items() if counters}
+    allowances = {name: ethtool.allowances(host, name) for name in host.names("/sys/class/net")}
+    return {name: counters for name, counters in allowances.items() if counters}
 
 
 def _planned(host: WritableHost) -> Optional[float]:

@@ -16,30 +16,30 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.ethtool impor
 
 
 def render(
-    found: Mapping[str, Any], allowances: Mapping[str, Mapping[str, int]], exported: float, planned: Optional[float]
+    state: Mapping[str, Any], allowances: Mapping[str, Mapping[str, int]], exported: float, planned: Optional[float]
 ) -> str:
     """The text for what `nearmetal status` found, and for each interface's allowances."""
     lines: List[str] = []
-    for subject, kind, words, samples in _metrics(found, allowances, exported, planned):
+    for subject, kind, words, samples in _metrics(state, allowances, exported, planned):
         lines += metric(f"nearmetal_unit_{subject}", kind, words, samples)
     return "\n".join(lines) + "\n"
 
 
 def _metrics(
-    found: Mapping[str, Any], allowances: Mapping[str, Mapping[str, int]], exported: float, planned: Optional[float]
+    state: Mapping[str, Any], allowances: Mapping[str, Mapping[str, int]], exported: float, planned: Optional[float]
 ) -> Iterator[Tuple[str, str, str, Sequence[Sample]]]:
-    drift = Counter(map(_knob, found["drift"]))
-    failed = {failure["concern"] for failure in found["failed"]}
-    failed |= {concern["name"] for concern in found["concerns"] if concern["error"]}
+    drift = Counter(map(_knob, state["drift"]))
+    failed = {failure["concern"] for failure in state["failed"]}
+    failed |= {concern["name"] for concern in state["concerns"] if concern["error"]}
     yield "export_timestamp_seconds", "gauge", "When this file was written.", [((), round(exported))]
     last = [((), round(planned))] if planned is not None else []
     yield "planned_timestamp_seconds", "gauge", "When the unit last planned since the boot.", last
-    yield "drifted_settings", "gauge", "Settings that are no longer as wanted.", [((), len(found["drift"]))]
+    yield "drifted_settings", "gauge", "Settings that are no longer as wanted.", [((), len(state["drift"]))]
     yield "drift", "gauge", "Places at which a setting is no longer as wanted.", list(drift.items())
-    waiting = [((), len(found["needs_reboot"]))]
+    waiting = [((), len(state["needs_reboot"]))]
     yield "waiting_for_reboot", "gauge", "Settings that take effect at the next boot.", waiting
     words = "Concerns that failed in their last run, or can't be planned."
-    yield "failed_concerns", "gauge", words, [((), len(failed) + len(found["damaged"]))]
+    yield "failed_concerns", "gauge", words, [((), len(failed) + len(state["damaged"]))]
     exceeded = [
         ((("interface", name), ("allowance", counter)), value)
         for name, counters in allowances.items()

@@ -39,8 +39,8 @@ class Look(NamedTuple):
 
 def words(text: str, style: str = "text") -> Item:
     """One line of text."""
-    shown = clipped(printable(text), LONGEST)
-    return Item(width_of(shown), LINE, lambda x, y: _text(style, x, y + _BASELINE, shown))
+    clipped_text = clipped(printable(text), LONGEST)
+    return Item(width_of(clipped_text), LINE, lambda x, y: _text(style, x, y + _BASELINE, clipped_text))
 
 
 def paragraph(text: str, room: int, style: str = "text") -> Item:
@@ -57,13 +57,13 @@ def paragraph(text: str, room: int, style: str = "text") -> Item:
 
 def label(text: str, style: str, width: int = 0, about: str = "") -> Item:
     """A text in the middle of a box of at least that width; `about` is shown while the pointer is on it."""
-    shown = clipped(printable(text), LONGEST)
-    wide = max(width, width_of(shown) + PAD)
+    clipped_text = clipped(printable(text), LONGEST)
+    wide = max(width, width_of(clipped_text) + PAD)
 
     def draw(x: int, y: int) -> str:
         title = f"<title>{_escaped(printable(about))}</title>" if about else ""
         box = _rectangle(style, x, y, wide, LINE + 2)
-        return f"<g>{title}{box}{_text(f'{style}-text middle', x + wide // 2, y + _BASELINE + 1, shown)}</g>"
+        return f"<g>{title}{box}{_text(f'{style}-text middle', x + wide // 2, y + _BASELINE + 1, clipped_text)}</g>"
 
     return Item(wide, LINE + 2, draw)
 
@@ -151,8 +151,8 @@ def _css(light: Mapping[str, Look], dark: Mapping[str, Look]) -> str:
 
 
 def _rules(looks: Mapping[str, Look]) -> List[str]:
-    found = []
+    rules = []
     for style, look in looks.items():
         stroke = f" stroke: {look.stroke};" if look.stroke else ""
-        found.append(f".host .{style} {{ fill: {look.fill};{stroke}{look.more} }}")
-    return found
+        rules.append(f".host .{style} {{ fill: {look.fill};{stroke}{look.more} }}")
+    return rules

@@ -86,8 +86,8 @@ def _abreast(scenes: Sequence[Tuple[str, Scene]]) -> Item:
 def _styles(scene: Scene) -> Set[str]:
     """The styles of the CPUs that are drawn."""
     online, offline = scene.topology.cpus_online or (), scene.topology.cpus_offline
-    found = {_duty(scene, cpu)[0] for cpu in online}
-    return {*found, OFFLINE} if offline else found
+    duties = {_duty(scene, cpu)[0] for cpu in online}
+    return {*duties, OFFLINE} if offline else duties
 
 
 def _legend(styles: Set[str]) -> Item:
@@ -191,7 +191,7 @@ def _cell(topology: TopologyFacts) -> int:
 
 def _devices(scene: Scene, node: Optional[int], room: int) -> List[Item]:
     """The NICs and disks of a node; None: those near none that there is."""
-    facts, known = scene.facts, {found.id for found in scene.topology.nodes}
+    facts, known = scene.facts, {numa_node.id for numa_node in scene.topology.nodes}
     only = next(iter(known)) if len(known) == 1 else None
 
     def belongs_to_node(home: Optional[int]) -> bool:
@@ -212,11 +212,11 @@ def _nic(scene: Scene, nic: Nic, room: int) -> Item:
 
 def _split(cpus: Cpus, sets: Sequence[Cpus]) -> List[Tuple[Optional[int], Cpus]]:
     """The CPUs by the first set that has them, with its number; last and with None those that none has."""
-    left, found = set(cpus), []
+    remaining, groups = set(cpus), []
     for number, members in enumerate(sets):
-        mine = left.intersection(members)
-        if mine:
-            found.append((number, tuple(sorted(mine))))
-            left -= mine
-    last: List[Tuple[Optional[int], Cpus]] = [(None, tuple(sorted(left)))] if left else []
-    return [*found, *last]
+        members_left = remaining.intersection(members)
+        if members_left:
+            groups.append((number, tuple(sorted(members_left))))
+            remaining -= members_left
+    last: List[Tuple[Optional[int], Cpus]] = [(None, tuple(sorted(remaining)))] if remaining else []
+    return [*groups, *last]

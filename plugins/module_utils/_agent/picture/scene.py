@@ -47,20 +47,20 @@ def scene_of(facts: Facts) -> Scene:
 
 def _duties(nics: Iterable[Tuple[Nic, Sequence[Mapping[str, Any]]]]) -> Dict[int, Tuple[str, str]]:
     """The heaviest duty of each CPU, and all the queues that it works for."""
-    found: Dict[int, Dict[str, List[str]]] = {}
+    duties: Dict[int, Dict[str, List[str]]] = {}
     for nic, rows in nics:
         for row in rows:
             answering = cpus_of(row["now"]["cpus"]) if row["now"] else ()
             helping = cpus_of(row["now"]["rps"]) if row["now"] else ()
             for style, cpus in ((ANSWERS if len(answering) == 1 else MAY, answering), (HELPS, helping)):
                 for cpu in cpus:
-                    found.setdefault(cpu, {}).setdefault(style, []).append(f"{nic.name} queue {row['queue']}")
+                    duties.setdefault(cpu, {}).setdefault(style, []).append(f"{nic.name} queue {row['queue']}")
     return {
         cpu: (
             next(style for style in _WORK if style in styles),
             "; ".join(f"{words} {_some(styles[style])}" for style, words in _WORK.items() if style in styles),
         )
-        for cpu, styles in found.items()
+        for cpu, styles in duties.items()
     }
 
 
@@ -70,13 +70,13 @@ def _some(names: Sequence[str]) -> str:
 
 def _queues(nic: Nic, rows: Sequence[Mapping[str, Any]], several_nodes: bool) -> Tuple[str, ...]:
     """What each queue says; neighbors that say the same are one."""
-    said = [(row["queue"], _work(row["now"], nic.node if several_nodes else None)) for row in rows if row["now"]]
+    answers = [(row["queue"], _work(row["now"], nic.node if several_nodes else None)) for row in rows if row["now"]]
     folded = []
-    for text, group in groupby(said, key=lambda row: row[1]):
+    for text, group in groupby(answers, key=lambda row: row[1]):
         numbers = [number for number, _text in group]
         folded.append(f"queue{'s' if len(numbers) > 1 else ''} {listed(numbers)} → {text}")
-    left = len(folded) - MOST_ROWS
-    return (*folded[:MOST_ROWS], *((f"and {left} more",) if left > 0 else ()))
+    remaining = len(folded) - MOST_ROWS
+    return (*folded[:MOST_ROWS], *((f"and {remaining} more",) if remaining > 0 else ()))
 
 
 def _work(now: Mapping[str, Optional[str]], home: Optional[int]) -> str:
@@ -120,13 +120,13 @@ def summary(scene: Scene) -> str:
 def sentences(scene: Scene) -> List[str]:
     """What is drawn, in words for those who can't see it."""
     topology, facts = scene.topology, scene.facts
-    found = [node_words(node) for node in topology.nodes]
-    found += [cache_words(topology, cache) for cache in topology.caches]
-    found += [f"Offline CPUs {listed(topology.cpus_offline)}"] if topology.cpus_offline else []
+    parts = [node_words(node) for node in topology.nodes]
+    parts += [cache_words(topology, cache) for cache in topology.caches]
+    parts += [f"Offline CPUs {listed(topology.cpus_offline)}"] if topology.cpus_offline else []
     for nic in facts.network.nics if facts.network is not None else ():
         queues = "; ".join(scene.queues[nic.place])
-        found.append(f"{nic_words(scene, nic)}{f': {queues}' if queues else ''}")
-    return [*found, *(f"Disk {disk_words(disk)}{_place(disk_node(facts, disk))}" for disk in visible(facts))]
+        parts.append(f"{nic_words(scene, nic)}{f': {queues}' if queues else ''}")
+    return [*parts, *(f"Disk {disk_words(disk)}{_place(disk_node(facts, disk))}" for disk in visible(facts))]
 
 
 def _place(node: Optional[int]) -> str:

@@ -40,7 +40,7 @@ class Installation:
 
     def __init__(self, packages: Tuple[str, ...] = ()) -> None:
         self.packages = packages
-        self.left = ""  # why some of it is still there after the run
+        self.not_removed = ""  # why some of it is still there after the run
 
 
 @contextmanager
@@ -73,14 +73,14 @@ def installation(host: WritableHost, tools: Sequence[Tool], install: bool) -> It
             try:
                 _take_away(host, lock)
             except NearmetalError as error:
-                installation.left = str(error)
+                installation.not_removed = str(error)
 
 
 class InstallPlan(NamedTuple):
     """What an install would bring."""
 
     manager: Manager
-    asked: Tuple[str, ...]  # the packages with the tools
+    tool_packages: Tuple[str, ...]  # the packages with the tools
     packages: Tuple[str, ...]  # all that would come; where the manager isn't asked, those with the tools
     before: Mapping[str, str]  # what is installed, as `packages.installed` has it
 
@@ -94,15 +94,15 @@ def demand(host: WritableHost, tools: Sequence[Tool], lock: Optional[int] = None
             f"benchmark.install doesn't install {of_service[0]}, because the package has a service, and removing the"
             f" package would delete the service's data: install {of_service[0]} yourself"
         )
-    asked = tuple(sorted({tool.packages[family] for tool in tools}))
+    tool_packages = tuple(sorted({tool.packages[family] for tool in tools}))
     manager = packages.manager_of(program_path)
     before = packages.installed(manager, _run(manager.present, lock))
     try:
-        new_packages = packages.announced(_run((*manager.ask, *asked), lock)) if manager.ask else asked
+        new_packages = packages.announced(_run((*manager.ask, *tool_packages), lock)) if manager.ask else tool_packages
         _demand_new(new_packages, before)
     except NearmetalError as error:
-        raise _not_installed(manager, asked, error) from None
-    return InstallPlan(manager, asked, new_packages, before)
+        raise _not_installed(manager, tool_packages, error) from None
+    return InstallPlan(manager, tool_packages, new_packages, before)
 
 
 def _take_away(host: WritableHost, lock: int) -> None:
@@ -113,19 +113,19 @@ def _take_away(host: WritableHost, lock: int) -> None:
     try:
         brought = packages.from_text(data.decode("utf-8", "replace"))
         (manager,) = (manager for manager in MANAGERS if manager.program == brought.manager)
-        left = packages.brought_packages(brought, packages.installed(manager, _run(manager.present, lock)))
+        present = packages.brought_packages(brought, packages.installed(manager, _run(manager.present, lock)))
     except NearmetalError as error:
         raise NearmetalError(
             f"{RECORD} names packages that a benchmark installed, but {error}: remove the packages that you don't"
             " need, and then the file"
         ) from None
-    if left:
+    if present:
         try:
-            _remove(manager, left, lock)
+            _remove(manager, present, lock)
         except NearmetalError as error:
-            names = ", ".join(left[:5]) + (", …" if len(left) > 5 else "")
+            names = ", ".join(present[:5]) + (", …" if len(present) > 5 else "")
             raise NearmetalError(
-                f"the host still has {counted(len(left), 'package')} of the benchmark ({names}), because {error};"
+                f"the host still has {counted(len(present), 'package')} of the benchmark ({names}), because {error};"
                 " the next benchmark tries again to remove what is left"
             ) from None
     store.remove_file(host, RECORD)
@@ -145,7 +145,7 @@ def _remove(manager: Manager, names: Sequence[str], lock: int) -> None:
 
 
 def _bring(host: WritableHost, tools: Sequence[Tool], lock: int) -> Tuple[str, ...]:
-    manager, asked, new_packages, before = demand(host, tools, lock)
+    manager, tool_packages, new_packages, before = demand(host, tools, lock)
     record = Brought(manager.program, new_packages, frozenset(before), complete=False)
     store.replace_file(host, RECORD, packages.to_text(record).encode(), 0o600, 0o700)
     try:
@@ -153,7 +153,7 @@ def _bring(host: WritableHost, tools: Sequence[Tool], lock: int) -> Tuple[str, .
     except NearmetalError as error:
         with suppress(NearmetalError):  # the record stays
             _take_away(host, lock)
-        raise _not_installed(manager, asked, error) from None
+        raise _not_installed(manager, tool_packages, error) from None
     now = packages.installed(manager, _run(manager.present, lock))
     if manager.resolve:
         names = _run((*manager.resolve, *new_packages), lock).split()

@@ -50,7 +50,7 @@ class Measured(NamedTuple):
     used: Usage
     seconds: float
     installed: Tuple[str, ...]  # the packages that were installed for this run, and removed at its end
-    left: str = ""  # why some of them weren't removed
+    not_removed: str = ""  # why some of them weren't removed
 
 
 def measure(
@@ -71,8 +71,8 @@ def measure(
     with raw_device.claimed(host, machine.fitted(host, benchmark, options)) as settled:
         _demand(host, name, settled)
         with brought.installation(host, tools_of(benchmark, settled), install) as installation:
-            found = _measured(host, benchmark, settled, goes_on, seconds)
-        return found._replace(installed=installation.packages, left=installation.left)
+            measured = _measured(host, benchmark, settled, goes_on, seconds)
+        return measured._replace(installed=installation.packages, not_removed=installation.not_removed)
 
 
 def _measured(
@@ -106,8 +106,8 @@ def _measured(
     if benchmark.divides(options):
         result = result._replace(details={**result.details, **_division(server_cpus, client_cpus)})
     if benchmark.disks:
-        found = disks.loaded(host, result.details["disks"], before, disks.counters(host))
-        result = result._replace(details={**result.details, **found})
+        loads = disks.loaded(host, result.details["disks"], before, disks.counters(host))
+        result = result._replace(details={**result.details, **loads})
     return Measured(
         result,
         tuple(" ".join(map(shlex.quote, argv)) for argv in (*run.servers, *(command.argv for command in begun))),

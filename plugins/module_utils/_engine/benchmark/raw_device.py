@@ -22,7 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain,
 
 _SECTOR = 512  # bytes, of /sys/block/*/size
 _NOTHING, _SECONDS = 2, 60  # blkid's exit status where it finds no signature; its time, which a lost disk takes
-_FIRST_BYTES = 1024 * 1024  # of a device; most signatures are there
+_FIRST_BYTES = 1024 * 1024  # of a device; most contents are there
 
 
 @contextmanager
@@ -95,11 +95,11 @@ def demand_empty(given: str, path: str, descriptor: int) -> None:
     """Raises NearmetalError for a device with the signature of a file system, a partition table or the like."""
     # For a device that it can't open or read, blkid ends as for one without a file system.
     try:
-        claimed, seen = os.fstat(descriptor), os.stat(path)
+        claimed, on_disk = os.fstat(descriptor), os.stat(path)
         os.pread(descriptor, _FIRST_BYTES, 0)
     except OSError as error:
         raise _refusal(given, f"it can't be read: {os.strerror(error.errno or 0)}") from None
-    if (claimed.st_rdev, claimed.st_ino) != (seen.st_rdev, seen.st_ino):
+    if (claimed.st_rdev, claimed.st_ino) != (on_disk.st_rdev, on_disk.st_ino):
         raise _refusal(given, "another device has taken its place, so blkid would look at that: run again")
     argv = ["blkid", "--probe", "--output", "export", "--", path]
     try:
@@ -111,8 +111,8 @@ def demand_empty(given: str, path: str, descriptor: int) -> None:
     if blkid.returncode == _NOTHING and not blkid.stdout.strip():
         return
     said = blkid.stdout.decode("utf-8", "replace").splitlines()
-    found = [line.partition("=")[2] for line in said if line.startswith(("TYPE=", "PTTYPE="))]
-    detail = f"blkid finds {plain(', '.join(found))}" if found else f"blkid ended with code {blkid.returncode}"
+    contents = [line.partition("=")[2] for line in said if line.startswith(("TYPE=", "PTTYPE="))]
+    detail = f"blkid finds {plain(', '.join(contents))}" if contents else f"blkid ended with code {blkid.returncode}"
     raise _refusal(
         given, f"it has a file system, a partition table or the like, which a benchmark leaves alone: {detail}"
     )

@@ -126,10 +126,10 @@ def demand_room(folder: str, limits: Limits) -> None:
         room = os.statvfs(folder)
     except OSError as error:
         raise NearmetalError(f"{folder} can't hold the benchmark's files: {os.strerror(error.errno or 0)}") from None
-    left = (room.f_bavail - _FREE_SHARE * room.f_blocks) * room.f_frsize / _MIB
-    if limits.disk_mib and limits.disk_mib > left:
+    available = (room.f_bavail - _FREE_SHARE * room.f_blocks) * room.f_frsize / _MIB
+    if limits.disk_mib and limits.disk_mib > available:
         raise NearmetalError(
-            f"{folder} has room for {max(left, 0):.0f} MiB if a tenth stays free; the benchmark writes"
+            f"{folder} has room for {max(available, 0):.0f} MiB if a tenth stays free; the benchmark writes"
             f" {limits.disk_mib} MiB: give it less, or another folder"
         )
 

@@ -269,10 +269,10 @@ class Session:
             round(sum(each.ru_stime for each in commands), 3),
             sum(each.ru_minflt + each.ru_majflt for each in commands),
         )
-        left = "" if code == 0 else self._left(code)
+        leftovers = "" if code == 0 else self._left(code)
         if self._said is not None:
             self._said.close()
-        return left
+        return leftovers
 
     def _ended_guard(self, guard: Optional["subprocess.Popen[bytes]"]) -> Optional[int]:
         if guard is None:
@@ -308,7 +308,7 @@ def _listens(port: int, session: int) -> bool:
     inodes = set()
     for name in ("tcp", "tcp6"):
         with suppress(OSError), open(f"/proc/net/{name}", encoding="ascii") as stream:
-            inodes |= {inode for inode, found in listening.parse(stream.read()).items() if found == port}
+            inodes |= {inode for inode, number in listening.parse(stream.read()).items() if number == port}
     return any(inode in inodes for inode in _sockets(session)) if inodes else False
 
 
@@ -375,8 +375,8 @@ def _lines(stream: IO[bytes]) -> List[str]:
 def _error_in_json(output: IO[bytes]) -> str:
     """What a program that prints JSON says of its failure there, as iperf3 does."""
     try:
-        found = json_text.parse(_text(output))
+        answer = json_text.parse(_text(output))
     except ValueError:
         return ""
-    error = found.get("error") if isinstance(found, dict) else None
+    error = answer.get("error") if isinstance(answer, dict) else None
     return plain(error) if isinstance(error, str) else ""

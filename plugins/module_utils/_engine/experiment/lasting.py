@@ -31,7 +31,7 @@ class Lasting(NamedTuple):
     refused: Tuple[str, ...] = ()  # places of a workload that a driver refused
     ending: bool = False  # it is being taken back, and nothing else goes on
 
-    def seen(self, boot_id: str) -> "Lasting":
+    def noting(self, boot_id: str) -> "Lasting":
         """The same, with a note when this boot began with the tuned files."""
         tuned = self.state == TUNED and self.written_in != boot_id
         return self._replace(booted_tuned=boot_id) if tuned else self

@@ -165,17 +165,17 @@ def arrive(
 def not_in_force(host: WritableHost, experiment: Lasting, tuning: Tuning) -> List[str]:
     """What isn't as the state wants it: tuned has nothing left to do, untuned everything that is on disk."""
     outcomes = plan_run(host, tuning.ask).outcomes
-    found = [f"{outcome.name}: {outcome.error}" for outcome in outcomes if outcome.error]
+    problems = [f"{outcome.name}: {outcome.error}" for outcome in outcomes if outcome.error]
     if experiment.state == UNTUNED:
         waiting = {_place(action) for action in _actions(outcomes)}
-        return found + [f"{place} is tuned already" for place in experiment.places if place not in waiting]
+        return problems + [f"{place} is tuned already" for place in experiment.places if place not in waiting]
     for outcome in outcomes:
         places = [_place(action) for action in _actions([outcome])]
-        found += [f"{place} isn't tuned any more" for place in places if place not in experiment.refused]
+        problems += [f"{place} isn't tuned any more" for place in places if place not in experiment.refused]
         for finding in outcome.plan.findings:
             if finding.status == "needs_reboot" and outcome.name in experiment.concerns:
-                found.append(f"{finding.concern}.{finding.knob}: {finding.reason}")
-    return found
+                problems.append(f"{finding.concern}.{finding.knob}: {finding.reason}")
+    return problems
 
 
 def take_back(host: WritableHost, run_id: str) -> Optional[Lasting]:
@@ -226,8 +226,8 @@ def fire(host: WritableHost) -> Optional[Fired]:
 
 def _previous(host: WritableHost, run_id: str) -> Optional[Lasting]:
     """What an earlier try of this run left. Raises NearmetalError when another run compares something."""
-    found, across = running(host), lasting.lasting(host)
-    other = found.run if found is not None else across.run if across is not None else run_id
+    previous, across = running(host), lasting.lasting(host)
+    other = previous.run if previous is not None else across.run if across is not None else run_id
     if other != run_id:
         raise states.another_run(other)
     return across
@@ -250,10 +250,10 @@ def _note(host: WritableHost, run_id: str, state: str) -> Lasting:
 
 
 def _noted(host: WritableHost, experiment: Lasting) -> Lasting:
-    seen = experiment.seen(host.boot_id())
-    if seen != experiment:
-        lasting.write(host, seen)
-    return seen
+    noted = experiment.noting(host.boot_id())
+    if noted != experiment:
+        lasting.write(host, noted)
+    return noted
 
 
 def _end_experiment(host: WritableHost, experiment: Lasting) -> bool:

@@ -240,10 +240,10 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], st
         if (finding.concern, finding.knob) not in written
     )
     if not compared.difference:
-        found = [
+        findings = [
             finding for outcomes, _refused in accepted for outcome in outcomes for finding in outcome.plan.findings
         ]
-        raise NothingDiffers(no_difference((*untested, *left_out), found))
+        raise NothingDiffers(no_difference((*untested, *left_out), findings))
     against = len(asks) > 1
     experiment = experiment._replace(difference=compared.difference, shared=compared.shared, against=against)
     write(host, experiment)
@@ -271,15 +271,15 @@ def switch(host: WritableHost, run_id: str, state: str, without: str = "") -> Ex
 
 def taken_back(host: WritableHost, experiment: Experiment, state: str, without: str = "") -> List[str]:
     """The places that aren't in this state although the host was brought to it, because somebody else has set them."""
-    found = []
+    differences = []
     for action in (*experiment.shared, *experiment.difference):
         untuned = state == UNTUNED and without in ("", action.concern) and action not in experiment.shared
         lever, goal = lever_of(action.what), action.before if untuned else action.after
         now = lever.read(host, action.where)
         if not lever.values.same(now, goal):
             place = f"{action.what} {action.where}".strip()
-            found.append(f"{place} is {in_words(now, 'absent', 40)}, not {in_words(goal, 'absent', 40)}")
-    return found
+            differences.append(f"{place} is {in_words(now, 'absent', 40)}, not {in_words(goal, 'absent', 40)}")
+    return differences
 
 
 def take_back(host: WritableHost, experiment: Experiment) -> None:
@@ -335,8 +335,8 @@ def fire(host: WritableHost, stopped: bool = False) -> Optional[Experiment]:
 
 def fire_without_timer(host: WritableHost) -> Optional[Experiment]:
     """Take back an experiment whose timer somebody stopped, as the unit does. Returns it; None when there is none."""
-    found = running(host)
-    if found is None or not found.abandon_after or timer.waits(host):
+    experiment = running(host)
+    if experiment is None or not experiment.abandon_after or timer.waits(host):
         return None
     return fire(host, stopped=True)
 

@@ -38,15 +38,15 @@ def on_disk(host: WritableHost) -> Tuple[Action, ...]:
 
     A file that somebody changed so that it can't be written again is left out, so that the tuning can be kept.
     """
-    found: List[Action] = []
+    actions: List[Action] = []
     for entry in _on_disk(journal_of(host)):
         with suppress(NearmetalError):
-            found += _values(host, [entry])
-    return tuple(found)
+            actions += _values(host, [entry])
+    return tuple(actions)
 
 
 def _values(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Action, ...]:
-    found = []
+    actions = []
     for entry in entries:
         lever = lever_of(entry.what)
         if detached(lever, host, entry.where):
@@ -55,8 +55,8 @@ def _values(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Action, ...]:
         lever.check(entry.where, now)
         reason = "as it was before the experiment"
         action = Action(entry.concern, entry.knob, entry.what, None, now, reason, "journal", entry.where)
-        found.append(action._replace(scope=lever.scope))
-    return tuple(found)
+        actions.append(action._replace(scope=lever.scope))
+    return tuple(actions)
 
 
 def untune(host: WritableHost, experiment: Experiment, without: str = "") -> Sequence[Finding]:

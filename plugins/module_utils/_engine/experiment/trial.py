@@ -36,7 +36,7 @@ def accepted_outcomes(
     def try_out(outcome: Outcome) -> List[Action]:
         return apply(host, switching.journal_of(host), uncertain(outcome), tuple)
 
-    found: List[Outcome] = []
+    results: List[Outcome] = []
     refused: List[Finding] = []
     for outcome in outcomes:
         accepted = outcome
@@ -48,5 +48,5 @@ def accepted_outcomes(
                 for finding in accepted.plan.findings
                 if finding not in outcome.plan.findings
             )
-        found.append(accepted)
-    return found, refused
+        results.append(accepted)
+    return results, refused

@@ -47,11 +47,11 @@ class Bls(Edited):
         if unread:
             return unread
         # What somebody wrote around nearmetal's arguments must not keep them from being taken back.
-        found = shell_defaults.find(text_of(host, boot.DEFAULTS), _VARIABLE)
-        if not found.obstacle or host.exists(boot_record.PATH):
+        assignment = shell_defaults.find(text_of(host, boot.DEFAULTS), _VARIABLE)
+        if not assignment.obstacle or host.exists(boot_record.PATH):
             return ""
         return (
-            f"{boot.DEFAULTS}, {found.obstacle}, which nearmetal doesn't edit:"
+            f"{boot.DEFAULTS}, {assignment.obstacle}, which nearmetal doesn't edit:"
             f' write {_VARIABLE}="…" on a line of its own, as the last line that names it, and run again'
         )
 
@@ -63,9 +63,9 @@ class Bls(Edited):
         places = [(f"{boot.ENTRIES}/{name}", boot_line.ENTRY) for name in boot.entry_names(host)]
         places.append((boot.environment_path(host), boot_line.ENVIRONMENT))
         places.append((boot.KERNEL_CMDLINE, boot_line.KERNEL_CMDLINE))
-        found = [(path, boot_line.span(place, text_of(host, path))) for path, place in places]
-        found.append((boot.DEFAULTS, shell_defaults.find(text_of(host, boot.DEFAULTS), _VARIABLE).span))
-        for path, span in found:
+        spans = [(path, boot_line.span(place, text_of(host, path))) for path, place in places]
+        spans.append((boot.DEFAULTS, shell_defaults.find(text_of(host, boot.DEFAULTS), _VARIABLE).span))
+        for path, span in spans:
             if span is not None:
                 yield Place(path, path, span, text_of(host, path)[span[0] : span[1]])
 
@@ -88,5 +88,5 @@ class Bls(Edited):
     def device(self, host: WritableHost) -> str:
         """The disk that GRUB puts before the kernel's name, such as (hd0,gpt2), at its longest."""
         images = cmdline.values(cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or ""), "BOOT_IMAGE")
-        found = re.match(r"\([^)]*\)", (images[-1] if images else None) or "")
-        return max("(hd0,gpt128)", found.group() if found else "", key=len)
+        match = re.match(r"\([^)]*\)", (images[-1] if images else None) or "")
+        return max("(hd0,gpt128)", match.group() if match else "", key=len)

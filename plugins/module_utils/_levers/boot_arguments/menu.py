@@ -38,13 +38,13 @@ class Menu(Edited):
     def places(self, host: WritableHost) -> Iterator[Place]:
         path = boot.config_path(host, self.name)
         text = text_of(host, path)
-        seen: Dict[str, int] = {}
+        counts: Dict[str, int] = {}
         options = boot_line.span(grub_menu.OPTIONS, text)
         spans = [("defoptions", options)] if options is not None else []
         spans += [(entry.kernel, entry.span) for entry in grub_menu.entries(text) if not entry.recovery]
-        for name, span in sorted(spans, key=lambda found: found[1]):
-            seen[name] = seen.get(name, 0) + 1
-            yield Place(f"{path} {name} {seen[name]}", path, span, text[span[0] : span[1]])
+        for name, span in sorted(spans, key=lambda named_span: named_span[1]):
+            counts[name] = counts.get(name, 0) + 1
+            yield Place(f"{path} {name} {counts[name]}", path, span, text[span[0] : span[1]])
 
     def named(self, host: WritableHost) -> Iterator[Tuple[str, str]]:
         yield pattern(boot.config_path(host, self.name))

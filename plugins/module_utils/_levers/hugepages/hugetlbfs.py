@@ -67,11 +67,11 @@ class Mount(OnDisk):
 
     def read(self, host: WritableHost, where: str) -> Value:
         """Its mount options. Raises Damaged when somebody has removed or replaced its unit, but not the link to it."""
-        found = hugetlbfs.nearmetal_mounts(host).get(where)
+        options = hugetlbfs.nearmetal_mounts(host).get(where)
         name = hugetlbfs.unit_of(where)
         unit, wants = f"{hugetlbfs.FOLDER}/{name}", f"{hugetlbfs.WANTS}/{name}"
-        if found is not None or host.link(wants) is None:
-            return found
+        if options is not None or host.link(wants) is None:
+            return options
         if host.exists(unit):
             raise Damaged(masked(host, unit) or f"{unit} {_FOREIGN}: move it away and run again")
         raise Damaged(f"{wants} is left of a unit that somebody removed: unmount {where}, remove it and run again")
