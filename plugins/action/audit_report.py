@@ -97,10 +97,10 @@ class ActionModule(ActionBase):
 
 def _summary(report: Report) -> dict[str, Any]:
     """The verdict in a line, and as what AWX calls artifacts: set_stats would give the same."""
-    found = worth.verdict(report)
+    verdict = worth.verdict(report)
     totals = {"hosts": len(report.hosts), **report.states(), "findings": summary.status_totals(report)}
-    data = {"nearmetal": {"verdict": found.lead, **dict(found.facts), "totals": totals}}
-    return {"msg": found.lead, "ansible_stats": {"data": data, "per_host": False, "aggregate": True}}
+    data = {"nearmetal": {"verdict": verdict.lead, **dict(verdict.facts), "totals": totals}}
+    return {"msg": verdict.lead, "ansible_stats": {"data": data, "per_host": False, "aggregate": True}}
 
 
 def _of_all_hosts(given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,14 +110,17 @@ def _of_all_hosts(given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dic
     for name in task_vars["ansible_play_hosts_all"]:
         host_variables = task_vars["hostvars"][name]
         fail_on += _list(host_variables.get("audit_fail_on"))
-        for option, found in paths.items():
+        for option, values in paths.items():
             if host_variables.get(f"audit_{option}"):
-                found[str(host_variables[f"audit_{option}"])] = name
-    for option, found in paths.items():
-        if len(found) > 1:
-            listed = " and ".join(f"{name} has {path}" for path, name in list(found.items())[:2])
+                values[str(host_variables[f"audit_{option}"])] = name
+    for option, values in paths.items():
+        if len(values) > 1:
+            listed = " and ".join(f"{name} has {path}" for path, name in list(values.items())[:2])
             raise NearmetalError(f"audit_{option}: {_PATHS[option]}, but {listed}: name one with -e")
-    return {"fail_on": list(dict.fromkeys(fail_on)), **{name: next(iter(found), None) for name, found in paths.items()}}
+    return {
+        "fail_on": list(dict.fromkeys(fail_on)),
+        **{name: next(iter(values), None) for name, values in paths.items()},
+    }
 
 
 def _list(value: Any) -> list[Any]:
@@ -138,14 +141,14 @@ def _collect(registered: list[str], task_vars: dict[str, Any]) -> Collector:
         host_variables = task_vars["hostvars"][name]
         collector.expect([name])
         collector.groups(name, host_variables.get("group_names") or ())
-        for found in map(host_variables.get, registered):
-            samples = allowances.of_network_facts(found, time.time())
+        for variables in map(host_variables.get, registered):
+            samples = allowances.of_network_facts(variables, time.time())
             if samples:
                 collector.add_samples(name, samples)
-            elif follows_contract(found):
-                collector.add(name, found, failed=found.get("failed") is True)
-            elif isinstance(found, dict) and found.get("failed") is True:
-                collector.failed(name, found.get("msg") or "failed")
+            elif follows_contract(variables):
+                collector.add(name, variables, failed=variables.get("failed") is True)
+            elif isinstance(variables, dict) and variables.get("failed") is True:
+                collector.failed(name, variables.get("msg") or "failed")
     return collector
 
 

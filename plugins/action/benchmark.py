@@ -46,9 +46,9 @@ class ActionModule(StateAction):
             options = registry.options_of(name, self._task.args.get("options") or {})
             alike = {name: value for name, value in options.items() if name not in _OF_ONE_HOST}
             text = json.dumps(alike, sort_keys=True)
-            found = entry.entry_of_result(host, int(time.time()), name, text, result)
-            if found is not None:
-                result["baseline"] = plays.short_path(store.append(_directory(), found))
+            written = entry.entry_of_result(host, int(time.time()), name, text, result)
+            if written is not None:
+                result["baseline"] = plays.short_path(store.append(_directory(), written))
         except NearmetalError as error:
             self._display.warning(str(error))
 

@@ -38,22 +38,24 @@ class ActionModule(ActionBase):
         return result
 
 
-def _of_host(concern: str, fleet: Mapping[str, Any], found: str | None) -> dict[str, Any]:
-    if found is None or found not in fleet["instances"]:
-        reason = _UNKNOWN if found is None else f"{found} was not among the instances that were looked at"
+def _of_host(concern: str, fleet: Mapping[str, Any], identity: str | None) -> dict[str, Any]:
+    if identity is None or identity not in fleet["instances"]:
+        reason = _UNKNOWN if identity is None else f"{identity} was not among the instances that were looked at"
         part: Mapping[str, Any] = {"actions": [], "findings": [Finding(concern, "", "unknown", reason).as_dict()]}
     else:
-        part = fleet["instances"][found]
+        part = fleet["instances"][identity]
     actions, findings = list(part["actions"]), list(part["findings"])
     diff = fleet.get("diff") or {}
     return {
         **part,
         "changed": bool(actions),
         "msg": f"{concern}: {_summary(findings)}",
-        "diff": {side: {found: diff[side][found]} for side in ("before", "after") if found in diff.get(side, {})},
+        "diff": {
+            side: {identity: diff[side][identity]} for side in ("before", "after") if identity in diff.get(side, {})
+        },
         "actions": actions,
         "findings": findings,
-        "instance_id": found,
+        "instance_id": identity,
         "reboot_required": False,
         "reboot_reasons": [],
     }

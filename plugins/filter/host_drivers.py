@@ -12,8 +12,8 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import dr
 
 def of_hosts(hosts: Iterable[str], hostvars: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The network drivers that hosts reported; a host without a report is left out."""
-    found = map(drivers, trusted_hosts(hostvars[host] for host in hosts if host in hostvars))
-    return [host for host in found if host]
+    entries = map(drivers, trusted_hosts(hostvars[host] for host in hosts if host in hostvars))
+    return [host for host in entries if host]
 
 
 class FilterModule:

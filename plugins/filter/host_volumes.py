@@ -12,8 +12,8 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import tr
 
 def of_hosts(hosts: Iterable[str], hostvars: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The counters that hosts read from their EBS volumes; a host without counters is left out."""
-    found = map(volumes, trusted_hosts(hostvars[host] for host in hosts if host in hostvars))
-    return [entry for entry in found if entry]
+    entries = map(volumes, trusted_hosts(hostvars[host] for host in hosts if host in hostvars))
+    return [entry for entry in entries if entry]
 
 
 class FilterModule:

@@ -12,8 +12,8 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import in
 
 def ids(hosts: Iterable[str], hostvars: Mapping[str, Any]) -> list[str]:
     """The instance ids of hosts, each once; a host whose id is not known is left out."""
-    found = (instance_id(hostvars[host]) for host in hosts if host in hostvars)
-    return list(dict.fromkeys(found_id for found_id in found if found_id))
+    known_ids = (instance_id(hostvars[host]) for host in hosts if host in hostvars)
+    return list(dict.fromkeys(found_id for found_id in known_ids if found_id))
 
 
 class FilterModule:

@@ -16,11 +16,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 def parts(name: Any) -> Dict[str, Any]:
     """The parts of an instance type's name, and what the offline table knows of its hypervisor."""
     try:
-        found = parse_instance_type(name).as_dict()
+        parsed = parse_instance_type(name).as_dict()
     except NearmetalError as error:
         raise AnsibleFilterError(f"parse_instance_type: {error}") from error
-    known = offline_types().get(found["instance_type"])
-    return {**found, "host_class": known.host_class if known else None}
+    known = offline_types().get(parsed["instance_type"])
+    return {**parsed, "host_class": known.host_class if known else None}
 
 
 class FilterModule:

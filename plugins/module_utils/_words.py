@@ -36,11 +36,11 @@ def in_words(value: Any, nothing: str, limit: int) -> str:
     entries = _leaves(value)
     if not entries:
         return nothing
-    shown = [in_words(entry, nothing, limit) for entry in entries]
-    text = ", ".join(shown)
-    if len(shown) > 1 and len(set(shown)) == 1:
-        text = f"{shown[0]} × {len(shown)}"
-    return text if len(text) <= limit else clipped(f"{len(shown)} values", limit)
+    texts = [in_words(entry, nothing, limit) for entry in entries]
+    text = ", ".join(texts)
+    if len(texts) > 1 and len(set(texts)) == 1:
+        text = f"{texts[0]} × {len(texts)}"
+    return text if len(text) <= limit else clipped(f"{len(texts)} values", limit)
 
 
 def counted(number: int, noun: str) -> str:

@@ -61,10 +61,10 @@ def main(host: WritableHost | None = None) -> None:
     try:
         if not host.is_root():
             raise NearmetalError("the kernel log and what is wanted are readable by root alone: set become: true")
-        found = capture(host)
+        captured = capture(host)
     except NearmetalError as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=False, capture=found, msg=f"{len(found['files'])} files of this host")
+    module.exit_json(changed=False, capture=captured, msg=f"{len(captured['files'])} files of this host")
 
 
 if __name__ == "__main__":

@@ -76,12 +76,12 @@ def main() -> None:
     program = f"/proc/self/fd/{agent}"
     if not os.path.exists(program):
         module.exit_json(changed=False, answered=False)
-    asked = {"options": module.params["wanted"], "check": module.check_mode, "installed": own is not None}
+    order = {"options": module.params["wanted"], "check": module.check_mode, "installed": own is not None}
     # -S: the agent uses the standard library alone, and looking for other packages takes a third of Python's start.
     command = [sys.executable, "-I", "-S", program, "tune"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", "errors": "replace"}
     # Not module.run_command, which runs a function between fork and exec, so that Linux copies this process first.
-    done = subprocess.run(command, input=json.dumps(asked), pass_fds=[agent], check=False, **pipes)
+    done = subprocess.run(command, input=json.dumps(order), pass_fds=[agent], check=False, **pipes)
     if done.returncode == installed.UNSUITED:
         module.exit_json(changed=False, answered=False)
     if done.returncode:

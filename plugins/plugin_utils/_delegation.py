@@ -45,13 +45,13 @@ def action_on(action: ActionBase, name: str, task_vars: Dict[str, Any]) -> Tuple
 
 
 def _action_on(action: ActionBase, name: str, task_vars: Dict[str, Any]) -> Tuple[ActionBase, Dict[str, Any]]:
-    found = task_vars["hostvars"][name]
+    value = task_vars["hostvars"][name]
     task = action._task.copy()
     task.delegate_to = name
     play = task.get_play()
-    task.connection = found.get("ansible_connection") or (play.connection if play else C.DEFAULT_TRANSPORT)
-    task.become = boolean(found.get("ansible_become", False))
-    variables = {variable: found[variable] for variable in _USED if variable in found}
+    task.connection = value.get("ansible_connection") or (play.connection if play else C.DEFAULT_TRANSPORT)
+    task.become = boolean(value.get("ansible_become", False))
+    variables = {variable: value[variable] for variable in _USED if variable in value}
     variables["ansible_facts"] = dict(variables.get("ansible_facts") or {})  # a Python that is discovered is added
     delegated = {**task_vars, "ansible_delegated_vars": {name: variables}}
     before = action._play_context
@@ -60,19 +60,19 @@ def _action_on(action: ActionBase, name: str, task_vars: Dict[str, Any]) -> Tupl
     passwords = _passwords(before, task_vars)
     for key, names in _PASSWORDS.items():
         # The context is a copy of that of the action's host, and plugins use it where a host has no password.
-        own = [found[variable] for variable in names if variable in found]
+        own = [value[variable] for variable in names if variable in value]
         setattr(context, key, own[0] if own else passwords.get(key, ""))
     connection = connection_loader.get(
         task.connection, context, new_stdin=None, task_uuid=task._uuid, ansible_playbook_pid=str(os.getppid())
     )
     if connection is None:
         raise AnsibleError(f"there is no connection plugin {task.connection}")
-    method = found.get("ansible_become_method") or task.become_method
+    method = value.get("ansible_become_method") or task.become_method
     connection.set_become_plugin(become_loader.get(method) if task.become else None)
     keys = {**task.dump_attrs(), "timeout": context.timeout, **passwords}
     del keys["retries"]
     for plugin in filter(None, (connection, connection._shell, connection.become)):
-        plugin.set_options(task_keys=keys, var_options=found)
+        plugin.set_options(task_keys=keys, var_options=value)
     other = copy.copy(action)
     other._task, other._play_context, other._connection = task, context, connection
     other._discovered_interpreter, other._discovered_interpreter_key, other._used_interpreter = False, None, None

@@ -49,19 +49,19 @@ def _by_inventory(variables: Mapping[str, Any]) -> Optional[str]:
 
     In Ansible a fact of that name wins over the inventory, and the result of any module can set facts.
     """
-    found = instance_id(variables)
+    identity = instance_id(variables)
     reported = "instance_id" in _mapping(variables.get("ansible_facts"))
-    return found if not reported and found == variables.get("instance_id") else None
+    return identity if not reported and identity == variables.get("instance_id") else None
 
 
 def drivers(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:
     """The host's element of the option `hosts` of enhanced_networking; None when it reported no drivers."""
-    found = instance_id(variables)
+    identity = instance_id(variables)
     facts = _mapping(_mapping(_mapping(variables.get("ansible_facts")).get("nearmetal")).get("drivers"))
-    if found is None or not facts:
+    if identity is None or not facts:
         return None
     return {
-        "instance_id": found,
+        "instance_id": identity,
         "drivers_in_use": _texts(facts.get("in_use")),
         "drivers_available": _texts(facts.get("available")),
     }
@@ -69,12 +69,12 @@ def drivers(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:
 
 def volumes(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:
     """The host's element of the option `hosts` of ebs; None when it reported no counters."""
-    found = instance_id(variables)
+    identity = instance_id(variables)
     facts = _mapping(_mapping(_mapping(variables.get("ansible_facts")).get("nearmetal")).get("ebs"))
     reported = facts.get("exceeded")
     counters = [_counters(volume) for volume in reported[:_VOLUMES]] if isinstance(reported, list) else []
     counters = [volume for volume in counters if volume]
-    return {"instance_id": found, "exceeded": counters} if found is not None and counters else None
+    return {"instance_id": identity, "exceeded": counters} if identity is not None and counters else None
 
 
 def _counters(reported: Any) -> Optional[dict[str, Any]]:

@@ -30,8 +30,8 @@ def explained(action: ActionBase, result: Dict[str, Any], task_vars: Mapping[str
     if not result.get("failed") or "module_stdout" not in result:
         return result
     words = interpreter_words(getattr(action, "_used_interpreter", None) or task_vars.get("ansible_python_interpreter"))
-    asked = action._low_level_execute_command(" ".join(map(shlex.quote, (*words, "-c", _QUESTION))))
-    sentence = cause(" ".join(words), asked, minimum())
+    answer = action._low_level_execute_command(" ".join(map(shlex.quote, (*words, "-c", _QUESTION))))
+    sentence = cause(" ".join(words), answer, minimum())
     return {**result, "msg": sentence} if sentence else result
 
 
@@ -50,14 +50,14 @@ def interpreter_words(used: Any) -> List[str]:
         return [text]
 
 
-def cause(interpreter: str, asked: Mapping[str, Any], oldest: Tuple[int, int]) -> str:
+def cause(interpreter: str, answer: Mapping[str, Any], oldest: Tuple[int, int]) -> str:
     """Why this Python, which was asked for its version, can't run a module; empty when it can, or didn't say."""
     wanted = "{}.{}".format(*oldest)
     way_out = f"with ansible-core {__version__} nearmetal needs Python {wanted} or newer on the host:"
     name = "install it, or name it with ansible_python_interpreter"
-    if asked.get("rc") in _NOT_STARTED:
+    if answer.get("rc") in _NOT_STARTED:
         return f"the host has no Python at {interpreter}; {way_out} {name}"
-    found = _ANSWER.search(str(asked.get("stdout", "")))
-    if found and (int(found[1]), int(found[2])) < oldest:
-        return f"{interpreter} on the host is {found[0]}; {way_out} {name}"
+    match = _ANSWER.search(str(answer.get("stdout", "")))
+    if match and (int(match[1]), int(match[2])) < oldest:
+        return f"{interpreter} on the host is {match[0]}; {way_out} {name}"
     return ""

@@ -135,8 +135,8 @@ def brief(paths: Iterable[str]) -> str:
     """`nearmetal-report/report.json report.md`, the directory once."""
     names = list(paths)
     directory = os.path.relpath(os.path.dirname(names[0]))
-    shown = directory if not directory.startswith("..") else os.path.dirname(names[0])
-    return f"{shown}/ {' '.join(os.path.basename(name) for name in names)}"
+    path = directory if not directory.startswith("..") else os.path.dirname(names[0])
+    return f"{path}/ {' '.join(os.path.basename(name) for name in names)}"
 
 
 class Clock:
@@ -202,10 +202,10 @@ def _variables(words: str) -> Dict[str, Any]:
     if not words.startswith(("{", "[", "@")):
         return dict(parse_kv(words))
     try:
-        found = yaml.safe_load(words)
+        variables = yaml.safe_load(words)
     except yaml.YAMLError:
-        found = None
-    return found if isinstance(found, dict) else {words: None}
+        variables = None
+    return variables if isinstance(variables, dict) else {words: None}
 
 
 def _stamp(moment: datetime) -> str:

@@ -47,8 +47,10 @@ for _verb in _VERBS:
 
 def warn(result: Dict[str, Any], module: str, task_vars: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result, with a warning for each variable that nearly is an option of its role or of a verb."""
-    found = misspelt(task_vars, module)
-    sentences = [f"the variable {name} isn't an option and has no effect: is {found[name]} meant?" for name in found]
+    unknown = misspelt(task_vars, module)
+    sentences = [
+        f"the variable {name} isn't an option and has no effect: is {unknown[name]} meant?" for name in unknown
+    ]
     if sentences:
         result["warnings"] = [*(result.get("warnings") or ()), *sentences]
     return result
@@ -58,12 +60,12 @@ def misspelt(names: Iterable[str], module: str) -> Dict[str, str]:
     """Name → the option that is meant."""
     options = {role: _options(role) for role in (*_VERBS, module.rpartition(".")[2]) if _options(role)}
     known = {*_OTHERS, *(f"{role}_{option}" for role in options for option in (*options[role], "result"))}
-    found = {}
+    unknown = {}
     for name in sorted(name for name in map(str, names) if "_" in name and name not in known):
         option = _meant(name, options)
         if option:
-            found[name] = option
-    return found
+            unknown[name] = option
+    return unknown
 
 
 def _meant(name: str, options: Mapping[str, FrozenSet[str]]) -> str:

@@ -100,8 +100,8 @@ def _no_promises_left(facts: Facts) -> Obstacle:
     """Status and reason on a host whose programs were promised nearly all that `never` allows; None elsewhere."""
     if facts.memory is None or facts.memory.promised is None or facts.memory.most_promised is None:
         return "refused", "this kernel doesn't say how much memory is promised: programs might fail at once"
-    left = facts.memory.most_promised - facts.memory.promised
-    if left < _LEAST_PROMISE:
+    available = facts.memory.most_promised - facts.memory.promised
+    if available < _LEAST_PROMISE:
         most, promised = (number // 2**20 for number in (facts.memory.most_promised, facts.memory.promised))
         return "refused", (
             f"programs might fail at once: they were promised {promised} MiB, and with never the kernel promises at"

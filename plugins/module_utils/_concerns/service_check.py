@@ -52,9 +52,9 @@ def _look(facts: Facts, wanted: Wanted) -> Plan:
     units = dict.fromkeys(wanted.get("services") or ())
     if not units:
         return _SERVICES.says("not_applicable", "no service is named: name units such as nginx.service")
-    found = facts.service_load or {}
+    loads = facts.service_load or {}
     cpus = len(facts.online)
-    return joined(*(_service(unit, found.get(unit), cpus) for unit in units))
+    return joined(*(_service(unit, loads.get(unit), cpus) for unit in units))
 
 
 def _service(unit: str, load: Optional[ServiceLoad], cpus: int) -> Plan:
@@ -100,7 +100,7 @@ def _listeners(unit: str, load: ServiceLoad) -> Plan:
         return knob.says("ok", "it listens on no TCP port")
     if not shared:
         reason = "at most two of its processes share a socket; whether threads share one can't be seen"
-        return knob.says("ok", reason, {str(port): found[0] for port, found in load.listeners.items()})
+        return knob.says("ok", reason, {str(port): queue[0] for port, queue in load.listeners.items()})
     reason = (
         "several processes wait at one socket, which hands its connections out unevenly and wakes more of them than it"
         " needs: let each open its own with SO_REUSEPORT (nginx: `listen … reuseport`), and measure it; what it gains"

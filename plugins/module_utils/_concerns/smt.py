@@ -168,21 +168,21 @@ def _runtime(facts: Facts, threads: SmtFacts, cpus: TopologyFacts, switch_off: b
         "as the kernel booted" if requested == "kernel" else "one thread has the core for itself" if switch_off else ""
     )
     reason = reason or "both threads of each core work: more throughput, less even latency"
-    left: Tuple[Finding, ...] = ()
+    left_offline: Tuple[Finding, ...] = ()
     if _one_by_one(threads, cpus, requested, switch_off):
         before, after = threads.offline or "", _offline_after(facts, threads, cpus, requested, switch_off)
         knob, as_wanted = _CPUS, before == after
         somebodys = difference(after, threads.kernel_offline)
-        left = _left_offline(threads, somebodys) if somebodys and not switch_off else ()
+        left_offline = _left_offline(threads, somebodys) if somebodys and not switch_off else ()
         if switch_off or not as_wanted:
             threads = threads._replace(control=None)  # it doesn't show these threads
     else:
         knob, before, after = _THREADS, threads.control or "", "off" if switch_off else "on"
         as_wanted = before == after or (switch_off and before == "forceoff")
     if as_wanted:
-        return Plan(findings=(_finding("ok", reason, threads, goal), *left))
+        return Plan(findings=(_finding("ok", reason, threads, goal), *left_offline))
     action = knob.action(knob.wanted_by(wanted), before, after, reason)
-    return Plan((action,), (_finding("would_change", reason, threads, goal), *left))
+    return Plan((action,), (_finding("would_change", reason, threads, goal), *left_offline))
 
 
 def _one_by_one(threads: SmtFacts, cpus: TopologyFacts, requested: str, switch_off: bool) -> bool:

@@ -52,8 +52,8 @@ class BlockFacts(NamedTuple):
 
     def table(self, attribute: str) -> Mapping[str, str]:
         """The table of that queue file: place → value."""
-        found: Mapping[str, str] = getattr(self, attribute)
-        return found
+        values: Mapping[str, str] = getattr(self, attribute)
+        return values
 
     def below(self, name: str) -> Tuple[str, ...]:
         """Names of the device and of all that lies below it."""
@@ -161,13 +161,13 @@ def _loadable(host: Host) -> Tuple[str, ...]:
     release = host.line("/proc/sys/kernel/osrelease") or ""
     if "/" in release or not release:
         return ()
-    found = []
+    schedulers = []
     for file in host.names(f"/lib/modules/{release}/kernel/block"):
         module, dot, _rest = file.partition(".ko")
         if dot:
-            found.append(module[: -len("-iosched")] if module.endswith("-iosched") else module)
-    return tuple(found)
+            schedulers.append(module[: -len("-iosched")] if module.endswith("-iosched") else module)
+    return tuple(schedulers)
 
 
 def _driver_timeout(host: Host) -> Optional[int]:
-    return next((found for path in _DRIVER_TIMEOUT for found in [host.number(path)] if found), None)
+    return next((seconds for path in _DRIVER_TIMEOUT for seconds in [host.number(path)] if seconds), None)

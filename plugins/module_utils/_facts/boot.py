@@ -187,10 +187,10 @@ def read_entries(host: Host, provider: str, new: Optional[Mapping[str, str]] = N
         return _bls_entries(host, new, entries_folder(host) if provider == "systemd_boot" else ENTRIES)
     path = config_path(host, provider)
     text = new[path] if path in new else host.text(path) or ""
-    found = grub_menu.entries(text) if provider == "menu" else grub_config.entries(text)
+    entries = grub_menu.entries(text) if provider == "menu" else grub_config.entries(text)
     return tuple(
         BootEntry(grub_config.release(entry.kernel), entry.kernel, entry.arguments, entry.initrds)
-        for entry in found
+        for entry in entries
         if not entry.recovery
     )
 
@@ -211,32 +211,32 @@ def _bls_entries(host: Host, new: Mapping[str, str], folder: str) -> Tuple[BootE
         return new[path] if path in new else host.text(path) or ""
 
     variables = boot_entry.environment(text(environment_path(host)))
-    found: List[BootEntry] = []
+    entries: List[BootEntry] = []
     for name in entry_names(host, folder):
         entry = boot_entry.parse(text(f"{folder}/{name}"))
         kernel = entry.get("linux", ("",))[-1]
         initrds = tuple(word for line in entry.get("initrd", ()) for word in line.split() if not word.startswith("$"))
         arguments = boot_entry.arguments(entry.get("options", ()), variables)
-        found.append(BootEntry(entry.get("version", (name[: -len(".conf")],))[-1], kernel, arguments, initrds))
-    return tuple(found)
+        entries.append(BootEntry(entry.get("version", (name[: -len(".conf")],))[-1], kernel, arguments, initrds))
+    return tuple(entries)
 
 
 def _loader(host: Host) -> Optional[str]:
-    seen = platform.observe(host)
+    observed = platform.observe(host)
     if host.exists("/run/ostree-booted"):
         return "ostree"
-    if seen.distribution == "bottlerocket":
+    if observed.distribution == "bottlerocket":
         return "bottlerocket"
     if host.exists("/etc/zipl.conf"):
         return "zipl"
     # PV-GRUB, outside of the guest, reads menu.lst even where there is a newer grub.cfg, too (UnixBench, 2014).
-    if seen.virtualization == "pv" and host.exists("/boot/grub/menu.lst"):
+    if observed.virtualization == "pv" and host.exists("/boot/grub/menu.lst"):
         return "grub_legacy"
-    if seen.boot_loader is None and host.exists(config_path(host, "mkconfig")):
+    if observed.boot_loader is None and host.exists(config_path(host, "mkconfig")):
         return "grub_efi"  # Amazon Linux 2 on arm64 keeps its one grub.cfg on the EFI partition
-    if seen.boot_loader is None and host.exists("/boot/extlinux/extlinux.conf"):
+    if observed.boot_loader is None and host.exists("/boot/extlinux/extlinux.conf"):
         return "extlinux"
-    return seen.boot_loader
+    return observed.boot_loader
 
 
 def _provider(host: Host, loader: Optional[str]) -> Optional[str]:
@@ -280,17 +280,17 @@ def _arguments(
     record: boot_record.Record, entries: Tuple[BootEntry, ...], configured: Optional[Tuple[str, ...]]
 ) -> Dict[str, Value]:
     """Argument → nearmetal's text in the next boot; a mapping where a killed run or a new kernel left it incomplete."""
-    found: Dict[str, Value] = {}
+    arguments: Dict[str, Value] = {}
     before = record.before or {}
     for name in sorted({*record.arguments, *before}):
         text = record.texts()[name][-1]
         wanted = (text,) if name in record.arguments else ()
         if record.before is not None and before.get(name, ()) != wanted:
-            found[name] = {"argument": text, "unfinished": True}
+            arguments[name] = {"argument": text, "unfinished": True}
             continue
         tokens = kernel_arguments.checked_tokens(text)
         lacking = [entry.name for entry in entries if not kernel_arguments.in_force(entry.arguments, tokens)]
         for_later = configured is None or kernel_arguments.in_force(configured, tokens)
         lacking += [] if for_later else ["kernels installed later"]
-        found[name] = {"argument": text, "lacking": lacking} if lacking else text
-    return found
+        arguments[name] = {"argument": text, "lacking": lacking} if lacking else text
+    return arguments

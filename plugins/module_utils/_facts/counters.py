@@ -70,16 +70,16 @@ def observe(host: Host) -> CounterFacts:
 def _received(host: Host) -> Optional[int]:
     """The kernel counts them in 64 bits; NICs without hardware would count a packet again."""
     rows = map(_DEVICE.fullmatch, (host.text("/proc/net/dev") or "").splitlines())
-    found = [int(row[2]) for row in rows if row is not None and host.exists(f"{NET}/{row[1]}/device")]
-    return sum(found) if found else None
+    numbers = [int(row[2]) for row in rows if row is not None and host.exists(f"{NET}/{row[1]}/device")]
+    return sum(numbers) if numbers else None
 
 
 def _listening(host: Host) -> Optional[Listening]:
-    found = netstat.parse("\n".join(host.text(f"/proc/net/{name}", 65536) or "" for name in ("snmp", "netstat")))
+    statistics = netstat.parse("\n".join(host.text(f"/proc/net/{name}", 65536) or "" for name in ("snmp", "netstat")))
     names = ("Tcp.PassiveOpens", "TcpExt.ListenOverflows", "TcpExt.ListenDrops")
-    if not all(name in found for name in names):
+    if not all(name in statistics for name in names):
         return None
-    return Listening(*(found[name] for name in names))
+    return Listening(*(statistics[name] for name in names))
 
 
 def _files(host: Host) -> Optional[Tuple[int, int]]:
@@ -92,21 +92,21 @@ def _swaps(host: Host, seconds: Optional[int]) -> Optional[Tuple[Swap, ...]]:
     if not areas:
         return () if areas is not None else None
     used = swaps.in_use(host.text("/proc/diskstats") or "")
-    found = []
+    areas_in_use = []
     for device in areas:
         milliseconds = used.get(swaps.disk_of(device, used)) if device else None
         busy = min(1000, milliseconds // seconds) if milliseconds is not None and seconds else None
-        found.append(Swap(device, busy))
-    return tuple(found)
+        areas_in_use.append(Swap(device, busy))
+    return tuple(areas_in_use)
 
 
 def _misses(host: Host) -> Mapping[str, int]:
-    found: Dict[str, int] = {}
+    per_mille: Dict[str, int] = {}
     for node in host.names(NODE):
         if not _NODE.fullmatch(node):
             continue
         pages = counts.parse(host.text(f"{NODE}/{node}/numastat", 4096) or "")
         hit, miss = pages.get("numa_hit"), pages.get("numa_miss")
         if hit is not None and miss is not None and hit + miss:
-            found[node] = miss * 1000 // (hit + miss)
-    return found
+            per_mille[node] = miss * 1000 // (hit + miss)
+    return per_mille

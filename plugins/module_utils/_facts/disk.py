@@ -68,11 +68,11 @@ class Disk(NamedTuple):
 
 def names(host: Host) -> Dict[str, str]:
     """Place → name of every block device that has hardware, a head or members below it."""
-    found: Dict[str, str] = {}
+    names_by_place: Dict[str, str] = {}
     for name in host.names(BLOCK):
         if _NAME.fullmatch(name) and (host.exists(f"{BLOCK}/{name}/device") or host.names(f"{BLOCK}/{name}/slaves")):
-            found.setdefault(place(host, name), name)
-    return found
+            names_by_place.setdefault(place(host, name), name)
+    return names_by_place
 
 
 def place(host: Host, name: str) -> str:
@@ -151,39 +151,39 @@ def whole_disk(host: Host, name: str) -> Optional[str]:
 
 def aliases(host: Host) -> Dict[str, str]:
     """Path below /dev → the whole device that it is or is part of, for kernel names, partitions, and links."""
-    found: Dict[str, str] = {}
+    devices: Dict[str, str] = {}
     for name in host.names("/sys/class/block"):
         device = whole_disk(host, name)
         if device is not None:
-            found[f"/dev/{name}"] = device
+            devices[f"/dev/{name}"] = device
     for folder in _LINKS:
         for link in host.names(folder):
             target = f"/dev/{posixpath.basename(host.link(f'{folder}/{link}') or '')}"
-            if target in found:
-                found[f"{folder}/{link}"] = found[target]
-    return found
+            if target in devices:
+                devices[f"{folder}/{link}"] = devices[target]
+    return devices
 
 
 def mounted(host: Host, known: Dict[str, str]) -> Dict[str, Tuple[str, ...]]:
     """Mount point → the devices directly below it, for file systems on block devices."""
-    found: Dict[str, Tuple[str, ...]] = {}
+    devices: Dict[str, Tuple[str, ...]] = {}
     for mount in mountinfo.parse(host.text("/proc/self/mountinfo") or ""):
         node = posixpath.basename(host.link(f"/sys/dev/block/{mount.device}") or "")
         device = known.get(f"/dev/{node}") or known.get(mount.source)
-        found.pop(mount.point, None)
+        devices.pop(mount.point, None)
         if device is not None:
-            found[mount.point] = (_btrfs(host, mount) if mount.kind == "btrfs" else ()) or (device,)
-    return found
+            devices[mount.point] = (_btrfs(host, mount) if mount.kind == "btrfs" else ()) or (device,)
+    return devices
 
 
 def discarding(host: Host, known: Dict[str, str]) -> Tuple[str, ...]:
     """The devices of file systems that tell their disk of each block that they free."""
-    found = set()
+    devices = set()
     for mount in mountinfo.parse(host.text("/proc/self/mountinfo") or ""):
         if mount.discards:
             name = posixpath.basename(host.link(f"/sys/dev/block/{mount.device}") or "")
-            found.add(known.get(f"/dev/{name}") or known.get(mount.source) or "")
-    return tuple(sorted(found - {""}))
+            devices.add(known.get(f"/dev/{name}") or known.get(mount.source) or "")
+    return tuple(sorted(devices - {""}))
 
 
 def _btrfs(host: Host, mount: mountinfo.Mount) -> Tuple[str, ...]:
@@ -191,16 +191,16 @@ def _btrfs(host: Host, mount: mountinfo.Mount) -> Tuple[str, ...]:
     for identity in host.names("/sys/fs/btrfs"):
         members = host.names(f"/sys/fs/btrfs/{identity}/devices")
         if posixpath.basename(mount.source) in members:
-            found = (whole_disk(host, member) for member in members)
-            return tuple(dict.fromkeys(member for member in found if member is not None))
+            disks = (whole_disk(host, member) for member in members)
+            return tuple(dict.fromkeys(member for member in disks if member is not None))
     return ()
 
 
 def descended(members: Dict[str, Tuple[str, ...]], tops: Tuple[str, ...]) -> Tuple[str, ...]:
     """The devices and all devices below them, the top ones first."""
-    found = list(tops)
+    devices = list(tops)
     reach = tops
     for _layer in range(_DEEPEST):
-        reach = tuple(name for top in reach for name in members.get(top, ()) if name not in found)
-        found += list(dict.fromkeys(reach))
-    return tuple(found)
+        reach = tuple(name for top in reach for name in members.get(top, ()) if name not in devices)
+        devices += list(dict.fromkeys(reach))
+    return tuple(devices)

@@ -23,13 +23,13 @@ _LARGE = 512
 
 def llq(host: Host, nics: Iterable[Nic]) -> Dict[str, Optional[str]]:
     """Interface → `host` (no LLQ), `llq`, `large` (headers of 224 bytes, half a ring); None: the log doesn't say."""
-    found = [nic for nic in nics if nic.driver == "ena"]
-    boot_log = log.since_boot(host) if found else None
+    nics_of_ena = [nic for nic in nics if nic.driver == "ena"]
+    boot_log = log.since_boot(host) if nics_of_ena else None
     fallen = set()
     for message in kernel_log.messages(boot_log.text, "LLQ is not supported") if boot_log is not None else ():
         fallen.update(_FALLBACK.findall(message))
     answer: Dict[str, Optional[str]] = {}
-    for nic in found:
+    for nic in nics_of_ena:
         rings = ethtool.rings(host, nic.name)
         if nic.place in fallen:
             answer[nic.name] = "host"

@@ -60,14 +60,14 @@ def channels(host: Host, device: str) -> Optional[Dict[str, int]]:
 
 def rings(host: Host, device: str) -> Optional[Dict[str, int]]:
     """Descriptors per queue now (rx, tx) and at most (rx_max, tx_max)."""
-    found = _numbers(host, device, ethtool.GET_RINGS, ethtool.RINGS)
-    return {name: found[name] for name in ("rx", "tx", "rx_max", "tx_max")} if found else None
+    numbers = _numbers(host, device, ethtool.GET_RINGS, ethtool.RINGS)
+    return {name: numbers[name] for name in ("rx", "tx", "rx_max", "tx_max")} if numbers else None
 
 
 def coalesce(host: Host, device: str) -> Optional[Dict[str, int]]:
     """Interrupt moderation: microseconds, frames, and whether it adapts (1 or 0)."""
-    found = _numbers(host, device, ethtool.GET_COALESCE, ethtool.COALESCE)
-    return {name: found[name] for name in COALESCE} if found else None
+    numbers = _numbers(host, device, ethtool.GET_COALESCE, ethtool.COALESCE)
+    return {name: numbers[name] for name in COALESCE} if numbers else None
 
 
 def feature_names(host: Host, device: str) -> List[str]:
@@ -80,8 +80,8 @@ def offloads(host: Host, device: str, names: Sequence[str]) -> Optional[Dict[str
     record = host.ethtool(device, ethtool.features_question(len(names))) if names else None
     if record is None:
         return None
-    found = ethtool.features(record, names)
-    return {name: found[name] for name in OFFLOADS if name in found}
+    features = ethtool.features(record, names)
+    return {name: features[name] for name in OFFLOADS if name in features}
 
 
 def allowances(host: Host, device: str) -> Optional[Dict[str, int]]:

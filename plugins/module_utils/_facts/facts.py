@@ -121,12 +121,12 @@ def observe(host: Host, domains: Iterable[str]) -> Facts:
 
     Raises NearmetalError for a domain that isn't in DOMAINS.
     """
-    found = {}
+    domains_observed = {}
     for name in dict.fromkeys(domains):
         if name not in DOMAINS:
             raise NearmetalError("There are no facts named {!r}: there are {}.".format(name, ", ".join(DOMAINS)))
-        found[name] = _module(name).observe(host)
-    return Facts(**found)
+        domains_observed[name] = _module(name).observe(host)
+    return Facts(**domains_observed)
 
 
 def _module(domain: str) -> Any:

@@ -156,28 +156,28 @@ class Host:
 
     def _bytes(self, path: str, limit: int, records: bool) -> bytes | None:
         chunks = []
-        left = limit
+        remaining = limit
         try:
             descriptor = os.open(self.real(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
         except (OSError, ValueError):
             return None
         try:
-            while left > 0:
+            while remaining > 0:
                 try:
                     # A record that finds too little room is an error.
-                    chunk = os.read(descriptor, 8192 if records else min(left, 131072))
+                    chunk = os.read(descriptor, 8192 if records else min(remaining, 131072))
                 except BlockingIOError:
                     if records:
                         break
                     return None
                 except BrokenPipeError:
                     # The kernel has overwritten the next record; the next read continues with the oldest.
-                    left -= 8192
+                    remaining -= 8192
                     continue
                 if not chunk:
                     break
                 chunks.append(chunk)
-                left -= len(chunk)
+                remaining -= len(chunk)
         except OSError:
             return None
         finally:
@@ -186,8 +186,8 @@ class Host:
 
     def _inside(self, path: str) -> str:
         """The real path below the root; a loop ends as a path that doesn't exist."""
-        found = self._resolved(path)
-        return self.root + (f"/{_NOWHERE}" if found is None else found)
+        resolved = self._resolved(path)
+        return self.root + (f"/{_NOWHERE}" if resolved is None else resolved)
 
     def _resolved(self, path: str) -> str | None:
         """The host's real path, component by component; empty for /, None at a loop."""

@@ -28,15 +28,15 @@ def unit_of(path: str) -> str:
 
 def nearmetal_mounts(host: Host) -> Mapping[str, str]:
     """Path → options of each mount of nearmetal, followed by ABSENT when it isn't mounted, or won't be at boot."""
-    found: Dict[str, str] = {}
+    options_of: Dict[str, str] = {}
     mounted = mounts(host)
     running = host.exists("/run/systemd/system")
     for name in host.names(FOLDER):
         path, options = _unit(host, name) if name.endswith(".mount") else (None, None)
         if path is not None and options is not None and unit_of(path) == name:
             complete = host.exists(f"{WANTS}/{name}") and (not running or mounted.get(path) == "hugetlbfs")
-            found[path] = options if complete else options + ABSENT
-    return found
+            options_of[path] = options if complete else options + ABSENT
+    return options_of
 
 
 def mounts(host: Host) -> Mapping[str, str]:

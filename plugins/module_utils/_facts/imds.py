@@ -187,7 +187,7 @@ def _all(service: _Service) -> InstanceMetadata:
     known = document if isinstance(document, dict) else {}
     spot_notice = _spot_notice(service.json("meta-data/spot/instance-action"))
     events = _events(service.json("meta-data/events/maintenance/scheduled"))
-    found = InstanceMetadata(
+    answers = InstanceMetadata(
         status="ok",
         reason="",
         instance_id=word(known.get("instanceId")),
@@ -207,22 +207,22 @@ def _all(service: _Service) -> InstanceMetadata:
         spot_notice=spot_notice,
     )
     if not service.late:
-        return found
+        return answers
     if not known:
         raise socket.timeout
-    return found._replace(reason=f"the service is slow: facts that it had not given within {SECONDS:g} s are null")
+    return answers._replace(reason=f"the service is slow: facts that it had not given within {SECONDS:g} s are null")
 
 
 def _interfaces(service: _Service) -> Tuple[MetadataInterface, ...]:
     base = "meta-data/network/interfaces/macs"
     names = [name.rstrip("/") for name in (service.text(f"{base}/") or "").split()]
-    found: List[MetadataInterface] = []
+    interfaces: List[MetadataInterface] = []
     for mac in [name for name in names if _MAC.fullmatch(name)][:MAX_INTERFACES]:
         place = f"{base}/{mac}"
         card = service.number(f"{place}/network-card")
         number = service.number(f"{place}/device-number")
-        found.append(MetadataInterface(service.word(f"{place}/interface-id"), number, card))
-    return tuple(sorted(found, key=lambda interface: (interface.card or 0, interface.device_number or 0)))
+        interfaces.append(MetadataInterface(service.word(f"{place}/interface-id"), number, card))
+    return tuple(sorted(interfaces, key=lambda interface: (interface.card or 0, interface.device_number or 0)))
 
 
 def _events(answer: Any) -> Tuple[str, ...]:

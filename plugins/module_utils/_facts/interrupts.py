@@ -47,10 +47,10 @@ def affinity(host: Host, irq: int) -> Affinity:
     )
 
 
-def queues(found: interrupts.Interrupts) -> Dict[str, Tuple[Vector, ...]]:
+def queues(table: interrupts.Interrupts) -> Dict[str, Tuple[Vector, ...]]:
     """Device in the interrupts' names → its queue interrupts, by queue and receive before transmit."""
     devices: Dict[str, List[Vector]] = {}
-    for line in found.lines:
+    for line in table.lines:
         if line.number < 0:
             continue
         for name in line.names:

@@ -56,7 +56,7 @@ def observe(host: Host) -> IrqbalanceFacts:
 
 def source(host: Host) -> Tuple[Optional[str], Optional[str], Optional[str]]:
     """The file below /etc and the variable that its unit reads, and the text that an earlier file gives it."""
-    text = next((found for folder in _UNITS for found in [host.text(f"{folder}/{UNIT}", 65536)] if found), "")
+    text = next((unit for folder in _UNITS for unit in [host.text(f"{folder}/{UNIT}", 65536)] if unit), "")
     for folder in reversed(_UNITS):
         for name in host.names(f"{folder}/{UNIT}.d"):
             text += "\n" + (host.text(f"{folder}/{UNIT}.d/{name}", 65536) or "")
@@ -80,5 +80,5 @@ def extended(raw: str, word: str) -> Optional[str]:
 
 def _options(host: Host) -> Tuple[str, ...]:
     """The options that the program contains: it wouldn't start with an unknown one."""
-    program = next((found for path in PROGRAMS for found in [host.raw(path)] if found), b"")
+    program = next((content for path in PROGRAMS for content in [host.raw(path)] if content), b"")
     return tuple(option for option in OPTIONS if option.encode() in program)

@@ -32,7 +32,7 @@ def mtus(host: Host, networkd: bool) -> Dict[str, Tuple[str, str]]:
     suffixes = (".network", ".link") if networkd else (".link",)
     files = {suffix: tuple(_systemd(host, suffix)) for suffix in suffixes}
     by_managers = {**dict(_keyfiles(host)), **dict(_ifupdown(host))}
-    found = {}
+    mtu_of = {}
     for name in host.names(NET):
         link = host.link(f"{NET}/{name}/device")
         if link is None:
@@ -42,8 +42,8 @@ def mtus(host: Host, networkd: bool) -> Dict[str, Tuple[str, str]]:
         setting = next((setting for setting in settings if setting is not None), None)
         setting = setting or by_managers.get(name) or _ifcfg(host, name)
         if setting is not None:
-            found[os.path.basename(link)] = setting
-    return found
+            mtu_of[os.path.basename(link)] = setting
+    return mtu_of
 
 
 def _interface(host: Host, name: str) -> Mapping[str, str]:

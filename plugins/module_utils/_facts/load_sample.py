@@ -87,12 +87,12 @@ def observe(host: Host, programs: Collection[str]) -> Sample:
 
 def served(host: Host, programs: Collection[str]) -> Served:
     """The processes of the programs that serve the load."""
-    found: Served = {name: set() for name in programs}
+    identities: Served = {name: set() for name in programs}
     for pid in _pids(host) if programs else ():
         name, fields = _status(host, pid)
-        if name in found and len(fields) > 19:
-            found[name].add((pid, fields[19]))
-    return found
+        if name in identities and len(fields) > 19:
+            identities[name].add((pid, fields[19]))
+    return identities
 
 
 def ended(before: Served, after: Served) -> List[str]:
@@ -102,15 +102,15 @@ def ended(before: Served, after: Served) -> List[str]:
 
 def foreign(before: Sample, after: Sample, own: Collection[str]) -> List[Tuple[str, float]]:
     """The CPU seconds of each program that isn't part of the load (`own`), the busiest first."""
-    found: Dict[str, float] = {}
+    seconds_by_name: Dict[str, float] = {}
     inherited = _inherited(before.usage, after.usage)
     for key, now in after.usage.items():
         earlier = before.usage.get(key, Used("", "", 0.0, 0.0))
         of_children = now.of_children - earlier.of_children - inherited.get(key[0], 0.0)
         used = now.own - earlier.own + max(0.0, of_children)
         if used > 0 and now.name not in own:
-            found[now.name] = found.get(now.name, 0.0) + used
-    return sorted(found.items(), key=lambda item: -item[1])
+            seconds_by_name[now.name] = seconds_by_name.get(now.name, 0.0) + used
+    return sorted(seconds_by_name.items(), key=lambda item: -item[1])
 
 
 def _inherited(before: Usage, after: Usage) -> Dict[str, float]:
@@ -119,24 +119,24 @@ def _inherited(before: Usage, after: Usage) -> Dict[str, float]:
     A build of an hour that ends within a load of 2 s would otherwise count as an hour of these 2 s.
     """
     ended = {key[0]: used for key, used in before.items() if key not in after}
-    found: Dict[str, float] = {}
+    inherited: Dict[str, float] = {}
     for used in ended.values():
-        heir, seen = used.parent, set()
-        while heir in ended and heir not in seen:
-            seen.add(heir)
+        heir, visited = used.parent, set()
+        while heir in ended and heir not in visited:
+            visited.add(heir)
             heir = ended[heir].parent
-        found[heir] = found.get(heir, 0.0) + used.own + used.of_children
-    return found
+        inherited[heir] = inherited.get(heir, 0.0) + used.own + used.of_children
+    return inherited
 
 
 def _interrupts(host: Host) -> Dict[str, int]:
     """How often each interrupt of a device came, on all CPUs together; without those that never did."""
-    found: Dict[str, int] = {}
+    counts: Dict[str, int] = {}
     for line in interrupts.observe(host).lines:
         name = "+".join(line.names)[:_LONGEST_NAME]
         if line.number >= 0 and name.isprintable() and name and any(line.counters):
-            found[name] = found.get(name, 0) + sum(line.counters)
-    return dict(list(found.items())[:_MOST_QUEUES])
+            counts[name] = counts.get(name, 0) + sum(line.counters)
+    return dict(list(counts.items())[:_MOST_QUEUES])
 
 
 def busy(first: Ticks, second: Ticks) -> Optional[float]:
@@ -159,8 +159,8 @@ def ticks(host: Host) -> Ticks:
 
 
 def _ticks(stat: str) -> Ticks:
-    found = _CPU.findall(stat)
-    return {name: [int(number) for number in numbers.split()[:8]] for name, numbers in found}
+    rows = _CPU.findall(stat)
+    return {name: [int(number) for number in numbers.split()[:8]] for name, numbers in rows}
 
 
 def _rate() -> float:
@@ -180,8 +180,8 @@ def _throttled(host: Host, processes: Processes, programs: Collection[str]) -> O
 
 def _groups(host: Host, pid: str) -> List[str]:
     """The cgroup of a process and those above it, any of which may have a limit."""
-    found = _CGROUP.search(host.text(f"/proc/{pid}/cgroup") or "")
-    parts = found[1].strip("/").split("/") if found else []
+    match = _CGROUP.search(host.text(f"/proc/{pid}/cgroup") or "")
+    parts = match[1].strip("/").split("/") if match else []
     return ["/" + "/".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
 
@@ -192,20 +192,20 @@ def _swapped(host: Host) -> Optional[int]:
 
 
 def _field(text: str, name: str) -> Optional[int]:
-    found = re.search(rf"^{name} ([0-9]{{1,20}})$", text, re.ASCII | re.MULTILINE)
-    return int(found[1]) if found else None
+    match = re.search(rf"^{name} ([0-9]{{1,20}})$", text, re.ASCII | re.MULTILINE)
+    return int(match[1]) if match else None
 
 
 def _allowances(host: Host) -> Dict[str, int]:
-    found: Dict[str, int] = {}
+    exceeded_by_counter: Dict[str, int] = {}
     for name in host.names("/sys/class/net"):
         for counter, value in (ethtool.allowances(host, name) or {}).items():
             if counter != ethtool.CONNTRACK_AVAILABLE:
-                found[counter] = found.get(counter, 0) + value
+                exceeded_by_counter[counter] = exceeded_by_counter.get(counter, 0) + value
     for _device, exceeded in ebs.observe(host).exceeded:
         for counter, value in exceeded._asdict().items():
-            found[f"ebs_{counter}"] = found.get(f"ebs_{counter}", 0) + value
-    return found
+            exceeded_by_counter[f"ebs_{counter}"] = exceeded_by_counter.get(f"ebs_{counter}", 0) + value
+    return exceeded_by_counter
 
 
 def _usage(host: Host, processes: Processes) -> Usage:
@@ -216,7 +216,7 @@ def _usage(host: Host, processes: Processes) -> Usage:
     """
     own, ancestors = str(os.getsid(0)), _ancestors(host)
     load = _descendants(processes, str(os.getpid()))
-    found: Usage = {}
+    usage: Usage = {}
     for pid, (name, fields) in processes.items():
         if len(fields) < 20 or fields[1] == _KERNEL or fields[3] == own or pid in ancestors or pid in load:
             continue
@@ -224,8 +224,8 @@ def _usage(host: Host, processes: Processes) -> Usage:
         times = [*fields[11:13], "0", "0"] if pid == _FIRST else fields[11:15]
         if all(number.isdigit() for number in times):
             user, system, user_of_children, system_of_children = (int(number) / _rate() for number in times)
-            found[pid, fields[19]] = Used(name, fields[1], user + system, user_of_children + system_of_children)
-    return found
+            usage[pid, fields[19]] = Used(name, fields[1], user + system, user_of_children + system_of_children)
+    return usage
 
 
 def _jobs(processes: Processes) -> Dict[str, str]:
@@ -234,37 +234,37 @@ def _jobs(processes: Processes) -> Dict[str, str]:
     Of a job that ended, by the page faults that its parent is charged with when it waits for it, which each process
     has; of one that runs, by when it began: an empty mark if none does.
     """
-    found: Dict[str, str] = {}
+    marks: Dict[str, str] = {}
     for pid, (name, fields) in processes.items():
         if name not in _SCHEDULERS or len(fields) < 20 or fields[1] != _FIRST:
             continue  # a job is called as its scheduler, until it has started its program
         began = [of_job[19] for _name, of_job in processes.values() if len(of_job) > 19 and of_job[1] == pid]
-        found[name] = fields[8]
-        found[f"{name} (still running)"] = max(began, key=lambda ticks: (len(ticks), ticks), default="")
-    return found
+        marks[name] = fields[8]
+        marks[f"{name} (still running)"] = max(began, key=lambda ticks: (len(ticks), ticks), default="")
+    return marks
 
 
 def _ancestors(host: Host) -> Set[str]:
-    found: Set[str] = set()
+    ancestors: Set[str] = set()
     pid = str(os.getpid())
-    while pid not in ("0", "1", "") and pid not in found:
-        found.add(pid)
+    while pid not in ("0", "1", "") and pid not in ancestors:
+        ancestors.add(pid)
         fields = _status(host, pid)[1]
         pid = fields[1] if len(fields) > 1 else ""
-    return found
+    return ancestors
 
 
 def _descendants(processes: Processes, first: str) -> Set[str]:
     children: Dict[str, List[str]] = {}
     for pid, (_name, fields) in processes.items():
         children.setdefault(fields[1] if len(fields) > 1 else "", []).append(pid)
-    found: Set[str] = set()
+    descendants: Set[str] = set()
     waiting = [first]
     while waiting:
-        new = set(children.get(waiting.pop(), ())) - found
-        found |= new
+        new = set(children.get(waiting.pop(), ())) - descendants
+        descendants |= new
         waiting += new
-    return found
+    return descendants
 
 
 def _pids(host: Host) -> List[str]:

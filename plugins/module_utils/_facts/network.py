@@ -61,10 +61,10 @@ class NetworkFacts(NamedTuple):
 
     def nics_of(self, name: str) -> Tuple[str, ...]:
         """The NICs that carry the interface `name`: itself, or through bonds and VLANs those below it."""
-        seen = [name]
-        for lower in seen:
-            seen += [lower for lower in self.uppers.get(lower, ()) if lower not in seen]
-        return tuple(nic.name for nic in self.nics if nic.name in seen)
+        reached = [name]
+        for lower in reached:
+            reached += [lower for lower in self.uppers.get(lower, ()) if lower not in reached]
+        return tuple(nic.name for nic in self.nics if nic.name in reached)
 
     def uppers_of(self, nic: Nic) -> Tuple[str, ...]:
         """The bonds, bridges and VLANs that this NIC carries."""
@@ -116,8 +116,8 @@ class NetworkFacts(NamedTuple):
 
 def observe(host: Host) -> NetworkFacts:
     """Read /proc/interrupts, /proc/irq, /sys/class/net, and ask each driver."""
-    found = interrupts.observe(host)
-    nics = observe_nics(host, found)
+    interrupt_table = interrupts.observe(host)
+    nics = observe_nics(host, interrupt_table)
     affinities = {nic.place: affinity(host, nic) for nic in nics}
     settings = {nic.place: _Settings.of(host, nic) for nic in nics}
     default = host.line("/proc/irq/default_smp_affinity")
@@ -234,20 +234,20 @@ class Steering(NamedTuple):
 
 def steering(host: Host, nic: Nic) -> Steering:
     """Read rps_cpus, rps_flow_cnt and xps_cpus. A NIC with one transmit queue has no xps_cpus to read."""
-    found = Steering({}, {}, {})
+    tables = Steering({}, {}, {})
     for queue in nic.rx:
         folder = "{}/queues/rx-{}".format(nic.folder, queue)
         cpus = _list(host.line(folder + "/rps_cpus"))
         flows = host.number(folder + "/rps_flow_cnt")
         if cpus is not None:
-            found.rps["rx-{}".format(queue)] = cpus
+            tables.rps["rx-{}".format(queue)] = cpus
         if flows is not None:
-            found.rfs["rx-{}".format(queue)] = flows
+            tables.rfs["rx-{}".format(queue)] = flows
     for queue in nic.tx:
         cpus = _list(host.line("{}/queues/tx-{}/xps_cpus".format(nic.folder, queue)))
         if cpus is not None:
-            found.xps["tx-{}".format(queue)] = cpus
-    return found
+            tables.xps["tx-{}".format(queue)] = cpus
+    return tables
 
 
 def queues_now(nic: Nic, channels: Optional[Mapping[str, int]]) -> int:
@@ -323,21 +323,21 @@ def _load(host: Host) -> Dict[int, float]:
 
 def _default_route(host: Host) -> Tuple[str, ...]:
     """Interfaces whose route has destination and mask 0, of IPv4 or IPv6."""
-    found = set()
+    names = set()
     for line in (host.text("/proc/net/route") or "").splitlines():
         words = line.split()
         if len(words) > 7 and words[1] == words[7] == "00000000":
-            found.add(words[0])
+            names.add(words[0])
     for line in (host.text("/proc/net/ipv6_route") or "").splitlines():
         words = line.split()
         if len(words) == 10 and words[0] == "0" * 32 and words[1] == "00" and words[9] != "lo":
-            found.add(words[9])
-    return tuple(sorted(found))
+            names.add(words[9])
+    return tuple(sorted(names))
 
 
 def _numbers(host: Host, nics: Tuple[Nic, ...], name: str) -> Dict[str, int]:
-    found = {nic.place: host.number("{}/{}".format(nic.folder, name)) for nic in nics}
-    return {place: number for place, number in found.items() if number is not None}
+    numbers = {nic.place: host.number("{}/{}".format(nic.folder, name)) for nic in nics}
+    return {place: number for place, number in numbers.items() if number is not None}
 
 
 def _list(mask: Optional[str]) -> Optional[str]:

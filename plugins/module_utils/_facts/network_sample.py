@@ -47,8 +47,8 @@ def observe(host: Host, seconds: int, wait: Callable[[float], None] = time.sleep
 
 def _counters(host: Host) -> _Counters:
     nics = nic.observe(host, interrupts.observe(host))
-    found = {interface.name: ethtool.allowances(host, interface.name) for interface in nics}
-    allowances = {name: counters for name, counters in found.items() if counters is not None}
+    answers = {interface.name: ethtool.allowances(host, interface.name) for interface in nics}
+    allowances = {name: counters for name, counters in answers.items() if counters is not None}
     packets = {name: _packets(host, name) for name in allowances}
     return _Counters(
         allowances=allowances,
@@ -65,12 +65,12 @@ def _packets(host: Host, name: str) -> Optional[int]:
 
 def _load(first: _Counters, second: _Counters) -> Dict[str, float]:
     nothing = proc_stat.Times(0, 0)
-    found = {}
+    load = {}
     for cpu, after in second.times.items():
         before = first.times.get(cpu, nothing)
         if after.total > before.total:
-            found[str(cpu)] = round((after.interrupts - before.interrupts) / (after.total - before.total), 4)
-    return found
+            load[str(cpu)] = round((after.interrupts - before.interrupts) / (after.total - before.total), 4)
+    return load
 
 
 def _steal(first: _Counters, second: _Counters) -> Optional[float]:

@@ -52,15 +52,15 @@ class Nic(NamedTuple):
         return "{}/{}".format(NET, self.name)
 
 
-def observe(host: Host, found: Interrupts) -> Tuple[Nic, ...]:
+def observe(host: Host, table: Interrupts) -> Tuple[Nic, ...]:
     """Every interface with hardware behind it, in the order in which they appeared."""
-    by_name = interrupts.queues(found)
+    by_name = interrupts.queues(table)
     nics = []
     for name in host.names(NET):
         link = host.link("{}/{}/device".format(NET, name))
         if link is None or host.line("{}/{}/type".format(NET, name)) != _ETHERNET:
             continue
-        nics.append(_nic(host, found, by_name, name, os.path.basename(link)))
+        nics.append(_nic(host, table, by_name, name, os.path.basename(link)))
     return tuple(sorted(nics, key=lambda nic: (nic.ifindex, nic.name)))
 
 
@@ -79,12 +79,12 @@ def replaces_address(host: Host, name: str) -> bool:
 
 def uppers(host: Host) -> Dict[str, Tuple[str, ...]]:
     """Bonds, VLANs, bridges: interface → the interfaces directly below it."""
-    found = {}
+    members = {}
     for name in host.names(NET):
         lower = tuple(entry[6:] for entry in host.names("{}/{}".format(NET, name)) if entry.startswith("lower_"))
         if lower:
-            found[name] = lower
-    return found
+            members[name] = lower
+    return members
 
 
 def queue_numbers(host: Host, name: str) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
@@ -97,19 +97,19 @@ def queue_numbers(host: Host, name: str) -> Tuple[Tuple[int, ...], Tuple[int, ..
     return tuple(sorted(numbers["rx"])), tuple(sorted(numbers["tx"]))
 
 
-def _nic(host: Host, found: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], name: str, place: str) -> Nic:
+def _nic(host: Host, table: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], name: str, place: str) -> Nic:
     folder = "{}/{}".format(NET, name)
     driver = os.path.basename(host.link(folder + "/device/driver") or "") or None
     rx, tx = queue_numbers(host, name)
     owned = _owned(host, folder)
     aliases = (name, place, place.replace("vif-", "vif"), _parent(host, folder))
-    vectors = interrupts.numbered(driver, _vectors(found, by_name, owned, aliases))
+    vectors = interrupts.numbered(driver, _vectors(table, by_name, owned, aliases))
     if not vectors and driver not in PCI_DRIVERS:
-        bare = [line.number for line in found.lines if line.number >= 0 and name in line.names]
+        bare = [line.number for line in table.lines if line.number >= 0 and name in line.names]
         vectors = tuple(Vector(number, irq_name.BOTH, queue) for queue, number in enumerate(sorted(bare)))
     live = {"rx": set(rx), "tx": set(tx), "both": set(rx) | set(tx)}
     used = tuple(vector for vector in vectors if vector.queue in live[vector.kind])
-    nameless = {line.number for line in found.lines if line.number in owned and not line.names}
+    nameless = {line.number for line in table.lines if line.number in owned and not line.names}
     node = host.line(folder + "/device/numa_node") or host.line(folder + "/device/../numa_node") or ""
     return Nic(
         name=name,
@@ -139,11 +139,11 @@ def _owned(host: Host, folder: str) -> Set[int]:
 
 
 def _vectors(
-    found: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], owned: Set[int], aliases: Tuple[str, ...]
+    table: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], owned: Set[int], aliases: Tuple[str, ...]
 ) -> Tuple[Vector, ...]:
     """The device's queue interrupts: those that it owns, whatever their names, else those with one of its names."""
     found_vectors = []
-    for line in found.lines:
+    for line in table.lines:
         if line.number in owned:
             names = [irq_name.queue_of(name) for name in line.names]
             found_vectors += [Vector(line.number, queue.kind, queue.queue) for queue in names if queue is not None]

@@ -36,7 +36,7 @@ def observe(host: Host) -> NumaFacts:
     counters = {node: _counters(host, node) for node in host.names(NODE) if _NODE.fullmatch(node)}
     arguments = cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or "")
     return NumaFacts(
-        remote={node: _remote(found) for node, found in counters.items()},
+        remote={node: _remote(pages) for node, pages in counters.items()},
         off_argument="off" in cmdline.values(arguments, "numa"),
         balancing_argument=([None, *cmdline.values(arguments, "numa_balancing")])[-1],
         systemd=services.version(host),
@@ -51,6 +51,6 @@ def _counters(host: Host, node: str) -> Dict[str, int]:
     return {match.group(1): int(match.group(2)) for match in matches if match is not None}
 
 
-def _remote(found: Mapping[str, int]) -> Optional[int]:
-    other, local = found.get("other_node", 0), found.get("local_node", 0)
+def _remote(pages: Mapping[str, int]) -> Optional[int]:
+    other, local = pages.get("other_node", 0), pages.get("local_node", 0)
     return other * 1000 // (other + local) if other + local else None

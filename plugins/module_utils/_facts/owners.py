@@ -85,7 +85,7 @@ def _settings(host: Host, names: "list[str]") -> Dict[str, str]:
     for name in names:
         whole = tuned_profile.merged(whole, _profile(host, name, read))
     variables = whole.get("variables", {})
-    found = {}
+    settings = {}
     for section, options in whole.items():
         plugin = options.get("type", section)
         if (
@@ -97,11 +97,11 @@ def _settings(host: Host, names: "list[str]") -> Dict[str, str]:
         for option, raw in options.items():
             value = re.sub(_QUOTED, r"\1", _expanded(raw, variables))
             if plugin == "bootloader" and option.startswith("cmdline"):
-                found.update({f"cmdline.{token.partition('=')[0]}": token for token in value.lstrip("+-").split()})
+                settings.update({f"cmdline.{token.partition('=')[0]}": token for token in value.lstrip("+-").split()})
             elif option not in ABOUT:
                 name = option.replace("/", ".") if plugin == "sysctl" else option
-                found[f"{plugin}.{name}"] = value
-    return found
+                settings[f"{plugin}.{name}"] = value
+    return settings
 
 
 def _expanded(text: str, variables: Mapping[str, str]) -> str:

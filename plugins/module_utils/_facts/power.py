@@ -95,18 +95,18 @@ def observe(host: Host) -> PowerFacts:
 def idle_cpus(host: Host) -> List[int]:
     """The CPUs that have idle states, ascending."""
     matches = (CPU_NAME.fullmatch(name) for name in host.names(CPU))
-    found = sorted(int(match.group(1)) for match in matches if match is not None)
-    return [cpu for cpu in found if host.exists(f"{CPU}/cpu{cpu}/cpuidle/state0")]
+    numbers = sorted(int(match.group(1)) for match in matches if match is not None)
+    return [cpu for cpu in numbers if host.exists(f"{CPU}/cpu{cpu}/cpuidle/state0")]
 
 
 def disabled(host: Host) -> Dict[str, str]:
     """State → the CPUs that don't use it, as a kernel list, for every state."""
-    found: Dict[str, List[int]] = {}
+    cpus_of: Dict[str, List[int]] = {}
     for state, cpu, off in switches(host):
-        cpus = found.setdefault(state, [])
+        cpus = cpus_of.setdefault(state, [])
         if off:
             cpus.append(cpu)
-    return {state: cpulist.render(cpus) for state, cpus in sorted(found.items(), key=lambda item: _number(item[0]))}
+    return {state: cpulist.render(cpus) for state, cpus in sorted(cpus_of.items(), key=lambda item: _number(item[0]))}
 
 
 def switches(host: Host) -> Iterator[Tuple[str, int, Optional[bool]]]:
@@ -197,11 +197,11 @@ def turbo(host: Host) -> Optional[str]:
 
 
 def _states(host: Host, cpu: int) -> Tuple[IdleState, ...]:
-    found = []
+    states = []
     for key in sorted(filter(STATE.fullmatch, host.names(f"{CPU}/cpu{cpu}/cpuidle")), key=_number):
         path = f"{CPU}/cpu{cpu}/cpuidle/{key}/"
         latency = host.line(path + "latency") or ""
-        found.append(
+        states.append(
             IdleState(
                 key=key,
                 name=host.line(path + "name") or key,
@@ -209,7 +209,7 @@ def _states(host: Host, cpu: int) -> Tuple[IdleState, ...]:
                 default=host.line(path + "default_status") != "disabled",
             )
         )
-    return tuple(found)
+    return tuple(states)
 
 
 def _uncore_limits(host: Host, name: str) -> Tuple[str, str]:

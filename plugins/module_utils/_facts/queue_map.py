@@ -12,10 +12,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
 
 
-def queue_map(found: Facts, planned: Facts) -> List[Dict[str, Any]]:
+def queue_map(present_facts: Facts, planned: Facts) -> List[Dict[str, Any]]:
     """An entry per NIC, with its queues; sets of CPUs and nodes are kernel lists. None is what the host doesn't say."""
-    present, wanted = found.network, planned.network
-    if present is None or wanted is None or found.topology is None or planned.topology is None:
+    present, wanted = present_facts.network, planned.network
+    if present is None or wanted is None or present_facts.topology is None or planned.topology is None:
         return []
     nics = []
     for nic in present.nics:
@@ -23,7 +23,7 @@ def queue_map(found: Facts, planned: Facts) -> List[Dict[str, Any]]:
         rows = [
             {
                 "queue": queue,
-                "now": _cpus_of(present, found.topology, nic.place, queue) if queue < counts[0] else None,
+                "now": _cpus_of(present, present_facts.topology, nic.place, queue) if queue < counts[0] else None,
                 "wanted": _cpus_of(wanted, planned.topology, nic.place, queue) if queue < counts[1] else None,
             }
             for queue in range(max(counts))

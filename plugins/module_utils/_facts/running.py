@@ -44,15 +44,15 @@ def observe(host: Host) -> RunningFacts:
     """Observe the known programs that run. A process that ends meanwhile isn't counted."""
     pids = sorted(int(name) for name in host.names("/proc") if name.isdigit() and name.isascii() and len(name) < 8)
     pids = pids[:_MOST_PROCESSES]
-    found: Dict[str, List[int]] = {}
+    pids_of: Dict[str, List[int]] = {}
     for pid in pids:
         name = _program(host, pid)
         if name is not None:
-            found.setdefault(name, []).append(pid)
-    outside = host.link("/proc/1/ns/pid") if found else None
+            pids_of.setdefault(name, []).append(pid)
+    outside = host.link("/proc/1/ns/pid") if pids_of else None
     tables: Dict[Optional[str], Mapping[str, int]] = {}
     programs = []
-    for name, numbers in sorted(found.items()):
+    for name, numbers in sorted(pids_of.items()):
         spaces = [host.link(f"/proc/{pid}/ns/pid") for pid in numbers]
         contained = sum(outside is not None and space not in (None, outside) for space in spaces)
         ports: Set[int] = set()

@@ -80,17 +80,17 @@ def _listeners(host: Host, open_of: Mapping[int, List[str]]) -> Mapping[int, Tup
             if inode is not None and place is not None:
                 sockets.setdefault(place, set()).add(inode)
                 holders.setdefault(place, set()).add(pid)
-    found: Dict[int, Tuple[int, int]] = {}
+    listeners: Dict[int, Tuple[int, int]] = {}
     for place, inodes in sorted(sockets.items()):
-        most, processes = found.get(place[1], (0, 0))
-        found[place[1]] = (max(most, len(inodes)), max(processes, len(holders[place])))
-    return found
+        most, processes = listeners.get(place[1], (0, 0))
+        listeners[place[1]] = (max(most, len(inodes)), max(processes, len(holders[place])))
+    return listeners
 
 
 def _files(host: Host, open_of: Mapping[int, List[str]]) -> Optional[Tuple[int, int]]:
-    found = []
+    files = []
     for pid, names in open_of.items():
         limit = _LIMIT.search(host.text(f"/proc/{pid}/limits", 4096) or "")
         if limit is not None and names and int(limit[1]):
-            found.append((len(names), int(limit[1])))
-    return max(found, key=lambda pair: pair[0] / pair[1]) if found else None
+            files.append((len(names), int(limit[1])))
+    return max(files, key=lambda pair: pair[0] / pair[1]) if files else None

@@ -80,33 +80,33 @@ def units(host: Host) -> FrozenSet[str]:
 
 def observe(host: Host) -> Mapping[str, Process]:
     """Running service → its main process: the one in its control group that systemd started."""
-    found: Dict[str, Process] = {}
+    processes: Dict[str, Process] = {}
     for unit, group in groups(host):
         words = (host.text(f"{group}/cgroup.procs") or "").split()
         pids = sorted(int(word) for word in words if word.isdigit() and word.isascii() and len(word) < 8)
         for pid in pids[:_LOOKED_AT]:
             status = dict(_STATUS.findall(host.text(f"/proc/{pid}/status", 65536) or ""))
             if status.get("PPid") == "1":
-                found.setdefault(unit, Process(pid, status.get("Cpus_allowed_list"), _policy(host, pid)))
-    return found
+                processes.setdefault(unit, Process(pid, status.get("Cpus_allowed_list"), _policy(host, pid)))
+    return processes
 
 
 def devices(host: Host) -> Mapping[str, Device]:
     """Name → device: interfaces, NVMe controllers, and PCI addresses."""
-    found = {
+    devices_by_name = {
         address: Device(address, _node(host, address)) for address in host.names(PCI) if ADDRESS.fullmatch(address)
     }
     for name in host.names(NET):
         path = os.path.realpath(host.real(f"{NET}/{name}/device"))
         # A virtio NIC has its PCI device above it.
         for address in (os.path.basename(path), os.path.basename(os.path.dirname(path))):
-            if address in found:
-                found.setdefault(name, found[address])
+            if address in devices_by_name:
+                devices_by_name.setdefault(name, devices_by_name[address])
     for name in host.names(NVME):
         address = host.line(f"{NVME}/{name}/address") or ""
-        if address in found:
-            found[name] = found[address]
-    return found
+        if address in devices_by_name:
+            devices_by_name[name] = devices_by_name[address]
+    return devices_by_name
 
 
 def groups(host: Host) -> Iterator[Tuple[str, str]]:

@@ -67,11 +67,11 @@ def removable(host: Host) -> str:
 
 def disabling(arguments: Tuple[str, ...]) -> Tuple[str, ...]:
     """The kernel's arguments that switch SMT off."""
-    found = ["nosmt" if value is None else "nosmt=" + value for value in cmdline.values(arguments, "nosmt")]
+    texts = ["nosmt" if value is None else "nosmt=" + value for value in cmdline.values(arguments, "nosmt")]
     for value in cmdline.values(arguments, "mitigations"):
         if "nosmt" in (value or "").split(","):
-            found.append("mitigations={}".format(value))
-    return tuple(found)
+            texts.append("mitigations={}".format(value))
+    return tuple(texts)
 
 
 def kernel_choice(host: Host) -> str:
@@ -127,9 +127,9 @@ def project(before: SmtFacts, after: SmtFacts, cpus: TopologyFacts) -> Tuple[Smt
         cores=_without(cpus.cores, offline) if known else None,
         caches=tuple(cache._replace(shared=_without(cache.shared, offline) or ()) for cache in cpus.caches),
         nodes=tuple(
-            node._replace(cpus=left, cpulist=cpulist.render(left))
+            node._replace(cpus=remaining, cpulist=cpulist.render(remaining))
             for node in cpus.nodes
-            for left in [tuple(cpu for cpu in node.cpus if cpu not in offline)]
+            for remaining in [tuple(cpu for cpu in node.cpus if cpu not in offline)]
         ),
     )
 
@@ -137,5 +137,5 @@ def project(before: SmtFacts, after: SmtFacts, cpus: TopologyFacts) -> Tuple[Smt
 def _without(sets: Optional[Tuple[Cpus, ...]], offline: FrozenSet[int]) -> Optional[Tuple[Cpus, ...]]:
     if sets is None:
         return None
-    left = (tuple(cpu for cpu in cpus if cpu not in offline) for cpus in sets)
-    return tuple(cpus for cpus in left if cpus)
+    remaining = (tuple(cpu for cpu in cpus if cpu not in offline) for cpus in sets)
+    return tuple(cpus for cpus in remaining if cpus)

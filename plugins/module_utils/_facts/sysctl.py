@@ -41,9 +41,9 @@ def path(key: str) -> str:
 
 def observe(host: Host) -> Mapping[str, str]:
     """Key → value, with single spaces between words; without the keys that this kernel lacks."""
-    found: Dict[str, str] = {}
+    values: Dict[str, str] = {}
     for key in OBSERVED:
         text = host.text(path(key), 4096)
         if text is not None:
-            found[key] = " ".join(text.split())
-    return found
+            values[key] = " ".join(text.split())
+    return values

@@ -201,10 +201,10 @@ def _cores(sets: _Sets, online: Optional[Cpus]) -> Optional[Tuple[Cpus, ...]]:
     core_id doesn't help: AMD family 15h gives the two siblings of a core different ones.
     """
     alive = frozenset(online or ())
-    found: Dict[Cpus, None] = {}
-    seen: Set[int] = set()
+    cores: Dict[Cpus, None] = {}
+    counted: Set[int] = set()
     for cpu in online or ():
-        if cpu in seen:
+        if cpu in counted:
             continue
         topology = "{}/cpu{}/topology/".format(CPU, cpu)
         listed = sets.first(
@@ -215,9 +215,9 @@ def _cores(sets: _Sets, online: Optional[Cpus]) -> Optional[Tuple[Cpus, ...]]:
         )
         core = tuple(other for other in listed or () if other in alive)
         if core:
-            found[core] = None
-            seen.update(core)
-    return tuple(sorted(found)) or None
+            cores[core] = None
+            counted.update(core)
+    return tuple(sorted(cores)) or None
 
 
 def _sockets(sets: _Sets, online: Optional[Cpus], cores: Optional[Tuple[Cpus, ...]]) -> Optional[Tuple[Cpus, ...]]:
@@ -227,7 +227,7 @@ def _sockets(sets: _Sets, online: Optional[Cpus], cores: Optional[Tuple[Cpus, ..
     asked, so a package whose cores disagree counts as several.
     """
     alive = frozenset(online or ())
-    found: Dict[Cpus, Cpus] = {}
+    sockets: Dict[Cpus, Cpus] = {}
     for cpu in (core[0] for core in cores) if cores is not None else online or ():
         topology = "{}/cpu{}/topology/".format(CPU, cpu)
         listed = sets.first(
@@ -236,9 +236,9 @@ def _sockets(sets: _Sets, online: Optional[Cpus], cores: Optional[Tuple[Cpus, ..
             topology + "package_cpus",
             topology + "package_cpus_list",
         )
-        if listed is not None and listed not in found:
-            found[listed] = tuple(other for other in listed if other in alive)
-    return tuple(sorted(filter(None, set(found.values())))) or None
+        if listed is not None and listed not in sockets:
+            sockets[listed] = tuple(other for other in listed if other in alive)
+    return tuple(sorted(filter(None, set(sockets.values())))) or None
 
 
 def _caches(host: Host, sets: _Sets, online: Cpus, cores: Tuple[Cpus, ...]) -> Tuple[Cache, ...]:
@@ -266,7 +266,7 @@ def _caches(host: Host, sets: _Sets, online: Cpus, cores: Tuple[Cpus, ...]) -> T
 def _caches_of(host: Host, sets: _Sets, cpu: int) -> List[Tuple[str, Cpus]]:
     """Name and sharing CPUs of each cache of one CPU."""
     folder = "{}/cpu{}".format(CPU, cpu)
-    found = []
+    caches = []
     for index in host.names(folder + "/cache"):
         if not _CACHE_NAME.fullmatch(index):
             continue
@@ -275,10 +275,10 @@ def _caches_of(host: Host, sets: _Sets, cpu: int) -> List[Tuple[str, Cpus]]:
         kind = _CACHE_KINDS.get(host.line(path + "type") or "")
         cpus = sets.first(path + "shared_cpu_map", path + "shared_cpu_list")
         if level in _LEVELS and kind is not None and (cpus is not None or sets.empty(path + "shared_cpu_map")):
-            found.append(("L{}{}".format(level, kind), cpus or ()))
-    if not found:
-        found = [(name, (cpu,)) for name, size in _SPARC_CACHES if host.exists("{}/{}".format(folder, size))]
-    return found
+            caches.append(("L{}{}".format(level, kind), cpus or ()))
+    if not caches:
+        caches = [(name, (cpu,)) for name, size in _SPARC_CACHES if host.exists("{}/{}".format(folder, size))]
+    return caches
 
 
 def largest_cache_kib(host: Host, cpu: int) -> int:
@@ -290,15 +290,15 @@ def largest_cache_kib(host: Host, cpu: int) -> int:
 
 def _cache_sizes(host: Host, online: Cpus) -> Mapping[str, int]:
     """Name → bytes of the caches of the first CPU that runs: EC2 has no type whose cores differ."""
-    found: Dict[str, int] = {}
+    sizes: Dict[str, int] = {}
     folder = "{}/cpu{}/cache".format(CPU, online[0]) if online else ""
     for index in host.names(folder) if folder else ():
         path = "{}/{}/".format(folder, index)
         kind = _CACHE_KINDS.get(host.line(path + "type") or "")
         level, size = host.line(path + "level"), _CACHE_SIZE.fullmatch(host.line(path + "size") or "")
         if _CACHE_NAME.fullmatch(index) and level in _LEVELS and kind is not None and size is not None:
-            found["L{}{}".format(level, kind)] = int(size.group(1)) * 1024
-    return dict(sorted(found.items()))
+            sizes["L{}{}".format(level, kind)] = int(size.group(1)) * 1024
+    return dict(sorted(sizes.items()))
 
 
 def _nodes(host: Host, sets: _Sets, online: Cpus) -> Tuple[Node, ...]:

@@ -66,8 +66,8 @@ def identity(host: Host) -> Optional[str]:
 def _systemd(host: Host) -> Optional[str]:
     if host.exists("/run/systemd/system"):  # sd_booted(3)
         return "booted"
-    found = any(host.exists(path) for path in ("/usr/lib/systemd/systemd", "/lib/systemd/systemd"))
-    return "installed" if found else None
+    present = any(host.exists(path) for path in ("/usr/lib/systemd/systemd", "/lib/systemd/systemd"))
+    return "installed" if present else None
 
 
 def _python(host: Host) -> Optional[str]:

@@ -78,8 +78,8 @@ def agent_of(root: str, version: str) -> bytes:
         if descriptor is not None:
             with open(descriptor, "rb") as stream:
                 data = stream.read() if walk.is_closed(descriptor) else b""
-            found = _MARK.match(data)
-            if found and found[2].decode("ascii") == identity(version):
+            match = _MARK.match(data)
+            if match and match[2].decode("ascii") == identity(version):
                 return data
     return build(version)
 
@@ -123,12 +123,12 @@ def _archive(head: bytes, files: Dict[str, bytes], packed: bool) -> bytes:
 @lru_cache(maxsize=1)
 def _sources() -> Dict[str, bytes]:
     """Name in the archive → content, sorted."""
-    found: Dict[Tuple[str, ...], bytes] = {}
+    sources: Dict[Tuple[str, ...], bytes] = {}
     files_only: Set[Tuple[str, ...]] = set()  # modules that are no packages: what is imported from them is no module
     todo: List[Tuple[str, ...]] = [_COMMAND]
     while todo:
         module = todo.pop()
-        if module in found or module[:-1] in files_only:
+        if module in sources or module[:-1] in files_only:
             continue
         data = _read((*module[:-1], f"{module[-1]}.py"))
         if data is not None:
@@ -137,18 +137,18 @@ def _sources() -> Dict[str, bytes]:
             data = _read((*module, "__init__.py"))
         if data is None:
             continue  # a name that a package defines
-        found[module] = data
+        sources[module] = data
         todo += [module[:length] for length in range(1, len(module))]
         todo += _imported(data.decode("utf-8"))
-    if _COMMAND not in found:
+    if _COMMAND not in sources:
         raise NearmetalError(_UNSENT)
     files = {"__main__.py": _MAIN.encode()}
-    packages = {module[:length] for module in found for length in range(len(module))}
+    packages = {module[:length] for module in sources for length in range(len(module))}
     for package in packages:
-        files["/".join((*UTILS, *package, "__init__.py"))] = found.get(package, b"")
+        files["/".join((*UTILS, *package, "__init__.py"))] = sources.get(package, b"")
     for length in range(1, len(UTILS)):
         files["/".join((*UTILS[:length], "__init__.py"))] = b""
-    for module, data in found.items():
+    for module, data in sources.items():
         if module not in packages:
             files["/".join((*UTILS, *module)) + ".py"] = data
     return dict(sorted(files.items()))
@@ -213,5 +213,5 @@ def _running_agent() -> Optional[_Agent]:
         return None
     with open(loader.archive, "rb") as stream:
         head = stream.read(256)
-    found = _MARK.match(head)
-    return _Agent(loader.archive, found[2].decode("ascii"), found[1] is None) if found else None
+    match = _MARK.match(head)
+    return _Agent(loader.archive, match[2].decode("ascii"), match[1] is None) if match else None

@@ -87,17 +87,17 @@ class WritableHost(Host):
         except OSError as error:
             raise NearmetalError(f"{name}: {os.strerror(error.errno or 0)}") from None
         with tool:
-            left = timeout
+            remaining = timeout
             try:
                 while True:
                     # Second by second, so that the time for which this process itself was stopped doesn't count.
-                    second = min(left, 1.0)
+                    second = min(remaining, 1.0)
                     try:
                         out, errors = tool.communicate(timeout=second)
                         break
                     except subprocess.TimeoutExpired:
-                        left -= second
-                    if left <= 0:
+                        remaining -= second
+                    if remaining <= 0:
                         raise Unanswered(f"{name} did not end within {timeout:.0f} s")
             except BaseException:
                 tool.kill()
@@ -132,10 +132,10 @@ class WritableHost(Host):
         """
         if not self.kind.live:
             return ""
-        found = self.line(_BOOT_ID)
-        if found is None:
+        boot_id = self.line(_BOOT_ID)
+        if boot_id is None:
             raise NearmetalError(
                 f"{_BOOT_ID} can't be read, so it isn't known which originals are of this boot: nothing was changed;"
                 f" find out why with `cat {_BOOT_ID}`, and run again"
             )
-        return found
+        return boot_id

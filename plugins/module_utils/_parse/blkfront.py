@@ -35,11 +35,11 @@ def agreements(text: str) -> Dict[str, Agreement]:
 
     Works on /dev/kmsg records and on the output of dmesg. Raises nothing.
     """
-    found: Dict[str, Agreement] = {}
+    agreed: Dict[str, Agreement] = {}
     for message in messages(text, "blkfront: "):
         match = re.match(_LINE, message, re.ASCII)
-        if match is not None and (match[1] in found or len(found) < MAX_DISKS):
-            found[match[1]] = Agreement(
+        if match is not None and (match[1] in agreed or len(agreed) < MAX_DISKS):
+            agreed[match[1]] = Agreement(
                 disk=match[1],
                 flush=match[2],
                 flush_enabled=match[3] == "enabled",
@@ -47,7 +47,7 @@ def agreements(text: str) -> Dict[str, Agreement]:
                 indirect_descriptors=_field("indirect descriptors", match[4]),
                 bounce_buffer=_field("bounce buffer", match[4]),
             )
-    return found
+    return agreed
 
 
 def refused_queues(text: str) -> Optional[Tuple[int, int]]:

@@ -15,12 +15,12 @@ MAX_ARGUMENTS = 2048
 
 def parse(text: str) -> Dict[str, Tuple[str, ...]]:
     """Key → values, in order; a key may come more than once (initrd, options). Raises nothing."""
-    found: Dict[str, List[str]] = {}
+    fields: Dict[str, List[str]] = {}
     for line in text.splitlines():
         key, value = [*line.split(None, 1), "", ""][:2]
         if key and not key.startswith("#"):
-            found.setdefault(key, []).append(value.strip())
-    return {key: tuple(values) for key, values in found.items()}
+            fields.setdefault(key, []).append(value.strip())
+    return {key: tuple(values) for key, values in fields.items()}
 
 
 def environment(text: str) -> Dict[str, str]:
@@ -34,16 +34,16 @@ def arguments(options: Tuple[str, ...], variables: Mapping[str, str]) -> Tuple[s
 
     At most MAX_ARGUMENTS, which is more than any kernel takes.
     """
-    found: List[str] = []
+    words: List[str] = []
     known: Dict[str, Tuple[str, ...]] = {}
     for token in cmdline.tokens(" ".join(options)):
         if token.startswith("$"):
             name = token[1:].strip("{}")
             if name not in known:
                 known[name] = cmdline.tokens(variables.get(name, ""))
-            found += known[name]
+            words += known[name]
         else:
-            found.append(token)
-        if len(found) > MAX_ARGUMENTS:
+            words.append(token)
+        if len(words) > MAX_ARGUMENTS:
             break
-    return tuple(found[:MAX_ARGUMENTS])
+    return tuple(words[:MAX_ARGUMENTS])

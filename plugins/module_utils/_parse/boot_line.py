@@ -18,16 +18,16 @@ KERNEL_CMDLINE = r"^(?![ \t]*#)(.*\S.*)$"
 
 def span(place: str, text: str) -> Optional[Tuple[int, int]]:
     """Start and end of the arguments; None when the file has no such line. Of several lines the last one counts."""
-    found = None
+    last_span = None
     for match in re.finditer(place, text, re.MULTILINE):
-        found = match.span(1)
-    return found
+        last_span = match.span(1)
+    return last_span
 
 
 def read(place: str, text: str) -> Optional[str]:
     """The arguments; None when the file has no such line."""
-    found = span(place, text)
-    return text[found[0] : found[1]] if found is not None else None
+    place_of_arguments = span(place, text)
+    return text[place_of_arguments[0] : place_of_arguments[1]] if place_of_arguments is not None else None
 
 
 def append(line: str, tokens: Tuple[str, ...]) -> str:
@@ -47,12 +47,12 @@ def foreign(line: str, nearmetal_texts: Mapping[str, Tuple[str, ...]], last: boo
     removed: Tuple[str, ...] = ()
     for name in sorted(nearmetal_texts):
         texts = [kernel_arguments.checked_tokens(text) for text in nearmetal_texts[name]]
-        found = [
+        candidates = [
             tokens
             for tokens in texts
             if (kernel_arguments.in_force(present, tokens) if last else set(tokens) <= set(present))
         ]
-        removed += max(found, key=lambda tokens: (_last_place(present, tokens[-1]), len(tokens)), default=())
+        removed += max(candidates, key=lambda tokens: (_last_place(present, tokens[-1]), len(tokens)), default=())
     return _without(line, present, removed)
 
 

@@ -31,10 +31,10 @@ class Record(NamedTuple):
 
     def texts(self) -> Dict[str, Tuple[str, ...]]:
         """Argument → every text of nearmetal that a file may hold, the wanted text last."""
-        found = dict(self.before or {})
+        texts = dict(self.before or {})
         for name, text in self.arguments.items():
-            found[name] = (*(earlier for earlier in found.get(name, ()) if earlier != text), text)
-        return found
+            texts[name] = (*(earlier for earlier in texts.get(name, ()) if earlier != text), text)
+        return texts
 
     def tokens(self) -> Tuple[str, ...]:
         """The tokens of all arguments, in their order on the command line."""

@@ -16,7 +16,7 @@ def tokens(text: str) -> tuple[str, ...]:
     """
     if '"' not in text:
         return tuple(text.split())
-    found: list[str] = []
+    words: list[str] = []
     current: list[str] = []
     quoted = False
     for character in text:
@@ -24,15 +24,15 @@ def tokens(text: str) -> tuple[str, ...]:
             quoted = not quoted
         if character.isspace() and not quoted:
             if current:
-                found.append("".join(current))
+                words.append("".join(current))
                 current = []
         else:
             current.append(character)
     # The newline at the end of /proc/cmdline is not part of an argument whose quote stayed open.
     last = "".join(current).rstrip("\n")
     if last:
-        found.append(last)
-    return tuple(found)
+        words.append(last)
+    return tuple(words)
 
 
 def split(token: str) -> tuple[str, str | None]:
@@ -59,11 +59,11 @@ def values(arguments: tuple[str, ...], name: str) -> tuple[str | None, ...]:
     for init, not for the kernel.
     """
     wanted = name.replace("-", "_")
-    found = []
+    texts = []
     for token in arguments:
         if token == "--":
             break
         argument, value = split(token)
         if argument.replace("-", "_") == wanted:
-            found.append(value)
-    return tuple(found)
+            texts.append(value)
+    return tuple(texts)

@@ -20,12 +20,12 @@ _VARIABLE = r"\$([A-Za-z_][A-Za-z0-9_]*)"
 
 def assignment(text: str, name: str) -> Optional[str]:
     """The verbatim text after the last `name=`; None when no line sets it."""
-    found = None
+    assigned = None
     for line in text.splitlines():
         match = _LINE.fullmatch(line.strip())
         if match and match[1] == name:
-            found = match[2]
-    return found
+            assigned = match[2]
+    return assigned
 
 
 def words(raw: str) -> Optional[Tuple[str, ...]]:

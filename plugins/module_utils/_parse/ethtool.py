@@ -81,16 +81,16 @@ def numbers(record: bytes, names: Sequence[str]) -> Dict[str, int]:
     """The record's numbers by name; empty when it is shorter than that."""
     if len(record) < 4 * (len(names) + 1):
         return {}
-    found = struct.unpack_from("={}I".format(len(names)), record, 4)
-    return {name: value for name, value in zip(names, found) if name}
+    values = struct.unpack_from("={}I".format(len(names)), record, 4)
+    return {name: value for name, value in zip(names, values) if name}
 
 
 def changed(record: bytes, command: int, names: Sequence[str], values: Mapping[str, int]) -> bytes:
     """The record as a command that sets `values` and leaves everything else as it was."""
-    found = list(struct.unpack_from("={}I".format(len(names)), record, 4))
+    numbers = list(struct.unpack_from("={}I".format(len(names)), record, 4))
     for name, value in values.items():
-        found[names.index(name)] = value
-    return struct.pack("={}I".format(1 + len(names)), command, *found)
+        numbers[names.index(name)] = value
+    return struct.pack("={}I".format(1 + len(names)), command, *numbers)
 
 
 _LONGEST_ADDRESS = 32  # MAX_ADDR_LEN
@@ -155,14 +155,14 @@ def features_question(number: int) -> bytes:
 
 def features(record: bytes, names: Sequence[str]) -> Dict[str, Tuple[bool, bool]]:
     """Feature → whether it is on, and whether it can be switched."""
-    found = {}
+    states = {}
     for position, name in enumerate(names):
         block = 8 + 16 * (position // 32)
         if name and block + 16 <= len(record):
             available, _requested, active, never = struct.unpack_from("=4I", record, block)
             bit = 1 << position % 32
-            found[name] = (bool(active & bit), bool(available & bit) and not never & bit)
-    return found
+            states[name] = (bool(active & bit), bool(available & bit) and not never & bit)
+    return states
 
 
 def features_change(names: Sequence[str], values: Dict[str, bool]) -> bytes:

@@ -29,7 +29,7 @@ class Entry(NamedTuple):
 
 def entries(text: str) -> Tuple[Entry, ...]:
     """The entries that the script for Linux made, in their order. Raises nothing."""
-    found: List[Tuple[str, Tuple[str, ...], List[str], bool]] = []
+    menu_entries: List[Tuple[str, Tuple[str, ...], List[str], bool]] = []
     inside = recovery = False
     for line in text.splitlines():
         words = line.strip()
@@ -43,10 +43,12 @@ def entries(text: str) -> Tuple[Entry, ...]:
             recovery = _recovery(words)
         elif _LINUX.fullmatch(command):
             kernel, *arguments = cmdline.tokens(rest) or ("",)
-            found.append((kernel, tuple(arguments), [], recovery))
-        elif _INITRD.fullmatch(command) and found:
-            found[-1][2].extend(cmdline.tokens(rest))
-    return tuple(Entry(kernel, arguments, tuple(initrds), recovery) for kernel, arguments, initrds, recovery in found)
+            menu_entries.append((kernel, tuple(arguments), [], recovery))
+        elif _INITRD.fullmatch(command) and menu_entries:
+            menu_entries[-1][2].extend(cmdline.tokens(rest))
+    return tuple(
+        Entry(kernel, arguments, tuple(initrds), recovery) for kernel, arguments, initrds, recovery in menu_entries
+    )
 
 
 def release(kernel: str) -> str:

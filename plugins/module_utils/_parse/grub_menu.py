@@ -33,7 +33,7 @@ class Entry(NamedTuple):
 
 def entries(text: str) -> Tuple[Entry, ...]:
     """The entries for Linux, in their order. Raises nothing."""
-    found: List[Entry] = []
+    menu_entries: List[Entry] = []
     start, repairs = 0, False
     current: Optional[int] = None  # where the title's entry is in `found`
     for line in text.splitlines(keepends=True):
@@ -43,14 +43,14 @@ def entries(text: str) -> Tuple[Entry, ...]:
         elif kernel and not _plain(kernel["image"]).rsplit("/", 1)[-1].startswith("memtest"):
             first, last = kernel.span("arguments") if kernel["arguments"] is not None else kernel.span("image")[1:] * 2
             arguments = cmdline.tokens(line[first:last])
-            current = len(found)
+            current = len(menu_entries)
             recovery = repairs or "single" in arguments
-            found.append(Entry(_plain(kernel["image"]), (start + first, start + last), arguments, (), recovery))
+            menu_entries.append(Entry(_plain(kernel["image"]), (start + first, start + last), arguments, (), recovery))
         elif initrd and current is not None:
-            entry = found[current]
-            found[current] = entry._replace(initrds=(*entry.initrds, _plain(initrd["image"])))
+            entry = menu_entries[current]
+            menu_entries[current] = entry._replace(initrds=(*entry.initrds, _plain(initrd["image"])))
         start += len(line)
-    return tuple(found)
+    return tuple(menu_entries)
 
 
 def _plain(path: str) -> str:

@@ -34,12 +34,12 @@ class Interrupt(NamedTuple):
         words = self.description.split()
         if len(words) < 2 or _HANDLER.fullmatch(words[-1]):
             return ()
-        found = [words[-1]]
+        devices = [words[-1]]
         for word in words[-2::-1]:
             if not word.endswith(","):
                 break
-            found.append(word[:-1])
-        return tuple(reversed(found))
+            devices.append(word[:-1])
+        return tuple(reversed(devices))
 
 
 class Interrupts(NamedTuple):

@@ -56,8 +56,8 @@ def queue_of(name: str) -> Optional[QueueName]:
         match = pattern.fullmatch(name)
         if match is None:
             continue
-        found = match.groupdict()
-        if "device" not in found or int(found["queue"]) < first:
+        groups = match.groupdict()
+        if "device" not in groups or int(groups["queue"]) < first:
             return None
-        return QueueName(found["device"], _KINDS.get(found.get("kind") or "", BOTH), int(found["queue"]) - first)
+        return QueueName(groups["device"], _KINDS.get(groups.get("kind") or "", BOTH), int(groups["queue"]) - first)
     return None

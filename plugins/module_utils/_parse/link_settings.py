@@ -25,7 +25,7 @@ _MOST_GLOBS, _LONGEST_GLOB, _MOST_STARS = 256, 64, 4
 def lines(text: str) -> Lines:
     """The assignments of a file with sections; other lines are left out."""
     section = ""
-    found: List[Tuple[str, str, str]] = []
+    assignments: List[Tuple[str, str, str]] = []
     for raw in text.splitlines():
         line = raw.strip()
         named = _SECTION.fullmatch(line)
@@ -33,17 +33,17 @@ def lines(text: str) -> Lines:
             section = named[1]
         elif "=" in line and not line.startswith(("#", ";")):
             key, _sign, value = line.partition("=")
-            found.append((section, key.strip(), value.strip()))
-    return tuple(found)
+            assignments.append((section, key.strip(), value.strip()))
+    return tuple(assignments)
 
 
-def matches(found: Lines, interface: Mapping[str, str]) -> bool:
+def matches(assignments: Lines, interface: Mapping[str, str]) -> bool:
     """Whether an interface meets the section Match; a condition about a key that `interface` lacks counts as met.
 
     Lists of one key add up, an empty one starts over, `!` inverts a list.
     """
     conditions: Dict[str, List[str]] = {}
-    for section, key, value in found:
+    for section, key, value in assignments:
         if section == "Match":
             conditions[key] = [*conditions.get(key, []), *value.split()][:_MOST_GLOBS] if value else []
     return all(_met(wanted, interface[key]) for key, wanted in conditions.items() if key in interface and wanted)
@@ -65,15 +65,15 @@ def _fits(value: str, glob: str) -> bool:
         return False
 
 
-def last(found: Lines, section: str, key: str) -> Optional[str]:
+def last(assignments: Lines, section: str, key: str) -> Optional[str]:
     """The last value of a key; None when the file has none, or it isn't a number."""
-    values = [value for where, name, value in found if (where, name) == (section, key)]
+    values = [value for where, name, value in assignments if (where, name) == (section, key)]
     return _number(values[-1]) if values else None
 
 
 def of_ifupdown(text: str) -> Dict[str, str]:
     """Interface → the MTU that interfaces(5) gives it."""
-    found: Dict[str, str] = {}
+    mtus: Dict[str, str] = {}
     current = ""
     for raw in text.splitlines():
         line = raw.strip()
@@ -83,8 +83,8 @@ def of_ifupdown(text: str) -> Dict[str, str]:
         elif current and line.startswith("mtu"):
             number = _number(line[3:].strip())
             if number is not None:
-                found[current] = number
-    return found
+                mtus[current] = number
+    return mtus
 
 
 def of_ifcfg(text: str) -> Optional[str]:

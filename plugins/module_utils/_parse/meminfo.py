@@ -14,9 +14,9 @@ _LINE = re.compile(r"(?:Node\s+[0-9]+\s+)?([A-Za-z0-9_()]+):\s*([0-9]{1,18})(\s+
 
 def parse(text: str) -> Dict[str, int]:
     """Name → value: bytes where the file has kB, else a count. Raises nothing."""
-    found: Dict[str, int] = {}
+    numbers: Dict[str, int] = {}
     for line in text.splitlines():
         match = _LINE.fullmatch(line)
         if match is not None:
-            found[match.group(1)] = int(match.group(2)) * (1024 if match.group(3) else 1)
-    return found
+            numbers[match.group(1)] = int(match.group(2)) * (1024 if match.group(3) else 1)
+    return numbers

@@ -24,13 +24,13 @@ class Mount(NamedTuple):
 
 def parse(text: str) -> Tuple[Mount, ...]:
     """The mounts in their order, a later one over an earlier one; lines of another form are left out."""
-    found = []
+    mounts = []
     for line in text.splitlines():
         head, separator, tail = line.partition(" - ")
         words, rest = head.split(" "), tail.split(" ")
         if separator and len(words) >= 6 and len(rest) >= 2 and _DEVICE.fullmatch(words[2]):
-            found.append(Mount(words[2], _plain(words[4]), rest[0], _plain(rest[1]), _discards(rest)))
-    return tuple(found)
+            mounts.append(Mount(words[2], _plain(words[4]), rest[0], _plain(rest[1]), _discards(rest)))
+    return tuple(mounts)
 
 
 def _discards(rest: List[str]) -> bool:

@@ -17,7 +17,7 @@ def parse(text: str) -> Dict[str, int]:
 
     Each protocol has a line of names, and below it a line of as many values.
     """
-    found: Dict[str, int] = {}
+    statistics: Dict[str, int] = {}
     lines = text.splitlines()
     for above, below in zip(lines, lines[1:]):
         names, values = _NAMES.fullmatch(above), _VALUES.fullmatch(below)
@@ -25,5 +25,5 @@ def parse(text: str) -> Dict[str, int]:
             continue
         words, numbers = names[2].split(), values[2].split()
         if len(words) == len(numbers):
-            found.update((f"{names[1]}.{word}", int(number)) for word, number in zip(words, numbers))
-    return found
+            statistics.update((f"{names[1]}.{word}", int(number)) for word, number in zip(words, numbers))
+    return statistics

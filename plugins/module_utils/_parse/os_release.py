@@ -17,7 +17,7 @@ def parse(text: str) -> Dict[str, str]:
 
     Other lines are left out. Raises nothing.
     """
-    found: Dict[str, str] = {}
+    variables: Dict[str, str] = {}
     for line in text.splitlines():
         match = _ASSIGNMENT.fullmatch(line)
         if match is None:
@@ -27,5 +27,5 @@ def parse(text: str) -> Dict[str, str]:
             value = _ESCAPE.sub(r"\1", value[1:-1])
         elif len(value) >= 2 and value[0] == value[-1] == "'":
             value = value[1:-1]
-        found[match.group(1)] = value
-    return found
+        variables[match.group(1)] = value
+    return variables

@@ -22,8 +22,8 @@ class Times(NamedTuple):
 
 def parse(text: str) -> Dict[int, Times]:
     """CPU → its times; CPUs that are offline have no line. Raises nothing."""
-    found = {}
+    processes = {}
     for cpu, numbers in _LINE.findall(text):
         ticks = [int(number) for number in numbers.split()[:8]]
-        found[int(cpu)] = Times(sum(ticks), ticks[5] + ticks[6], ticks[7])
-    return found
+        processes[int(cpu)] = Times(sum(ticks), ticks[5] + ticks[6], ticks[7])
+    return processes

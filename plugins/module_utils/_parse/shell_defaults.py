@@ -49,19 +49,19 @@ def find(text: str, name: str) -> Place:
         return Place(None, f"the file is longer than {LONGEST >> 10} KiB")
     assigned = re.compile(rf"[ \t]*(?:export[ \t]+)?{name}=(?:{_QUOTED})[ \t]*(?:[ \t]#[^\n]*)?")
     mentioned = re.compile(rf"(?<![A-Za-z0-9_]){name}(?![A-Za-z0-9_])")
-    found = Place()
+    place = Place()
     for line in _lines(text):
         if line.here_document:
-            return Place(found.span, f"line {line.number} begins a here-document")
+            return Place(place.span, f"line {line.number} begins a here-document")
         if not mentioned.search(line.code):
             continue
         match = assigned.fullmatch(line.text)
         if match is not None and not line.inside:
             start, end = match.span("double" if match["double"] is not None else "single")
-            found = Place((line.start + start, line.start + end))
+            place = Place((line.start + start, line.start + end))
         else:
-            found = Place(found.span, f"line {line.number}: {name} {_form(line, name)}")
-    return found
+            place = Place(place.span, f"line {line.number}: {name} {_form(line, name)}")
+    return place
 
 
 def unfinished(text: str) -> str:

@@ -19,13 +19,13 @@ def parse(text: str) -> Optional[List[str]]:
     lines = text.splitlines()
     if not lines or not lines[0].startswith("Filename"):
         return None
-    found = []
+    devices = []
     for line in lines[1:]:
         match = re.fullmatch(_SWAP, line, re.ASCII)
         if match is not None:
             device = re.fullmatch(_DEVICE, match[1], re.ASCII) if match[2] == "partition" else None
-            found.append(device[1] if device is not None else "")
-    return found
+            devices.append(device[1] if device is not None else "")
+    return devices
 
 
 def render(areas: List[str]) -> str:

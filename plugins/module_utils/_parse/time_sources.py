@@ -35,11 +35,11 @@ def timesyncd(text: str) -> Dict[str, int]:
     return _counted(_kind(server) for server in names.get("NTP") or names.get("FallbackNTP") or ())
 
 
-def render(found: Dict[str, int]) -> str:
+def render(counts: Dict[str, int]) -> str:
     """Lines of chrony's form and of timesyncd's with as many sources of each kind, and without anybody's servers."""
     place = {AMAZON[0]: AMAZON[0], PUBLIC: PUBLIC, OTHER: "other"}
     lines = []
-    for kind, count in found.items():
+    for kind, count in counts.items():
         for _number in range(count):
             if kind == PTP:
                 lines.append("refclock PHC /dev/ptp0")
@@ -67,7 +67,7 @@ def _kind(server: str) -> str:
 
 
 def _counted(kinds: "Iterator[str]") -> Dict[str, int]:
-    found: Dict[str, int] = {}
+    counts: Dict[str, int] = {}
     for kind in kinds:
-        found[kind] = found.get(kind, 0) + 1
-    return found
+        counts[kind] = counts.get(kind, 0) + 1
+    return counts

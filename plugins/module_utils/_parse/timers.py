@@ -14,10 +14,10 @@ _LONGEST = 255  # characters of a unit's name (UNIT_NAME_MAX in systemd's src/ba
 
 def timers(text: str) -> Dict[str, str]:
     """Each timer by its name, with the time since boot at which it last started something, as systemd words it."""
-    found: Dict[str, str] = {}
+    triggers: Dict[str, str] = {}
     for block in text.split("\n\n"):
         values = dict(line.partition("=")[::2] for line in block.splitlines())
         name, last = (values.get(key, "") for key in PROPERTIES)
-        if name.endswith(".timer") and len(name) <= _LONGEST and last and len(found) < _MOST:
-            found[name] = last[:_LONGEST]
-    return found
+        if name.endswith(".timer") and len(name) <= _LONGEST and last and len(triggers) < _MOST:
+            triggers[name] = last[:_LONGEST]
+    return triggers

@@ -65,6 +65,6 @@ def _after_reboot(boot: BootFacts, knob: Knob, now: Value, text: str) -> Tuple[F
     if boot.booted(text):
         return ()
     running = boot.running_arguments(text)
-    found = f"with {running}" if running else f"without {text}"
-    reason = f"the running kernel was booted {found}; the next boot has {text}"
+    booted = f"with {running}" if running else f"without {text}"
+    reason = f"the running kernel was booted {booted}; the next boot has {text}"
     return (knob.finding("needs_reboot", reason, now, text),)

@@ -158,13 +158,13 @@ def boot_argument(concern: str, name: str, argument: str, reference: str, **more
 
 def options_of(knobs: Iterable[Knob]) -> Dict[str, Dict[str, Any]]:
     """The options of the knobs in the form of an Ansible argument spec; a dot in an option's name makes a suboption."""
-    found: Dict[str, Dict[str, Any]] = {}
+    options: Dict[str, Dict[str, Any]] = {}
     for knob in knobs:
         if knob.spec is None:
             continue
         option, _dot, part = (knob.option or knob.name).partition(".")
         if part:
-            found.setdefault(option, {"type": "dict", "options": {}})["options"][part] = knob.spec
+            options.setdefault(option, {"type": "dict", "options": {}})["options"][part] = knob.spec
         else:
-            found[option] = dict(knob.spec)
-    return found
+            options[option] = dict(knob.spec)
+    return options

@@ -96,13 +96,13 @@ def cpu_list(name: str, text: str, topology: TopologyFacts, stored: bool = False
     """
     online = topology.cpus_online or ()
     try:
-        found = cpus(text)
+        named = cpus(text)
     except NearmetalError as error:
         raise NearmetalError(f"{name}: {error}") from None
     if stored:
-        return tuple(cpu for cpu in found if cpu in online)
-    missing = [str(cpu) for cpu in found if cpu not in online]
-    if missing or not found:
+        return tuple(cpu for cpu in named if cpu in online)
+    missing = [str(cpu) for cpu in named if cpu not in online]
+    if missing or not named:
         obstacle = "it names no CPU"
         if missing:
             cpus_offline = f"CPU {missing[0]} isn't" if len(missing) == 1 else f"CPUs {', '.join(missing)} aren't"
@@ -110,4 +110,4 @@ def cpu_list(name: str, text: str, topology: TopologyFacts, stored: bool = False
         raise NearmetalError(
             f"{name}: {shown(text)} can't be used: {obstacle}; the online CPUs are {topology.as_dict()['cpus_online']}"
         )
-    return found
+    return named

@@ -168,8 +168,8 @@ def _of_tuned(settings: Mapping[str, str], name: str) -> Optional[str]:
     """The active profile's value of a setting, None without one; a profile may name files in /sys by a pattern."""
     if not name.startswith("sysfs."):
         return settings.get(name)
-    found = [value for pattern, value in settings.items() if fnmatchcase(name, pattern)]
-    return found[-1] if found else None
+    matching = [value for pattern, value in settings.items() if fnmatchcase(name, pattern)]
+    return matching[-1] if matching else None
 
 
 def _meaning(knob: Knob, name: str, text: str, action: Action) -> Optional[str]:

@@ -54,11 +54,11 @@ def plan_parameters(
         if knob.value(wanted) is None:
             continue
         now, value = (facts.sysctl or {}).get(knob.place), value_of(knob, knob.value(wanted))
-        found = obstacle(facts, wanted, knob, value)
+        outcome = obstacle(facts, wanted, knob, value)
         if now is None:
-            found = "not_applicable", f"this kernel has no {knob.place}"
-        if found is not None:
-            plans.append(knob.says(*found, now, value))
+            outcome = "not_applicable", f"this kernel has no {knob.place}"
+        if outcome is not None:
+            plans.append(knob.says(*outcome, now, value))
             continue
         goal, reason = widened(knob, wanted, value, str(facts.host_value("sysctl", knob.place, now)), knob.reason)
         change = knob.change(wanted, now, goal, reason)

@@ -37,7 +37,7 @@ def excluded_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[
 
     Raises NearmetalError for a name that isn't `concern.knob`.
     """
-    found: Dict[str, Set[str]] = {}
+    excluded: Dict[str, Set[str]] = {}
     for position, name in enumerate(given):
         concern, knob = _split(f"exclude[{position}]", name, concerns)
         knobs = managed(concerns[concern]) or concerns[concern].checks
@@ -45,13 +45,13 @@ def excluded_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[
             raise NearmetalError(
                 f"exclude[{position}]: {concern} has no knob {shown(knob)}; it has {choices(knobs, knob)}"
             )
-        found.setdefault(concern, set()).add(knob)
-    return found
+        excluded.setdefault(concern, set()).add(knob)
+    return excluded
 
 
 def only_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]]:
     """Concern → the options to which a run is limited. Raises NearmetalError for a name that sets nothing."""
-    found: Dict[str, Set[str]] = {}
+    chosen: Dict[str, Set[str]] = {}
     for position, name in enumerate(given):
         where = f"only[{position}]"
         concern, knob = (name, "") if name in concerns else _split(where, name, concerns)
@@ -65,15 +65,15 @@ def only_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]
         }
         if knob and not setting:
             raise NearmetalError(f"{where}: {concern} has no option for {shown(knob)}; it has {choices(options, knob)}")
-        found.setdefault(concern, set()).update(setting or options)
-    return found
+        chosen.setdefault(concern, set()).update(setting or options)
+    return chosen
 
 
 def waivers_by_concern(
     given: Sequence[Any], concerns: Concerns, left_out: Mapping[str, Set[str]]
 ) -> Dict[str, List[Any]]:
     """Concern → its waivers in the form of OPTIONS. Raises NearmetalError for an incomplete or wrong waiver."""
-    found: Dict[str, List[Any]] = {}
+    waivers: Dict[str, List[Any]] = {}
     for position, raw in enumerate(given):
         where = f"waivers[{position}]"
         waiver = validate(where, _WAIVER, raw)
@@ -83,14 +83,14 @@ def waivers_by_concern(
                 f"{concern}.{knob} is in exclude, which takes it back, and in waivers, which leaves it as it is:"
                 " give one of them"
             )
-        if any(other["knob"] == knob for other in found.get(concern, ())):
+        if any(other["knob"] == knob for other in waivers.get(concern, ())):
             raise NearmetalError(f"{where}: {concern}.{knob} is waived twice; give one reason and one last day")
         reason = " ".join(waiver["reason"].split())
         if not 0 < len(reason) <= LONGEST or not reason.isprintable():
             raise NearmetalError(f"{where}.reason says why in 1 to {LONGEST} characters, for readers of the report")
         demand_day(f"{where}.expires", waiver["expires"])
-        found.setdefault(concern, []).append({"knob": knob, "reason": reason, "expires": waiver["expires"]})
-    return found
+        waivers.setdefault(concern, []).append({"knob": knob, "reason": reason, "expires": waiver["expires"]})
+    return waivers
 
 
 def demand_day(name: str, text: str) -> None:

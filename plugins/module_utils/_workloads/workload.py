@@ -22,11 +22,11 @@ Workload = Mapping[str, Mapping[str, Choice]]
 
 def inherited(*layers: Workload) -> Workload:
     """One workload made of several layers; for each option the later layer wins."""
-    found: Dict[str, Dict[str, Choice]] = {}
+    combined: Dict[str, Dict[str, Choice]] = {}
     for layer in layers:
         for concern, choices in layer.items():
-            found.setdefault(concern, {}).update(choices)
-    return found
+            combined.setdefault(concern, {}).update(choices)
+    return combined
 
 
 def values(workload: Workload) -> Dict[str, Dict[str, Any]]:

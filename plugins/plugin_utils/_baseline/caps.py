@@ -56,11 +56,11 @@ def _figures(metrics: Any) -> Iterator[Tuple[str, float]]:
             yield str(metric.get("name")), float(value)
 
 
-def _held_back(found: Any) -> Optional[str]:
+def _held_back(exceeded: Any) -> Optional[str]:
     """Whose limit it was by EBS's own counters; None where there are none."""
-    if not isinstance(found, Mapping):
+    if not isinstance(exceeded, Mapping):
         return None
-    times = {name: value for name, value in found.items() if isinstance(value, int) and 0 <= value <= _LONGEST}
+    times = {name: value for name, value in exceeded.items() if isinstance(value, int) and 0 <= value <= _LONGEST}
     volume = max(times.get("volume_iops", 0), times.get("volume_throughput", 0))
     instance = max(times.get("instance_iops", 0), times.get("instance_throughput", 0))
     if max(volume, instance) < _HELD:
@@ -80,10 +80,10 @@ def _by_figures(rate: float, kib: int, kind: Optional[TypeFacts]) -> str:
     limits = [(kind.ebs_maximum_iops, "most"), (kind.ebs_baseline_iops, "baseline")]
     megabytes = rate * kib * _KIB / _MB
     speeds = [(kind.ebs_maximum_mb_s, "most"), (kind.ebs_baseline_mb_s, "baseline")]
-    for found, pairs, what in ((rate, limits, "requests"), (megabytes, speeds, "throughput")):
+    for reached, pairs, what in ((rate, limits, "requests"), (megabytes, speeds, "throughput")):
         for limit, name in pairs:
-            if limit and _NEAR <= found / limit <= 2 - _NEAR:
-                return f"your knee is the instance's cap: it did {found / limit:.0%} of its {name} of {what}"
+            if limit and _NEAR <= reached / limit <= 2 - _NEAR:
+                return f"your knee is the instance's cap: it did {reached / limit:.0%} of its {name} of {what}"
     if kind.ebs_maximum_mb_s and rate < kind.ebs_baseline_iops and megabytes < (kind.ebs_baseline_mb_s or 0):
         return "your knee is below what the instance can always do, so it is the volume's limit, or the load's"
     return "your knee isn't a limit of the instance"

@@ -118,15 +118,15 @@ def _ranking(members: Mapping[str, Sequence[Entry]], enough: Mapping[str, _Figur
     some = next(iter(members.values()))[-1]
     metric = some.metrics[0]
     judged = len(enough) >= FEWEST_HOSTS
-    shown = enough if judged else {host: _Figures(tuple(entries)) for host, entries in members.items()}
-    count = min(len(figures.entries) for figures in shown.values())
+    compared = enough if judged else {host: _Figures(tuple(entries)) for host, entries in members.items()}
+    count = min(len(figures.entries) for figures in compared.values())
     ranked = [
         Ranked(host, median(entry.metrics[0].value for entry in figures.entries[-count:]))
-        for host, figures in shown.items()
+        for host, figures in compared.items()
     ]
     visible = None
     if judged:
-        ranked, visible = _judged(ranked, shown, count, tests)
+        ranked, visible = _judged(ranked, compared, count, tests)
     ranked.sort(key=lambda host: (host.value if metric.better == SMALLER else -host.value, host.host))
     return Ranking(
         benchmark=some.benchmark,
@@ -137,9 +137,9 @@ def _ranking(members: Mapping[str, Sequence[Entry]], enough: Mapping[str, _Figur
         unit=metric.unit,
         better=metric.better,
         runs=count,
-        days=min(_days(figures.entries[-count:]) for figures in shown.values()),
+        days=min(_days(figures.entries[-count:]) for figures in compared.values()),
         hosts=tuple(ranked),
-        left_out=tuple(sorted(set(members) - set(shown))),
+        left_out=tuple(sorted(set(members) - set(compared))),
         visible=visible,
         obstacle="" if judged else _obstacle(len(members), len(enough)),
     )
@@ -156,13 +156,13 @@ def _judged(
     gains = {host: each.gains(count) for host, each in figures.items()}
     centers = {host: median(values) for host, values in gains.items()}
     reach = quantile(ALPHA / tests, len(ranked) - 2) * math.sqrt(1 + 1 / (len(ranked) - 1))
-    found = []
+    judgements = []
     for host in ranked:
         sisters = [center for name, center in centers.items() if name != host.host]
         mean, width = fmean(sisters), reach * _spread(sisters)
         distance = centers[host.host] - mean
         odd = abs(distance) > max(width, MARGIN) and _lasts(gains[host.host], mean, distance)
-        found.append(
+        judgements.append(
             host._replace(
                 change=_percent(distance),
                 low=_percent(distance - width),
@@ -171,8 +171,8 @@ def _judged(
                 alone_with=_alone_with(host.host, figures) if odd else "",
             )
         )
-    others = [centers[host.host] for host in found if not host.odd]
-    return found, max(_percent(reach * _spread(others)), 100 * MARGIN)
+    others = [centers[host.host] for host in judgements if not host.odd]
+    return judgements, max(_percent(reach * _spread(others)), 100 * MARGIN)
 
 
 def _spread(values: Sequence[float]) -> float:

@@ -45,7 +45,7 @@ def append(directory: str, entry: Entry) -> str:
 def runs(directory: str) -> Dict[str, List[Entry]]:
     """Every host's runs, the oldest first. Lines that are damaged or of another version are left out."""
     folder = os.path.join(directory, FOLDER)
-    found: Dict[str, List[Entry]] = {}
+    runs_by_load: Dict[str, List[Entry]] = {}
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(_ENDING))[:_MOST_FILES]
     except OSError:
@@ -54,8 +54,8 @@ def runs(directory: str) -> Dict[str, List[Entry]]:
         for entry in filter(None, map(entry_of_line, _lines(os.path.join(folder, name)))):
             # The names of two hosts may lead to one file, but no host writes into that of another.
             if log.file_name(entry.host) + _ENDING == name:
-                found.setdefault(entry.host, []).append(entry)
-    return {host: sorted(entries, key=lambda entry: entry.at) for host, entries in found.items()}
+                runs_by_load.setdefault(entry.host, []).append(entry)
+    return {host: sorted(entries, key=lambda entry: entry.at) for host, entries in runs_by_load.items()}
 
 
 def _lines(path: str) -> List[bytes]:

@@ -43,13 +43,13 @@ def sentences(ranking: Ranking) -> List[str]:
         return [ranking.obstacle]
     sisters = len(ranking.hosts) - 1
     number = _COUNTS[sisters] if sisters < len(_COUNTS) else f"{sisters:,}"
-    found = [_odd(host, ranking, number) for host in ranking.hosts if host.odd]
-    found = found or ["none of them is the odd one out"]
-    found.append(f"a difference of {ranking.visible:.2g} % or more of a single host would have been seen")
+    odd = [_odd(host, ranking, number) for host in ranking.hosts if host.odd]
+    odd = odd or ["none of them is the odd one out"]
+    odd.append(f"a difference of {ranking.visible:.2g} % or more of a single host would have been seen")
     if ranking.left_out:
         names = ", ".join(ranking.left_out[:_ENDS]) + (" …" if len(ranking.left_out) > _ENDS else "")
-        found.append(f"too few runs for a place: {names}")
-    return found
+        odd.append(f"too few runs for a place: {names}")
+    return odd
 
 
 def _odd(host: Ranked, ranking: Ranking, sisters: str) -> str:
@@ -65,23 +65,23 @@ def _odd(host: Ranked, ranking: Ranking, sisters: str) -> str:
 
 def lines(rankings: Sequence[Ranking], paint: Paint, columns: int) -> List[str]:
     """The rankings for a terminal."""
-    found: List[str] = []
+    text: List[str] = []
     for ranking in rankings:
         head, *rest = wrap(title(ranking), columns - len(_LEAD))
-        found += ["", paint(_LEAD + head, "bold"), *(paint(" " * len(_LEAD) + line, "bold") for line in rest)]
+        text += ["", paint(_LEAD + head, "bold"), *(paint(" " * len(_LEAD) + line, "bold") for line in rest)]
         rows = _rows(ranking)
         name_width = max((width(host.host) for _place, host in rows), default=0)
         before = 0
         for place, host in rows:
-            found += ["  …"] if place != before + 1 else []
+            text += ["  …"] if place != before + 1 else []
             before = place
             change = "" if host.change is None else f"  {host.change:+.1f} %"
             line = f"  {place:>3}  {pad(host.host, name_width)}  {host.value:.6g}{change}"
-            found.append(paint(clip(line, columns), "red" if (host.change or 0) < 0 else "green") if host.odd else line)
+            text.append(paint(clip(line, columns), "red" if (host.change or 0) < 0 else "green") if host.odd else line)
         for sentence in sentences(ranking):
             first, *more = wrap(sentence, columns - 4)
-            found += [f"  {first}", *(f"    {line}" for line in more)]
-    return found
+            text += [f"  {first}", *(f"    {line}" for line in more)]
+    return text
 
 
 def _rows(ranking: Ranking) -> List[Tuple[int, Ranked]]:

@@ -89,7 +89,7 @@ def _headings(report: Report, concerns: List[str]) -> List[Dict[str, Any]]:
             if under_heading
             else Counter()
         )
-        found = [(status, count[status]) for status in sorted(filter(None, count), key=ORDER.__getitem__)]
+        counts = [(status, count[status]) for status in sorted(filter(None, count), key=ORDER.__getitem__)]
         if under_heading or heading != OTHER:
             # A host's platform facts answer the first heading as far as a host can.
             kinds = Counter(str(host.platform.get("host_class") or "") for host in report.hosts)
@@ -100,21 +100,21 @@ def _headings(report: Report, concerns: List[str]) -> List[Dict[str, Any]]:
                 {
                     "heading": heading,
                     "concerns": under_heading,
-                    "bar": _bar(found),
-                    "found": found,
+                    "bar": _bar(counts),
+                    "found": counts,
                     "classes": " · ".join(classes),
                 }
             )
     return tiles
 
 
-def _bar(found: List[Tuple[str, int]]) -> List[Tuple[str, float, float]]:
+def _bar(counts: List[Tuple[str, int]]) -> List[Tuple[str, float, float]]:
     """Status, left edge and width in percent."""
-    whole = sum(count for _status, count in found)
-    parts, left = [], 0.0
-    for status, count in found:
-        parts.append((status, round(left, 3), round(100 * count / whole, 3)))
-        left += 100 * count / whole
+    whole = sum(count for _status, count in counts)
+    parts, edge = [], 0.0
+    for status, count in counts:
+        parts.append((status, round(edge, 3), round(100 * count / whole, 3)))
+        edge += 100 * count / whole
     return parts
 
 
@@ -170,9 +170,9 @@ def _with_trend(report: Report, plain: List[Dict[str, Any]]) -> List[Dict[str, A
     for host, data in zip(report.hosts, plain):
         now = worth.counts(host) if host.state == model.REPORTED else None
         all_counts = [*(past.hosts.get(host.name) for past in report.past), now]
-        statuses = sorted({status for found in all_counts if found for status in found}, key=ORDER.__getitem__)
+        statuses = sorted({status for counts in all_counts if counts for status in counts}, key=ORDER.__getitem__)
         data["trend"] = [
-            [ORDER[status], [None if found is None else found.get(status, 0) for found in all_counts]]
+            [ORDER[status], [None if counts is None else counts.get(status, 0) for counts in all_counts]]
             for status in (statuses if report.past else ())
         ]
     return plain

@@ -24,10 +24,10 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$^=-])")
 
 def escape(text: str) -> str:
     """Text that Markdown, as CommonMark, GitHub or GitLab read it, shows as it is: no markup, link or mention."""
-    shown = _SPECIAL.sub(r"\\\1", text.replace("&", "&amp;"))
+    escaped = _SPECIAL.sub(r"\\\1", text.replace("&", "&amp;"))
     # Bare addresses and mentions become links without any markup around them.
-    shown = shown.replace("://", ":&#47;&#47;").replace("@", "&#64;").replace("%", "&#37;")
-    return re.sub(r"(?i)(www)\.", r"\1&#46;", shown)
+    escaped = escaped.replace("://", ":&#47;&#47;").replace("@", "&#64;").replace("%", "&#37;")
+    return re.sub(r"(?i)(www)\.", r"\1&#46;", escaped)
 
 
 def render(report: Report) -> str:
@@ -48,9 +48,9 @@ def render(report: Report) -> str:
 
 
 def _verdict(report: Report) -> List[str]:
-    found = worth.verdict(report)
-    facts = " · ".join(f"{name}: {escape(sentence)}" for name, sentence in found.facts)
-    return [f"**{escape(found.lead)}**", "", *([facts, ""] if facts else [])]
+    verdict = worth.verdict(report)
+    facts = " · ".join(f"{name}: {escape(sentence)}" for name, sentence in verdict.facts)
+    return [f"**{escape(verdict.lead)}**", "", *([facts, ""] if facts else [])]
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> List[str]:

@@ -70,19 +70,19 @@ def _metrics(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
         "nearmetal_ena_allowance_exceeded_packets",
         "Packets over an EC2 limit between the last two samples.",
         (
-            ((("host", name), ("interface", found["interface"]), ("allowance", counter)), events)
+            ((("host", name), ("interface", verdict["interface"]), ("allowance", counter)), events)
             for name, verdicts in limits.items()
-            for found in verdicts
-            for counter, events in found["deltas"].items()
+            for verdict in verdicts
+            for counter, events in verdict["deltas"].items()
         ),
     )
     yield (
         "nearmetal_ena_sample_seconds",
         "Time between the last two samples of the allowances.",
         (
-            ((("host", name), ("interface", found["interface"])), found["seconds"])
+            ((("host", name), ("interface", verdict["interface"])), verdict["seconds"])
             for name, verdicts in limits.items()
-            for found in verdicts
+            for verdict in verdicts
         ),
     )
     yield from _proven(report)
@@ -90,8 +90,8 @@ def _metrics(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
 
 def _info(host: HostReport) -> Labels:
     known = {"type": "instance_type", "class": "host_class", "architecture": "architecture"}
-    found = tuple((label, str(host.platform.get(key) or "")) for label, key in known.items())
-    return (("host", host.name), *found, ("workload", host.workload))
+    labels = tuple((label, str(host.platform.get(key) or "")) for label, key in known.items())
+    return (("host", host.name), *labels, ("workload", host.workload))
 
 
 def _to_change(host: HostReport) -> int:

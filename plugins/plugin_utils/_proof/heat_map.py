@@ -67,10 +67,10 @@ def render(hosts: Sequence[several.Host], now: float) -> str:
 
 
 def _figures(hosts: Sequence[several.Host]) -> List[Figure]:
-    found = {str(metric["name"]): metric for host in hosts for metric in host.metrics}
+    figures = {str(metric["name"]): metric for host in hosts for metric in host.metrics}
     return [
         Figure(name, ", ".join(filter(None, (str(metric["unit"]), f"{metric['better']} is better"))))
-        for name, metric in found.items()
+        for name, metric in figures.items()
     ]
 
 

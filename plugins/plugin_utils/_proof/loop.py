@@ -90,9 +90,9 @@ def _measure(step: Step, control: HostControl, limit: float, settings: Settings)
     if seconds is not None and not answer.unhealthy:  # the first load of a boot finds cold caches, and isn't counted
         answer = control.measure(step.switch_to, step.concern)
     ended = time.time()
-    found, error = _metrics(answer.load, limit, settings.timed)
+    metrics, error = _metrics(answer.load, limit, settings.timed)
     if answer.unhealthy:
-        found, error = (), clipped(printable(answer.unhealthy), _LONGEST)
+        metrics, error = (), clipped(printable(answer.unhealthy), _LONGEST)
     return Measurement(
         phase=step.phase,
         pair=step.pair,
@@ -100,7 +100,7 @@ def _measure(step: Step, control: HostControl, limit: float, settings: Settings)
         state=step.state,
         began=began,
         ended=ended,
-        metrics=found,
+        metrics=metrics,
         error=error,
         state_lost=clipped(printable("; ".join(answer.taken_back)), _LONGEST),
         generator_busy=answer.generator_busy,

@@ -77,8 +77,8 @@ def announcement(settings: Settings) -> str:
 def written(state: str, answer: Mapping[str, Any]) -> Written:
     """What a step wrote, by its untrusted answer."""
     arguments = answer.get("arguments")
-    found = arguments if isinstance(arguments, list) and state == TUNED else []
-    return Written(state, tuple(clean.text(word, 100) for word in found))
+    tokens = arguments if isinstance(arguments, list) and state == TUNED else []
+    return Written(state, tuple(clean.text(word, 100) for word in tokens))
 
 
 def not_back(within: int, reason: str, files: Written) -> str:
@@ -86,8 +86,8 @@ def not_back(within: int, reason: str, files: Written) -> str:
     hold = "hold the tuning" if files.state == TUNED else "are as they were before the run"
     remedy = ""
     if files.arguments:
-        shown = clipped(" ".join(files.arguments), _LONGEST_LIST)
-        remedy = f"; if it can't boot, remove the kernel arguments {shown} in the menu of its boot loader"
+        arguments = clipped(" ".join(files.arguments), _LONGEST_LIST)
+        remedy = f"; if it can't boot, remove the kernel arguments {arguments} in the menu of its boot loader"
     return (
         f"the host did not come back from its reboot within {within} s ({sentence(reason)}): its files {hold}{remedy}"
     )

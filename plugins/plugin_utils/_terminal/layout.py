@@ -37,22 +37,22 @@ def clip(text: str, columns: int) -> str:
         return "…"[:columns]
     tail = (columns - 1) // 2
     head = columns - 1 - tail
-    left, right = "", ""
+    kept, right = "", ""
     for character in text:
-        if width(left + character) > head:
+        if width(kept + character) > head:
             break
-        left += character
+        kept += character
     for character in reversed(text):
         if width(character + right) > tail:
             break
         right = character + right
-    return f"{left}…{right}"
+    return f"{kept}…{right}"
 
 
 def pad(text: str, columns: int) -> str:
     """The text clipped or filled to exactly so many columns."""
-    shown = clip(text, columns)
-    return shown + " " * (columns - width(shown))
+    clipped = clip(text, columns)
+    return clipped + " " * (columns - width(clipped))
 
 
 def wrap(text: str, columns: int) -> List[str]:

@@ -163,17 +163,17 @@ def _detail(host: HostReport, columns: int, paint: Paint) -> List[str]:
     cells = [(row.concern, _knob(row), summary.show(row.now, 24), summary.show(row.wanted, 24)) for row in rows]
     titles = ("concern", "knob", "now", "wanted")
     widths = [max(width(text) for text in column) for column in zip(titles, *cells)]
-    left = columns - sum(widths) - 2 * (len(widths) + 1)
-    if left < READABLE:
+    room = columns - sum(widths) - 2 * (len(widths) + 1)
+    if room < READABLE:
         return lines + [line for row in rows for line in _stacked(row, columns, paint)]
     lines.append(
         paint("  " + "  ".join(pad(title, size) for title, size in zip((*titles, "why"), (*widths, 3))), "bold")
     )
     for row, texts in zip(rows, cells):
-        why = wrap(_why(row), left) + (wrap(row.gain, left) if row.gain else [])
-        shown = "  ".join(pad(text, size) for text, size in zip(texts, widths))
-        lines.append(f"{_mark(row.status, paint)} {shown}  {why[0]}")
-        lines += [" " * (columns - left) + line for line in why[1:]]
+        why = wrap(_why(row), room) + (wrap(row.gain, room) if row.gain else [])
+        columns_text = "  ".join(pad(text, size) for text, size in zip(texts, widths))
+        lines.append(f"{_mark(row.status, paint)} {columns_text}  {why[0]}")
+        lines += [" " * (columns - room) + line for line in why[1:]]
     return lines
 
 
@@ -255,8 +255,8 @@ def _tops(report: Report, columns: int, paint: Paint) -> List[str]:
         lines += _titled("why", wrap(top.reason + more, columns - 11), paint)
         lines += _titled("gain", wrap(top.gain, columns - 11), paint) if top.gain else []
         lines += _titled("fix", [paint(line, "bold") for line in _fix(top.fix, columns - 11)], paint) if top.fix else []
-    left = len(tops) - TOPS
-    return lines + ([f"     {summary.plural(left, 'further finding')} in the report"] if left > 0 else [])
+    hidden = len(tops) - TOPS
+    return lines + ([f"     {summary.plural(hidden, 'further finding')} in the report"] if hidden > 0 else [])
 
 
 def _titled(title: str, lines: Sequence[str], paint: Paint) -> List[str]:

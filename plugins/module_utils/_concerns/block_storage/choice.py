@@ -130,16 +130,16 @@ def disk_settings(block: BlockFacts, wanted: Wanted) -> DiskSettings:
             claims.claim(f"{NAME}.{where}", name, {} if wanted.stored else texts)
             of_disk.setdefault(name, {}).update(texts)
     kinds = {kind: {**common, **of_kind.get(kind, {})} for kind in KINDS}
-    found: Dict[str, Dict[str, Any]] = {}
+    settings: Dict[str, Dict[str, Any]] = {}
     for disk in block.disks:
         texts = {**(kinds[disk.kind] if disk.layer != STACKED else {}), **of_disk.get(disk.name, {})}
-        found[disk.name] = {name: text for name, text in texts.items() if _belongs(disk, name)}
+        settings[disk.name] = {name: text for name, text in texts.items() if _belongs(disk, name)}
     by_disk = {
         disk.name: wanted.of_entry("disks", {**of_kind.get(disk.kind, {}), **of_disk.get(disk.name, {})})
         for disk in block.disks
     }
-    hidden = any(disk.layer == PATH and found[disk.name] for disk in block.disks)
-    return DiskSettings(kinds, found, by_disk, hidden or any(of_disk.values()))
+    hidden = any(disk.layer == PATH and settings[disk.name] for disk in block.disks)
+    return DiskSettings(kinds, settings, by_disk, hidden or any(of_disk.values()))
 
 
 def _belongs(disk: Disk, name: str) -> bool:

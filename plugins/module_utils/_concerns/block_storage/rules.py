@@ -55,11 +55,11 @@ def _settings(kind: str, wanted: Mapping[str, str]) -> List[str]:
         goal = timeout(kind, values.pop("io_timeout"))
         if not goal.status:
             values = {"io_timeout": goal.value, **values}
-    found = []
+    assignments = []
     for knob, value in values.items():
         names = (value, "noop") if (knob, value) == ("scheduler", "none") else (value,)
         for name in names:
             # udev would complain at each boot about a file that is missing.
             present = f'ATTR{{queue/scheduler}}=="*{name}*"' if len(names) > 1 else f'TEST=="queue/{knob}"'
-            found.append(f'{present}, ATTR{{queue/{knob}}}="{name}"')
-    return found
+            assignments.append(f'{present}, ATTR{{queue/{knob}}}="{name}"')
+    return assignments

@@ -65,10 +65,10 @@ def _runtime(
 ) -> Plan:
     present, target = dict(power.idle_disabled or {}), _target(power, states, limit)
     reason = _reason(states, limit, knob.value(wanted))
-    shown, goal = _states_in_use(states, present), _states_in_use(states, target)
+    in_use, goal = _states_in_use(states, present), _states_in_use(states, target)
     if present == target:
-        return knob.says("ok", reason, shown, goal)
-    finding = knob.finding("would_change", reason, shown, goal, _gain(states, limit))
+        return knob.says("ok", reason, in_use, goal)
+    finding = knob.finding("would_change", reason, in_use, goal, _gain(states, limit))
     return Plan((knob.action(knob.wanted_by(wanted), present, target, reason),), (finding,))
 
 

@@ -123,32 +123,32 @@ def _look(facts: Facts, wanted: Wanted) -> Plan:
 
 
 def _kernel(platform: PlatformFacts, minimum: Tuple[int, ...]) -> Plan:
-    shown = ".".join(map(str, minimum))
+    oldest = ".".join(map(str, minimum))
     version = platform.kernel_version
     if version is None:
-        return _KERNEL.says("unknown", "the kernel's release contains no version", platform.kernel, shown)
+        return _KERNEL.says("unknown", "the kernel's release contains no version", platform.kernel, oldest)
     if version >= minimum:
-        return _KERNEL.says("ok", f"{shown} or newer", platform.kernel, shown)
+        return _KERNEL.says("ok", f"{oldest} or newer", platform.kernel, oldest)
     reason = (
-        f"this kernel is older than {shown}: persistent grants, newer clocks and memory management are"
+        f"this kernel is older than {oldest}: persistent grants, newer clocks and memory management are"
         " missing; how much they bring depends on the application (AWS ran ebizzy with another"
         " command line on each of two hosts, so its figures don't compare kernels)"
     )
-    return _KERNEL.says("advice", reason, platform.kernel, shown)
+    return _KERNEL.says("advice", reason, platform.kernel, oldest)
 
 
 def _distribution(platform: PlatformFacts, kernel: KernelFacts) -> Plan:
     name, version = platform.distribution or "", platform.distribution_version or ""
     end = end_of_life(name, version)
-    shown = f"{name} {version}".strip() or None
+    release = f"{name} {version}".strip() or None
     if end is None:
-        return _DISTRIBUTION.says("unknown", "nearmetal doesn't know its end of life", shown)
+        return _DISTRIBUTION.says("unknown", "nearmetal doesn't know its end of life", release)
     if kernel.today > end:
         reason = (
             f"public support ended on {end}: no fixes, old kernel, old ENA driver; plan to move to a supported release"
         )
-        return _DISTRIBUTION.says("advice", reason, shown)
-    return _DISTRIBUTION.says("ok", f"publicly supported until {end}", shown)
+        return _DISTRIBUTION.says("advice", reason, release)
+    return _DISTRIBUTION.says("ok", f"publicly supported until {end}", release)
 
 
 def _virtualization(facts: Facts, wanted: Wanted) -> Plan:
@@ -164,31 +164,31 @@ def _virtualization(facts: Facts, wanted: Wanted) -> Plan:
 
 def _driver(facts: Facts, wanted: Wanted, kernel: KernelFacts, of_type: Optional[str]) -> Plan:
     """The finding about the driver in use and the one that the type offers; on Xen only the option names the type."""
-    shown = " ".join(sorted(set(kernel.drivers.values()))) or None
+    drivers = " ".join(sorted(set(kernel.drivers.values()))) or None
     offered = "ena" if host_class(facts, wanted) in ("nitro", "metal") else driver_of(of_type)
-    if shown is None:
+    if drivers is None:
         return _NETWORK_DRIVER.says("unknown", "no NIC names its driver", None, offered)
     used = {"ena", "ixgbevf"} & set(kernel.drivers.values())
     if used and (offered in used or offered in (None, "none")):
-        return _NETWORK_DRIVER.says("ok", "enhanced networking is in use", shown)
+        return _NETWORK_DRIVER.says("ok", "enhanced networking is in use", drivers)
     if offered == "none":
-        reason = f"{of_type} has no enhanced networking, and its NICs run on {shown}: newer types have it"
-        return _NETWORK_DRIVER.says("advice", reason, shown)
+        reason = f"{of_type} has no enhanced networking, and its NICs run on {drivers}: newer types have it"
+        return _NETWORK_DRIVER.says("advice", reason, drivers)
     if offered is not None and host_class(facts, wanted) in ("xen_hvm", "xen_pv"):
         reason = (
-            f"{of_type} offers {offered}, but the NICs run on {shown}: install the driver in the image,"
+            f"{of_type} offers {offered}, but the NICs run on {drivers}: install the driver in the image,"
             " then set the instance's attribute while it is stopped (nearmetal.ec2.enhanced_networking)"
         )
-        return _NETWORK_DRIVER.says("advice", reason, shown, offered)
+        return _NETWORK_DRIVER.says("advice", reason, drivers, offered)
     if offered is not None:
-        reason = f"every Nitro and metal type has ENA, but the NICs run on {shown}: is this EC2?"
-        return _NETWORK_DRIVER.says("advice", reason, shown, offered)
+        reason = f"every Nitro and metal type has ENA, but the NICs run on {drivers}: is this EC2?"
+        return _NETWORK_DRIVER.says("advice", reason, drivers, offered)
     reason = (
-        f"the NICs run on {shown}, Xen's split driver; most HVM types since c3 offer ixgbevf or ENA"
+        f"the NICs run on {drivers}, Xen's split driver; most HVM types since c3 offer ixgbevf or ENA"
         " (nearmetal.ec2.enhanced_networking tells what this type offers, and so does this check with"
         " the option instance_type)"
     )
-    return _NETWORK_DRIVER.says("advice", reason, shown)
+    return _NETWORK_DRIVER.says("advice", reason, drivers)
 
 
 def _ena(platform: PlatformFacts, kernel: KernelFacts, of_type: Optional[str]) -> Plan:
@@ -204,12 +204,12 @@ def _ena(platform: PlatformFacts, kernel: KernelFacts, of_type: Optional[str]) -
     elif platform.kernel_version is not None:
         build = (platform.kernel_build or (0,))[0]
         old = (*platform.kernel_version, build) < ena_kernel(platform.distribution, platform.distribution_version)
-    shown = version or (f"of kernel {platform.kernel}" if platform.kernel else None)
+    release = version or (f"of kernel {platform.kernel}" if platform.kernel else None)
     if old is None:
-        return _ENA_DRIVER.says("unknown", "the driver's version isn't known", shown, least)
+        return _ENA_DRIVER.says("unknown", "the driver's version isn't known", release, least)
     if not old:
         reason = f"ENA {least} or newer, as Nitro v4 (most types of the 6th generation and later) needs"
-        return _ENA_DRIVER.says("ok", reason, shown, least)
+        return _ENA_DRIVER.says("ok", reason, release, least)
     detached = numbers is not None and numbers < ENA_ATTACHES
     if needs_new_ena(of_type):
         reason = (
@@ -223,16 +223,16 @@ def _ena(platform: PlatformFacts, kernel: KernelFacts, of_type: Optional[str]) -
             f" {'does not attach, and the instance has no network' if detached else 'may fail'}; upgrade the"
             " driver first"
         )
-    return _ENA_DRIVER.says("advice", reason, shown, least)
+    return _ENA_DRIVER.says("advice", reason, release, least)
 
 
 def _steal(platform: PlatformFacts, kernel: KernelFacts, limit: int) -> Plan:
     stolen = kernel.stolen
     if stolen is None:
         return _STEAL.says("unknown", "/proc/stat shows no stolen time")
-    shown = f"{stolen / 10:.1f} %"
+    share = f"{stolen / 10:.1f} %"
     if stolen <= limit * 10:
-        return _STEAL.says("ok", f"at most {limit} % of CPU time was taken by other guests", shown)
+        return _STEAL.says("ok", f"at most {limit} % of CPU time was taken by other guests", share)
     if platform.burstable:
         reason = "a burstable type is slowed down when its credits are spent: look at its credits; tuning doesn't help"
     else:
@@ -240,7 +240,7 @@ def _steal(platform: PlatformFacts, kernel: KernelFacts, limit: int) -> Plan:
             "EC2 oversubscribes CPUs only on T types: look for more threads than vCPUs, or for the"
             " overhead of a PV host"
         )
-    return _STEAL.says("advice", reason, shown, f"{limit} %")
+    return _STEAL.says("advice", reason, share, f"{limit} %")
 
 
 def _type(facts: Facts, of_type: Optional[str], workload: str) -> Plan:
@@ -278,17 +278,17 @@ def _known_faults(platform: PlatformFacts, kernel: KernelFacts) -> Plan:
     """A finding for each known fault that this host may have, or one that there is none."""
     version = (*platform.kernel_version, *(platform.kernel_build or ())) if platform.kernel_version else None
     of_amazon = "ena" in kernel.drivers.values() and kernel.ena_version != platform.kernel
-    found = about(version, _numbers(kernel.ena_version) if of_amazon else None, platform.host_class, ADVISORIES)
-    if not found:
+    known = about(version, _numbers(kernel.ena_version) if of_amazon else None, platform.host_class, ADVISORIES)
+    if not known:
         reason = f"none of the {len(ADVISORIES)} known faults of drivers and kernels affects this host's versions"
         return _ADVISORIES.says("ok", reason)
     plans = []
-    for entry in found:
+    for entry in known:
         stale = "; this entry was to be read again by then" if kernel.today > entry.expires else ""
-        shown = f"ENA {kernel.ena_version}" if entry.ena is not None else platform.kernel
+        release = f"ENA {kernel.ena_version}" if entry.ena is not None else platform.kernel
         reason = f"{entry.symptom}: {entry.do} (source read on {entry.checked}, valid until {entry.expires}{stale})"
         knob = _ADVISORIES._replace(place=entry.name, reference=entry.reference)
-        plans.append(knob.says("advice", reason, shown, _fixed_in(entry)))
+        plans.append(knob.says("advice", reason, release, _fixed_in(entry)))
     return joined(*plans)
 
 

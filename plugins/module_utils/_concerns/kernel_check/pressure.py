@@ -60,62 +60,62 @@ def _lost(counters: CounterFacts) -> Plan:
         return _LOST.says("ok", "since boot no packet was lost because a CPU's queue was full", "0 %", limit)
     if received is None:
         return _LOST.says("unknown", f"{dropped:,} packets were lost; how many arrived isn't known", dropped, limit)
-    shown = _share(dropped, received)
+    share = _share(dropped, received)
     if dropped * _PACKETS_PER_LOSS <= received:
         reason = f"few of the packets since boot were lost in a CPU's queue ({_UNMEASURED})"
-        return _LOST.says("ok", reason, shown, limit)
+        return _LOST.says("ok", reason, share, limit)
     reason = (
         "packets were lost in a CPU's queue, where RPS, tunnels and loopback put them: spread them over more CPUs"
         f" (network_irq), or lengthen the queue (network_stack: netdev_max_backlog); {limit} is {_UNMEASURED}: at"
         " that loss a flow with a round trip of 1 ms reaches 4.5 Gbit/s, about what EC2 gives one flow"
     )
-    return _LOST.says("advice", reason, shown, limit)
+    return _LOST.says("advice", reason, share, limit)
 
 
 def _rounds(counters: CounterFacts) -> Plan:
     if counters.softnet is None or counters.received is None:
         return _ROUNDS.says("unknown", "/proc/net/softnet_stat or /proc/net/dev can't be read")
     squeezed, received = counters.softnet.squeezed, counters.received
-    shown, limit = _share(squeezed, received), f"1 in {_PACKETS_PER_ROUND:,}"
+    share, limit = _share(squeezed, received), f"1 in {_PACKETS_PER_ROUND:,}"
     if squeezed * _PACKETS_PER_ROUND <= received:
-        return _ROUNDS.says("ok", "the kernel seldom stops receiving with packets left", shown, limit)
+        return _ROUNDS.says("ok", "the kernel seldom stops receiving with packets left", share, limit)
     reason = (
         "the kernel often stops receiving with packets left, because a round reached its limit: a CPU can't keep up;"
         " spread the interrupts (network_irq), then raise netdev_budget (network_stack); a round takes up to 300"
         f" packets, so {limit} packets may concern a third of them ({_UNMEASURED})"
     )
-    return _ROUNDS.says("advice", reason, shown, limit)
+    return _ROUNDS.says("advice", reason, share, limit)
 
 
 def _connections(counters: CounterFacts) -> Plan:
-    found = counters.listening
-    if found is None:
+    listening = counters.listening
+    if listening is None:
         return _CONNECTIONS.says("unknown", "/proc/net/netstat or /proc/net/snmp can't be read")
-    shown, limit = _share(found.overflows, found.accepted), f"1 in {_CONNECTIONS_PER_OVERFLOW:,}"
-    more = found.drops > found.overflows
+    share, limit = _share(listening.overflows, listening.accepted), f"1 in {_CONNECTIONS_PER_OVERFLOW:,}"
+    more = listening.drops > listening.overflows
     also = "; more were dropped for other reasons, such as too little memory" if more else ""
-    if found.overflows * _CONNECTIONS_PER_OVERFLOW <= found.accepted:
-        return _CONNECTIONS.says("ok", f"listening sockets had room for nearly all connections{also}", shown, limit)
+    if listening.overflows * _CONNECTIONS_PER_OVERFLOW <= listening.accepted:
+        return _CONNECTIONS.says("ok", f"listening sockets had room for nearly all connections{also}", share, limit)
     reason = (
         "connections found no room in the queue of a listening socket, and their clients tried again a second later:"
         " let the service accept faster or in more threads, and raise its backlog and network_stack's somaxconn;"
         f" {limit} connections is what the 99.99th percentile shows ({_UNMEASURED}){also}"
     )
-    return _CONNECTIONS.says("advice", reason, shown, limit)
+    return _CONNECTIONS.says("advice", reason, share, limit)
 
 
 def _files(files: Optional[Tuple[int, int]]) -> Plan:
     if files is None:
         return _FILES.says("unknown", "/proc/sys/fs/file-nr can't be read")
     used, most = files
-    shown, limit = _share(used, most, 1), f"{_FULL_PERCENT} %"
+    share, limit = _share(used, most, 1), f"{_FULL_PERCENT} %"
     if used * 100 <= most * _FULL_PERCENT:
-        return _FILES.says("ok", f"at most {_FULL_PERCENT} % of fs.file-max are open", shown, limit)
+        return _FILES.says("ok", f"at most {_FULL_PERCENT} % of fs.file-max are open", share, limit)
     reason = (
         f"more than {_FULL_PERCENT} % of fs.file-max ({most}) are open; at the limit nobody but root can open a file or"
         f" take a connection: find out who holds them, or raise fs.file-max ({_UNMEASURED})"
     )
-    return _FILES.says("advice", reason, shown, limit)
+    return _FILES.says("advice", reason, share, limit)
 
 
 def _share(part: int, whole: int, digits: int = 4) -> str:
@@ -134,14 +134,14 @@ def _compaction(counters: CounterFacts) -> Plan:
     stalls = counters.memory.get("compact_stall")
     if stalls is None or counters.seconds is None:
         return _COMPACTION.says("unknown", "/proc/vmstat has no compact_stall, or /proc/uptime can't be read")
-    shown, limit = _rate(stalls, counters.seconds), "1 a minute"
+    rate, limit = _rate(stalls, counters.seconds), "1 a minute"
     if _seldom(stalls, counters.seconds):
-        return _COMPACTION.says("ok", "processes seldom wait while the kernel compacts memory", shown, limit)
+        return _COMPACTION.says("ok", "processes seldom wait while the kernel compacts memory", rate, limit)
     reason = (
         "more than once a minute a process waits while the kernel compacts memory for a huge page: set"
         f" hugepages' thp_defrag to defer, or thp to madvise ({limit} is {_UNMEASURED})"
     )
-    return _COMPACTION.says("advice", reason, shown, limit)
+    return _COMPACTION.says("advice", reason, rate, limit)
 
 
 def _swap(counters: CounterFacts) -> Plan:
@@ -153,15 +153,15 @@ def _swap(counters: CounterFacts) -> Plan:
         return _SWAP.says("ok", "nothing is swapped to a disk")
     if pages is None or counters.seconds is None:
         return _SWAP.says("unknown", "/proc/vmstat has no pswpin, or /proc/uptime can't be read", _named(on_disk))
-    shown, limit = _rate(pages, counters.seconds), "1 a minute"
+    rate, limit = _rate(pages, counters.seconds), "1 a minute"
     if _seldom(pages, counters.seconds):
-        return _SWAP.says("ok", "pages are seldom read back from swap", shown, limit)
+        return _SWAP.says("ok", "pages are seldom read back from swap", rate, limit)
     busy = [f"; {area.device}'s disk was in use {area.busy / 10:.0f} % of the time" for area in on_disk if area.busy]
     reason = (
         f"pages are read back from swap on {_named(on_disk)}, and each time a process waits for the disk: give the host"
         f" more memory or its services less, or move swap to instance storage or zram ({limit} is {_UNMEASURED})"
     )
-    return _SWAP.says("advice", reason, shown + "".join(busy), limit)
+    return _SWAP.says("advice", reason, rate + "".join(busy), limit)
 
 
 def _named(areas: List[Swap]) -> str:
@@ -179,5 +179,5 @@ def _misses(misses: Mapping[str, int]) -> Plan:
         "processes asked for memory of a node that had none left, and got it from another: bind services to nodes with"
         f" numa's services, or let them use less ({_UNMEASURED})"
     )
-    shown = {node: f"{missed / 10:.1f} %" for node, missed in worst.items()}
-    return _MISSES.says("advice", reason, shown, limit)
+    shares = {node: f"{missed / 10:.1f} %" for node, missed in worst.items()}
+    return _MISSES.says("advice", reason, shares, limit)

@@ -29,15 +29,17 @@ def time_source(facts: TimeSourceFacts) -> Plan:
     if not facts.sources:
         reason = f"{facts.service} runs, and no file that nearmetal reads names its sources"
         return SOURCE.says("unknown", reason, facts.service, wanted)
-    shown = f"{facts.service}: {', '.join(sorted(facts.sources))}"
+    sources = f"{facts.service}: {', '.join(sorted(facts.sources))}"
     if PTP_DEVICE in facts.sources:
-        return SOURCE.says("ok", f"{facts.service} is set to follow a PTP device of this host", shown, wanted)
+        return SOURCE.says("ok", f"{facts.service} is set to follow a PTP device of this host", sources, wanted)
     if AMAZON[0] in facts.sources:
         also = "; the host's ENA has a PTP clock, which is more accurate" if "ena" in facts.devices else ""
-        return SOURCE.says("ok", f"{facts.service} is set to follow the Amazon Time Sync Service{also}", shown, wanted)
+        return SOURCE.says(
+            "ok", f"{facts.service} is set to follow the Amazon Time Sync Service{also}", sources, wanted
+        )
     line = f"NTP={AMAZON[0]} to timesyncd.conf" if facts.service == "systemd-timesyncd" else f"`{_SERVER}`"
     reason = (
         f"{facts.service} follows other servers; the Amazon Time Sync Service answers on the host's own link and needs"
         f" no internet: add {line}; don't mix it with servers that treat leap seconds differently"
     )
-    return SOURCE.says("advice", reason, shown, wanted)
+    return SOURCE.says("advice", reason, sources, wanted)

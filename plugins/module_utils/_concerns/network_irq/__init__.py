@@ -181,11 +181,11 @@ def _policy(
     if not free:
         return joined(*plans, _waiting(network, nics, banned)), {}, None
     plans.append(banned)
-    found = _assign(network, topology, placed, counts, wanted)
+    assigned = _assign(network, topology, placed, counts, wanted)
     for choice in placed:
         nic = choice.nic
         now = dict(network.affinity.get(nic.place, {}))
-        goal = table(nic, found[nic.place])
+        goal = table(nic, assigned[nic.place])
         reason = (
             "each queue gets a CPU, cores of its node first; of a mask of several CPUs the kernel would use only one"
         )
@@ -195,9 +195,9 @@ def _policy(
         plans.append(of_nic(_POLICY, nic).change(choice.wanted, present, goal, reason))
     busy = None
     if any(_POLICY.value(choice) == "dedicated" for choice in placed):
-        busy = compute.busy_cpus(topology, found)
+        busy = compute.busy_cpus(topology, assigned)
         plans.append(compute.plan_compute(facts, topology, busy, wanted))
-    return joined(*plans), {place: tuple(cpus_of.values()) for place, cpus_of in found.items()}, busy
+    return joined(*plans), {place: tuple(cpus_of.values()) for place, cpus_of in assigned.items()}, busy
 
 
 def _refusal(
@@ -273,14 +273,14 @@ def _assign(
     if wanted.get("irq_cpus") is None:
         nodes = [choice.nic.node for choice in placed if _POLICY.value(choice) == "dedicated"]
         dedicated_cpus = dedicated(topology, allowed, nodes)
-    found: Dict[str, Dict[int, int]] = {}
+    assigned: Dict[str, Dict[int, int]] = {}
     for is_dedicated, usable in ((True, dedicated_cpus), (False, allowed)):
         nics = [choice.nic for choice in placed if (_POLICY.value(choice) == "dedicated") is is_dedicated]
         demands = [
             Demand(nic.place, nic.node, counts[nic.place], _pinned(network, nic, counts[nic.place])) for nic in nics
         ]
-        found.update(spread(topology, usable, demands))
-    return found
+        assigned.update(spread(topology, usable, demands))
+    return assigned
 
 
 def _allowed(network: NetworkFacts, topology: TopologyFacts, wanted: Wanted) -> FrozenSet[int]:
@@ -317,20 +317,20 @@ def labels(nic: Nic, queues: int) -> Tuple[str, ...]:
     return tuple(name for name, queue in names.items() if renamed or name in present or queue >= len(nic.rx))
 
 
-def table(nic: Nic, found: Mapping[int, int]) -> Dict[str, str]:
+def table(nic: Nic, cpu_of: Mapping[int, int]) -> Dict[str, str]:
     """Interrupt label → its CPU; both directions of a queue share it."""
-    return {label: str(found[int(label.rpartition("-")[2])]) for label in labels(nic, len(found))}
+    return {label: str(cpu_of[int(label.rpartition("-")[2])]) for label in labels(nic, len(cpu_of))}
 
 
 def _pinned(network: NetworkFacts, nic: Nic, queues: int) -> Dict[int, int]:
     """Queue → the only CPU that its interrupts may go to now."""
     affinity = network.affinity.get(nic.place, {})
-    found: Dict[int, int] = {}
+    pinned: Dict[int, int] = {}
     for label in labels(nic, queues):
         text = affinity.get(label, "")
         if text.isdigit() and text.isascii():
-            found.setdefault(int(label.rpartition("-")[2]), int(text))
-    return found
+            pinned.setdefault(int(label.rpartition("-")[2]), int(text))
+    return pinned
 
 
 def _hotspot(network: NetworkFacts) -> Plan:

@@ -59,9 +59,9 @@ done
 """
 
 
-def busy_cpus(topology: TopologyFacts, found: Mapping[str, Mapping[int, int]]) -> FrozenSet[int]:
+def busy_cpus(topology: TopologyFacts, assigned: Mapping[str, Mapping[int, int]]) -> FrozenSet[int]:
     """The CPUs that get interrupts of a NIC, and those that share a core with them."""
-    busy = {cpu for cpus_of_queues in found.values() for cpu in cpus_of_queues.values()}
+    busy = {cpu for cpus_of_queues in assigned.values() for cpu in cpus_of_queues.values()}
     return frozenset(busy.union(*(topology.siblings(cpu) for cpu in busy)))
 
 

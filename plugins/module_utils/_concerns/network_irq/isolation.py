@@ -87,10 +87,10 @@ def _texts(facts: Facts, network: NetworkFacts, chosen: str) -> Iterable[Tuple[K
 
 def _advice(facts: Facts, network: NetworkFacts, chosen: str) -> List[Plan]:
     knob = _ISOLATED.at("")
-    found = [
+    sentences = [
         f"only bound programs run on CPUs {chosen}: bind the application (compute_units, or CPUAffinity=)",
         "the kernel arguments name CPUs of this size: before this disk starts as another type, set isolation: kernel",
     ]
     if not network.tickless:
-        found.append("this kernel wasn't built with NO_HZ_FULL: a CPU with one busy thread keeps its tick")
-    return [knob.says("advice", sentence, chosen) for sentence in found]
+        sentences.append("this kernel wasn't built with NO_HZ_FULL: a CPU with one busy thread keeps its tick")
+    return [knob.says("advice", sentence, chosen) for sentence in sentences]

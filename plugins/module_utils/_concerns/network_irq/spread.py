@@ -30,13 +30,13 @@ class Demand(NamedTuple):
 def spread(cpus: TopologyFacts, allowed: FrozenSet[int], demands: Sequence[Demand]) -> Dict[str, Dict[int, int]]:
     """Place → queue → CPU. Only `allowed` CPUs that are online are used; without any, no queue gets a CPU."""
     load: Counter[int] = Counter()
-    found = {}
+    placed = {}
     for demand in demands:
         order = preference(cpus, allowed, demand.node)
         slots = _slots(order, load, demand.queues) if order else []
-        found[demand.place] = _settle(slots, demand)
+        placed[demand.place] = _settle(slots, demand)
         load.update(slots)
-    return found
+    return placed
 
 
 def preference(cpus: TopologyFacts, allowed: FrozenSet[int], node: Optional[int]) -> Tuple[int, ...]:
@@ -55,12 +55,12 @@ def _distances(cpus: TopologyFacts, node: Optional[int]) -> Dict[int, int]:
     home = next((entry for entry in cpus.nodes if entry.id == node and entry.cpus), None)
     if home is None:
         return {}
-    found = {}
+    distances = {}
     for position, node_entry in enumerate(cpus.nodes):
         # Without a table of distances every other node is equally far.
         node_distance = home.distances[position] if home.distances is not None else 10 * (node_entry.id != home.id)
-        found.update(dict.fromkeys(node_entry.cpus, node_distance))
-    return found
+        distances.update(dict.fromkeys(node_entry.cpus, node_distance))
+    return distances
 
 
 def _slots(order: Sequence[int], load: Mapping[int, int], queues: int) -> List[int]:
@@ -78,11 +78,11 @@ def _slots(order: Sequence[int], load: Mapping[int, int], queues: int) -> List[i
 def _settle(slots: Sequence[int], demand: Demand) -> Dict[int, int]:
     """Queue → slot: a queue that is pinned to a slot keeps it, the other queues take the open slots in order."""
     open_slots = list(slots)
-    found: Dict[int, int] = {}
+    settled: Dict[int, int] = {}
     for queue in range(len(slots)):
         cpu = demand.now.get(queue)
         if cpu in open_slots:
             open_slots.remove(cpu)
-            found[queue] = cpu
-    moving = [queue for queue in range(len(slots)) if queue not in found]
-    return dict(sorted((*found.items(), *zip(moving, open_slots))))
+            settled[queue] = cpu
+    moving = [queue for queue in range(len(slots)) if queue not in settled]
+    return dict(sorted((*settled.items(), *zip(moving, open_slots))))

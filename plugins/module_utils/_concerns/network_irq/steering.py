@@ -123,13 +123,13 @@ def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Dict[int, Tupl
         return {}, "AWS's Graviton guide advises switching it off"
     if nic.driver == "ena" and queues * CPUS_PER_QUEUE > online:
         return {}, f"{queues} queues are enough for {online} CPUs"
-    found = {queue: tuple(sorted(scene.near(nic, queue) - scene.busy())) for queue in range(queues)}
+    helpers = {queue: tuple(sorted(scene.near(nic, queue) - scene.busy())) for queue in range(queues)}
     several = len([node for node in scene.topology.nodes if node.cpus]) > 1
-    if not any(found.values()):
+    if not any(helpers.values()):
         of = " of the nodes whose CPUs answer its interrupts" if several else ""
         return {}, f"every core{of} already takes interrupts of a NIC"
     where = " on the node of the CPU that serves each queue" if several else ""
-    return found, f"{queues} queue{'s' * (queues != 1)} for {online} CPUs: the CPUs without interrupts{where} help"
+    return helpers, f"{queues} queue{'s' * (queues != 1)} for {online} CPUs: the CPUs without interrupts{where} help"
 
 
 def _rps(scene: Scene, choice: Choice, helpers: Dict[int, Tuple[int, ...]], cause: str) -> Plan:

@@ -65,8 +65,8 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
             continue
         reason = _without_nodes(knob, facts, wanted)
         if reason:
-            shown = knob.value(wanted) if knob is not services.SERVICES else None
-            plans.append(knob.at("").says("not_applicable", reason, None, shown))
+            value = knob.value(wanted) if knob is not services.SERVICES else None
+            plans.append(knob.at("").says("not_applicable", reason, None, value))
         elif knob is _NODES:
             plans.append(_nodes(facts, wanted))
         elif knob is services.SERVICES:

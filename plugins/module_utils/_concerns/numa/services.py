@@ -97,11 +97,11 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     entries, numa = SERVICES.value(wanted) or [], facts.numa
     bindings: List[_Binding] = []
     findings: List[Finding] = []
-    seen: Dict[str, int] = {}
+    entry_of_unit: Dict[str, int] = {}
     for number, entry in enumerate(entries):
         name = f"numa.services[{number}]"
-        unit = _unit(name, entry, seen)
-        seen[unit] = number
+        unit = _unit(name, entry, entry_of_unit)
+        entry_of_unit[unit] = number
         result = _binding(name, unit, entry, facts, wanted)
         if isinstance(result, _Binding):
             bindings.append(result)
@@ -117,14 +117,14 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     return joined(_file(facts, text, wanted), Plan(findings=tuple(findings)))
 
 
-def _unit(name: str, entry: Mapping[str, Any], seen: Mapping[str, int]) -> str:
+def _unit(name: str, entry: Mapping[str, Any], entry_of_unit: Mapping[str, int]) -> str:
     unit = str(entry["unit"])
     if not UNIT.fullmatch(unit):
         raise NearmetalError(
             f"{name}.unit must be the full name of a service, such as postgresql.service, not {shown_value(unit)}"
         )
-    if unit in seen:
-        raise NearmetalError(f"{name}.unit: {unit} is in services[{seen[unit]}] already")
+    if unit in entry_of_unit:
+        raise NearmetalError(f"{name}.unit: {unit} is in services[{entry_of_unit[unit]}] already")
     if sum(entry.get(place) is not None for place in PLACES) != 1:
         raise NearmetalError(f"{name} ({unit}): give one of nodes, near_interface and near_device")
     return unit

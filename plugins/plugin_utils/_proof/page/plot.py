@@ -61,19 +61,19 @@ def plot_of(history: History, settings: Settings, metric: Comparison) -> Plot:
     attempts = [attempt for attempt in history.pairs if attempt.valid]
     sign = -1 if metric.better == SMALLER else 1
     gains = [attempt.difference(metric.name) for attempt in attempts]
-    found = [percent(sign * gain) for gain in gains]
+    gains_in_percent = [percent(sign * gain) for gain in gains]
     spans = [(count, interval(gains[:count], metric.needed)) for count in _counts(len(gains))]
     drawn = [(count, _ends(span, sign)) for count, span in spans if math.isfinite(span.low) or math.isfinite(span.high)]
     margin = settings.margin
-    lowest = min([*found, -margin * 1.5]) * 1.1
-    highest = max([*found, margin * 1.5]) * 1.1
-    numbered = list(zip(range(1, len(found) + 1), attempts, found))
+    lowest = min([*gains_in_percent, -margin * 1.5]) * 1.1
+    highest = max([*gains_in_percent, margin * 1.5]) * 1.1
+    numbered = list(zip(range(1, len(gains_in_percent) + 1), attempts, gains_in_percent))
     levels = [(level, _label(level)) for level in _levels(lowest, highest)]
-    left = max(_LEFT, *(_CHARACTER * len(label) + 6 for _level, label in levels))
-    across = (WIDTH - left - _RIGHT) / max(1, len(found))
+    left_edge = max(_LEFT, *(_CHARACTER * len(label) + 6 for _level, label in levels))
+    across = (WIDTH - left_edge - _RIGHT) / max(1, len(gains_in_percent))
 
     def x(pair: float) -> float:
-        return round(left + (pair - 0.5) * across, 1)
+        return round(left_edge + (pair - 0.5) * across, 1)
 
     def y(value: float) -> float:
         within = max(lowest, min(highest, value))
@@ -87,12 +87,12 @@ def plot_of(history: History, settings: Settings, metric: Comparison) -> Plot:
         band=" ".join([*upper, *lower]) if len(drawn) > 1 else "",
         margins=(y(-margin), y(margin)),
         zero=y(0.0),
-        left=left,
+        left=left_edge,
         levels=tuple(Line(y(level), label) for level, label in levels),
-        pairs=tuple(Line(x(pair), str(pair)) for pair in _marked(len(found))),
+        pairs=tuple(Line(x(pair), str(pair)) for pair in _marked(len(gains_in_percent))),
         says=(
-            f"{metric.name}, change in percent of each of {len(found)} pairs in their order;"
-            f" {sum(value > 0 for value in found)} rose, {sum(value < 0 for value in found)} fell"
+            f"{metric.name}, change in percent of each of {len(gains_in_percent)} pairs in their order;"
+            f" {sum(value > 0 for value in gains_in_percent)} rose, {sum(value < 0 for value in gains_in_percent)} fell"
         ),
     )
 
