@@ -115,11 +115,10 @@ def remove_file(host: WritableHost, path: str) -> None:
 def remove_temporary(host: WritableHost) -> None:
     """Remove what killed runs left in nearmetal's directories; the caller holds the lock."""
     paths = [f"{folder}/{name}" for folder in (DATA, RUN) for name in host.names(folder)]
-    temporary = [path for path in paths if path.endswith(".new") and os.path.basename(path).startswith(".")]
-    for path in temporary:
-        if path != temporary_path(FINGERPRINT):
+    for path in paths:
+        if path.endswith(".new") and os.path.basename(path).startswith(".") and path != temporary_path(FINGERPRINT):
             remove_file(host, path)
-    if temporary:
+    if host.exists(DATA) and not host.names(DATA):
         remove_empty_data(host)
 
 

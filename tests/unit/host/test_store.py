@@ -383,3 +383,10 @@ def test_what_is_no_regular_file_is_reported_with_what_to_do(tmp_path: Path, kin
             store.read_file(host, path)
     with pytest.raises(NearmetalError, match=r"is not a regular file"), store.lock(host):
         pass
+
+
+def test_an_empty_folder_that_a_killed_restore_left_is_removed_by_the_next(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "nitro_big")
+    (tmp_path / "var/lib/nearmetal").mkdir(mode=0o700, parents=True)
+    assert not call(restore.main, host)["changed"]
+    assert not (tmp_path / "var/lib/nearmetal").exists()
