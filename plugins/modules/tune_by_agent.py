@@ -50,7 +50,6 @@ answered:
 import base64
 import json
 import os
-import subprocess
 import sys
 from typing import Optional
 
@@ -79,15 +78,12 @@ def main() -> None:
     order = {"options": module.params["wanted"], "check": module.check_mode, "installed": own is not None}
     # -S: the agent uses the standard library alone, and looking for other packages takes a third of Python's start.
     command = [sys.executable, "-I", "-S", program, "tune"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", "errors": "replace"}
-    # Not module.run_command, which runs a function between fork and exec, so that Linux copies this process first.
-    done = subprocess.run(command, input=json.dumps(order), pass_fds=[agent], check=False, **pipes)
-    if done.returncode == installed.UNSUITED:
+    status, answer, complaint = module.run_command(command, data=json.dumps(order), pass_fds=[agent])
+    if status == installed.UNSUITED:
         module.exit_json(changed=False, answered=False)
-    if done.returncode:
-        complaint = done.stderr.strip()[-300:] or "it said nothing"
-        module.fail_json(msg=f"the agent ended with status {done.returncode}: {complaint}")
-    result = json.loads(done.stdout)
+    if status:
+        module.fail_json(msg=f"the agent ended with status {status}: {complaint.strip()[-300:] or 'it said nothing'}")
+    result = json.loads(answer)
     if result.get("failed"):
         module.fail_json(**result)
     module.exit_json(**result)
