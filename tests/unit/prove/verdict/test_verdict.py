@@ -110,6 +110,13 @@ def spread(changes: "Dict[str, List[float]]") -> Load:
     return load
 
 
+@pytest.mark.parametrize("keep", ["better", "not_worse"])
+def test_a_gain_waits_for_the_harm_that_takes_more_pairs_to_show(keep: str) -> None:
+    # The gain is shown after 11 pairs, the harm after 23.
+    result = verdict(run(spread({"requests": [0.2], "others": [-0.5, 0.1, -0.3]}), seed=2, keep=keep, pairs=40))
+    assert (result.verdict, result.reasons, result.keep) == ("worse", ("others became worse",), False)
+
+
 @pytest.mark.parametrize(
     ("others", "word", "kept", "words"),
     [
