@@ -96,8 +96,8 @@ class FakeKernel(WritableHost):
         root = Path(self.root)
         before, after = (boot.renumbered(files, by=self._boots) for files in (self.hardware, hardware))
         self.hardware = hardware
-        self.nics.count()
-        self.disks.count()
+        for devices in (self.nics, self.disks):
+            devices.numbers.count()
         boot.exchange(root, before, after)
         for subsystem, folder in (("block", "/sys/block/"), ("net", "/sys/class/net/")):
             known, now = (
@@ -109,7 +109,7 @@ class FakeKernel(WritableHost):
                 for files in (before, after)
             )
             for name in sorted(now - known):
-                (self.nics if subsystem == "net" else self.disks).register(name)
+                (self.nics if subsystem == "net" else self.disks).numbers.register(name)
                 Udev(root, self._take).event(subsystem, name, "add")
 
     def rename(self, name: str, other: str, hardware: Dict[str, str]) -> None:

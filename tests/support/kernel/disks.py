@@ -15,6 +15,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from tests.support.kernel.numbering import Numbering
 from tests.support.kernel.udev import Udev
 
 EBS, STORE = "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage"
@@ -109,7 +110,7 @@ class Disks:
     def __init__(self, root: Path) -> None:
         self._root = root
         self.hz, self.page_kib = 250, 4
-        self._last = 0  # the highest number that a disk had since the boot
+        self.numbers = Numbering(root / "sys/block", "diskseq")
         self.modules: Tuple[str, ...] = ("kyber", "bfq")
 
     def take(self, path: str, text: str) -> bool:
@@ -177,21 +178,9 @@ class Disks:
 
     def boot(self) -> None:
         """Send udev an event for each disk."""
-        self._last = 0
+        self.numbers.boot()
         for link in sorted((self._root / "sys/block").glob("*")):
             self.udev(link.name, "add")
-
-    def count(self) -> None:
-        """Remember the numbers of the disks: the kernel gives none of them again in this boot."""
-        files = (self._root / "sys/block").glob("*/diskseq")
-        self._last = max([self._last, *(int(file.read_text()) for file in files)])
-
-    def register(self, name: str) -> None:
-        """A disk that comes has the next number, where the kernel numbers them."""
-        file = self._root / f"sys/block/{name}/diskseq"
-        if file.exists():
-            self._last += 1
-            file.write_text(f"{self._last}\n")
 
     def attach(self, disk: Dict[str, Any]) -> None:
         """Attach a disk and send udev its event."""
@@ -199,9 +188,9 @@ class Disks:
 
         files = disk_files([disk])
         del files["/proc/self/mountinfo"]
-        self.count()
+        self.numbers.count()
         lay_out(self._root, files)
-        self.register(disk["name"])
+        self.numbers.register(disk["name"])
         self.udev(disk["name"], "add")
 
     def detach(self, name: str) -> None:

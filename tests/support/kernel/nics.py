@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
 from tests.support.kernel.cpus import numbers, ranges
+from tests.support.kernel.numbering import Numbering
 
 NET = "/sys/class/net"
 _TX_USECS = 4  # where it is in ethtool's table of moderation
@@ -121,7 +122,7 @@ class FakeNics:
         self.paired: Set[str] = set()  # interfaces whose queues share interrupts, as igb's with virtual functions
         self.features: Dict[str, Dict[str, bool]] = {}  # interface → each feature that can be switched: on or off
         self.addresses: Dict[str, bytes] = {}  # device → the address in its hardware
-        self._last = 0  # the highest number that an interface had since the boot
+        self.numbers = Numbering(root / NET.lstrip("/"), "ifindex")
         self._own: Dict[str, List[Any]] = {}  # interface → what its driver chose, by table
 
     def take(self, path: str, text: str) -> bool:
@@ -164,17 +165,7 @@ class FakeNics:
                 if value is not None:
                     table[device] = value
         self._own = {}
-        self._last = 0
-
-    def count(self) -> None:
-        """Remember the numbers of the interfaces: the kernel gives none of them again."""
-        files = (self.root / NET.lstrip("/")).glob("*/ifindex")
-        self._last = max([self._last, *(int(file.read_text()) for file in files)])
-
-    def register(self, name: str) -> None:
-        """An interface that comes has the next number."""
-        self._last += 1
-        (self.root / f"{NET}/{name}/ifindex".lstrip("/")).write_text(f"{self._last}\n")
+        self.numbers.boot()
 
     def exchange(self, name: str, hardware: Dict[str, str]) -> None:
         """Another device takes the slot: everything is as `hardware` and a newly loaded driver set it."""
@@ -187,8 +178,8 @@ class FakeNics:
         for table, value in zip(self._tables(), own):
             if value is not None:
                 table[name] = value
-        self.count()
-        self.register(name)
+        self.numbers.count()
+        self.numbers.register(name)
         self.addresses[self._place(name)] = b"\x12" + self._address(name)[1:]
 
     def _address(self, name: str) -> bytes:
