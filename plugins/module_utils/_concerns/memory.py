@@ -10,6 +10,7 @@ from typing import Any, Mapping
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.memory import KSM, dirty_parameter
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import MEMORY
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
@@ -131,7 +132,7 @@ def _limit_of(knob: Knob, requested: str) -> str:
     text = requested.replace(" ", "")
     number = text[:-1] if text.endswith("%") else text
     least, most = (1, 100) if number != text else (_LEAST_BYTES, _MOST_BYTES)
-    if not (number.isascii() and number.isdigit() and len(number) < 20 and least <= int(number) <= most):
+    if not (is_number(number) and least <= int(number) <= most):
         raise NearmetalError(
             f"{NAME}.{knob.name} must be a share of the memory, 1% to 100%, or a number of bytes from {_LEAST_BYTES} to"
             f" {_MOST_BYTES}, not {shown(requested)}"

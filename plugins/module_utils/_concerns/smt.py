@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.smt import (
     CONTROL,
     SmtFacts,
@@ -269,7 +270,7 @@ def _about_maxcpus(facts: Facts, maxcpus: str) -> str:
         f"maxcpus={maxcpus} is on the kernel command line: it counts CPUs, relies on their numbering,"
         " and udev may bring the other CPUs online again"
     )
-    if maxcpus.isascii() and maxcpus.isdigit() and len(maxcpus) < 8 and present == 2 * (int(maxcpus) + 1):
+    if is_number(maxcpus) and present == 2 * (int(maxcpus) + 1):
         sentence += (
             f"; {maxcpus} is the number of the last CPU of the first half, one less than half of"
             f" {present}, so a core stays unused: half is {int(maxcpus) + 1}"

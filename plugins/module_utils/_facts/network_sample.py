@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool, interrupts, nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import proc_stat
 
 
@@ -59,7 +60,7 @@ def _counters(host: Host) -> _Counters:
 
 def _packets(host: Host, name: str) -> Optional[int]:
     counts = [host.line(f"/sys/class/net/{name}/statistics/{side}_packets") or "" for side in ("rx", "tx")]
-    known = all(count.isdigit() and count.isascii() and len(count) <= 20 for count in counts)
+    known = all(is_number(count) for count in counts)
     return sum(map(int, counts)) if known else None
 
 

@@ -17,6 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import interr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET, is_up
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interrupts import Vector
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import irq_name
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.interrupts import Interrupts
 
@@ -117,7 +118,7 @@ def _nic(host: Host, table: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], 
         ifindex=host.number(folder + "/ifindex") or 0,
         up=is_up(host, name),
         driver=driver,
-        node=int(node) if node.isdigit() and node.isascii() else None,
+        node=int(node) if is_number(node) else None,
         rx=rx,
         tx=tx,
         vectors=used,
@@ -132,7 +133,7 @@ def _owned(host: Host, folder: str) -> Set[int]:
     """
     for path in ("/device/msi_irqs", "/device/../msi_irqs"):
         names = host.names(folder + path)
-        numbers = {int(name) for name in names if name.isdigit() and name.isascii() and len(name) < 12}
+        numbers = {int(name) for name in names if is_number(name)}
         if numbers:
             return numbers
     return set()

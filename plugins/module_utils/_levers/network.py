@@ -24,6 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
     TableValues,
@@ -98,7 +99,7 @@ class QueueTable(Table, OnNic):
             raise impossible(self, value, where)
         for label, entry in value.items():
             kind, _dash, number = str(label).rpartition("-")
-            if kind not in ("", "rx", "tx") or not number.isdigit() or int(number) >= _MOST_QUEUES:
+            if kind not in ("", "rx", "tx") or not is_number(number) or int(number) >= _MOST_QUEUES:
                 raise NearmetalError(f"{self.what}: {shown(label)} isn't a queue")
             self.check_entry(entry)
 

@@ -13,6 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Declin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool as facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import network, nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
     echo,
@@ -246,7 +247,7 @@ class Sysfs(_Number, Declining):
     def read(self, host: WritableHost, where: str) -> Value:
         interface = nic_at(host, where)
         text = host.line(f"{interface.folder}/{self.file}") if interface is not None else None
-        return int(text) if text is not None and text.isdigit() and text.isascii() else None
+        return int(text) if text is not None and is_number(text) else None
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         interface = demand_nic(host, where)

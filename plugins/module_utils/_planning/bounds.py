@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 
@@ -58,8 +59,3 @@ def kept_reason(bound: str, requested: str, previous: str, goal: str, reason: st
     if goal != previous:
         return f"the host has {previous}, the workload wants {least} {requested}; this value satisfies both: {reason}"
     return f"the host has {'less' if bound == MOST else 'more'}; the workload wants {least} {requested}: {reason}"
-
-
-def is_number(word: str) -> bool:
-    """Whether a word is a whole number; other digits than ASCII's, and more than a kernel writes, are none."""
-    return word.isdigit() and word.isascii() and len(word) <= 20

@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import Parameter
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import widened
@@ -76,7 +77,7 @@ def value_of(knob: Knob, requested: Any) -> str:
         if len(words) != 1 or not words[0].replace("_", "").isalnum() or not words[0].isascii():
             raise NearmetalError(f"{option} must be a name of letters, digits and _, not {shown(requested)}")
         return words[0]
-    numbers = [int(word) for word in words if word.isdigit() and word.isascii()]
+    numbers = [int(word) for word in words if is_number(word)]
     count, (least, most) = spec.get("numbers", 1), spec["range"]
     fits = all(least <= number <= most for number in numbers)
     if len(numbers) != len(words) or len(numbers) != count or not fits or numbers != sorted(numbers):

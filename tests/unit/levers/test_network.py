@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.network import Affinity
 
 from tests.support.fake_kernel import FakeKernel
@@ -33,3 +34,9 @@ def test_an_interrupt_under_another_name_does_not_come_back(
     table = "\n".join(["     CPU0 CPU1 CPU2 CPU3", *lines]) + "\n"
     host = FakeKernel(tmp_path, files_of("nitro_amd", {"/proc/interrupts": table}))
     assert Affinity("network.affinity").may_return(host, "0000:00:05.0", element) is returns
+
+
+@pytest.mark.parametrize("label", ["²", "1" * 5000, "rx-²", "one"])
+def test_a_label_that_is_no_queue_is_refused(label: str) -> None:
+    with pytest.raises(NearmetalError, match="isn't a queue"):
+        Affinity("network.affinity").check("0000:00:05.0", {label: "0"})

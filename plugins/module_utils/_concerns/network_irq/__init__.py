@@ -22,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class, may_be_burstable
@@ -133,9 +134,9 @@ def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...]) -> Tuple[Plan, Di
         if not maximum or now is None:
             plans.append(knob.says("not_applicable", f"{driver_of(nic)} has a fixed number of queues", now))
             continue
-        if choice.wanted.stored and requested.isdigit() and requested.isascii() and int(requested) > maximum:
+        if choice.wanted.stored and is_number(requested) and int(requested) > maximum:
             requested = "max"  # an earlier run was on a host that took more
-        if requested != "max" and not (requested.isdigit() and requested.isascii() and 0 < int(requested) <= maximum):
+        if requested != "max" and not (is_number(requested) and 0 < int(requested) <= maximum):
             sentence = (
                 f"network_irq.queues: {nic.name} can't have {shown(requested)} queues; it takes 1 to {maximum}, or max"
             )
@@ -328,7 +329,7 @@ def _pinned(network: NetworkFacts, nic: Nic, queues: int) -> Dict[int, int]:
     pinned: Dict[int, int] = {}
     for label in labels(nic, queues):
         text = affinity.get(label, "")
-        if text.isdigit() and text.isascii():
+        if is_number(text):
             pinned.setdefault(int(label.rpartition("-")[2]), int(text))
     return pinned
 

@@ -16,10 +16,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus, listed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import RPS_ENTRIES
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import Choice, cpu_list, of_nic
@@ -246,7 +246,7 @@ def _present_entries(present: Mapping[str, Any], goal: Mapping[str, Any]) -> Dic
 
 
 def _count(text: str) -> int:
-    if not (text.isdigit() and text.isascii() and 0 <= int(text) <= MOST_ENTRIES):
+    if not (is_number(text) and 0 <= int(text) <= MOST_ENTRIES):
         raise NearmetalError(
             f"network_irq.rfs is auto, kernel or a number of flows from 0 to {MOST_ENTRIES}, not {shown(text)}"
         )

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_stack import ena, sysctl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, fields
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST, MAX, widened
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
@@ -144,7 +145,7 @@ def _rings(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
     reason = "more descriptors absorb longer bursts; the change stops traffic for a moment"
     for field, knob in knobs.items():
         text = knob.value(choice)
-        number = int(text) if text.isdigit() and text.isascii() else 0
+        number = int(text) if is_number(text) else 0
         host_shrank = choice.wanted.stored and number > maximum[field]  # the host took more in an earlier run
         if text == MAX or host_shrank:
             number = maximum[field]

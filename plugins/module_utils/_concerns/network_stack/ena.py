@@ -16,9 +16,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, fields
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import of_nic
@@ -68,7 +68,7 @@ def _argument(facts: Facts, knob: Knob, wanted: Wanted) -> Plan:
         value = None
     elif knob.spec is _SWITCH:
         value = _WORDS[requested]
-    elif requested.isdigit() and requested.isascii() and int(requested) <= _MOST_PAGES:
+    elif is_number(requested) and int(requested) <= _MOST_PAGES:
         value = requested
     else:
         raise NearmetalError(
