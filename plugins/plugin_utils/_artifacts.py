@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import
 
 _FLAGS = ("changed", "reboot_required", "kept")
 _WORDS = ("msg", "workload", "record")
-_HOST = 2000  # characters; a workflow hands the artifacts of all hosts to its next job
+_MOST_CHARACTERS = 2000  # of a host; a workflow hands the artifacts of all hosts to its next job
 _TEMPLATE = re.compile(r"\{(?=[{%#])")
 
 
@@ -26,8 +26,8 @@ def with_artifact(result: Dict[str, Any], task: Task, host: str) -> Dict[str, An
         return result
     kept: Dict[str, Any] = {"check_mode": bool(task.check_mode)}
     kept.update((name, result[name]) for name in _FLAGS if isinstance(result.get(name), bool))
-    budget = Budget(_HOST)
-    kept.update((name, _words(budget.value(result[name], depth=1))) for name in _WORDS if name in result)
+    budget = Budget(_MOST_CHARACTERS)
+    kept.update((name, _without_templates(budget.value(result[name], depth=1))) for name in _WORDS if name in result)
     verdict = _verdict(result)
     if verdict is not None:
         kept["verdict"] = verdict
@@ -37,12 +37,12 @@ def with_artifact(result: Dict[str, Any], task: Task, host: str) -> Dict[str, An
 
 
 def _verdict(result: Dict[str, Any]) -> Optional[str]:
-    found = result.get("verdict")
-    return str(found["verdict"]) if isinstance(found, dict) and "verdict" in found else None
+    verdict = result.get("verdict")
+    return str(verdict["verdict"]) if isinstance(verdict, dict) and "verdict" in verdict else None
 
 
-def _words(value: Any) -> Any:
-    """Without the marks of a template: the next job has the artifacts as variables."""
+def _without_templates(value: Any) -> Any:
+    """The value without the marks of a template: the next job has the artifacts as variables."""
     if isinstance(value, list):
-        return [_words(item) for item in value]
+        return [_without_templates(item) for item in value]
     return _TEMPLATE.sub("{ ", value) if isinstance(value, str) else value

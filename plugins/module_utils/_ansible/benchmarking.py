@@ -112,8 +112,8 @@ def ran(host: WritableHost, load: str, limit: float, goes_on: Callable[[], bool]
     except NearmetalError as error:
         return Ran(1, "", sentence(str(error)), 0.0, "")
     lines = (f"{metric.name} {metric.value!r} {metric.unit} {metric.better}\n" for metric in measured.result.metrics)
-    version = ", ".join(f"{tool} {says}" for tool, says in measured.versions.items())
-    return Ran(0, "".join(lines), "", measured.seconds, "", version)
+    versions = ", ".join(f"{tool} {version}" for tool, version in measured.versions.items())
+    return Ran(0, "".join(lines), "", measured.seconds, "", versions)
 
 
 def _summary(name: str, measured: Measured) -> str:

@@ -150,8 +150,8 @@ class Entry(NamedTuple):
         """The value that has these elements."""
         return lever_of(self.what).values.composed(parts, self.original)
 
-    def looked_at(self, host: WritableHost) -> "Entry":
-        """The entry as it holds now: an interrupted run didn't change a device that was attached again since then.
+    def as_attached(self, host: WritableHost) -> "Entry":
+        """The entry for the device as it is attached now: an interrupted run has not changed one that came back since.
 
         Its values are those of its driver, or somebody has set them.
         """

@@ -326,7 +326,7 @@ class Journal:
             entries = [entry._replace(boot_id=entry.boot_id or boot_id) for entry in entries]
         self._exchanged = [entry for entry in entries if entry.boot_id == boot_id and entry.exchanged(self._host)]
         own_devices = [entry for entry in entries if entry not in self._exchanged]
-        self._entries = {entry.key: entry.looked_at(self._host) for entry in own_devices}
+        self._entries = {entry.key: entry.as_attached(self._host) for entry in own_devices}
 
     def _is_own(self, content: Content, boot_id: str) -> bool:
         """Whether the originals are those of this instance; without its id the boot id decides."""

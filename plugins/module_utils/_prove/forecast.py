@@ -68,17 +68,17 @@ def activities(history: History) -> Dict[str, Activity]:
     """State → what the host did in the pairs that count."""
     measurements = [measurement for attempt in history.pairs if attempt.valid for measurement in attempt.measurements]
     return {
-        state: _typical([_activity(each) for each in measurements if each.host_state == state])
+        state: _typical([_activity(measurement) for measurement in measurements if measurement.host_state == state])
         for state in (UNTUNED, TUNED)
     }
 
 
-def _typical(found: Sequence[Activity]) -> Activity:
-    names = sorted({name for each in found for name in each.interrupts})
+def _typical(of_loads: Sequence[Activity]) -> Activity:
+    names = sorted({name for activity in of_loads for name in activity.interrupts})
     return Activity(
-        _median([each.softirq for each in found]),
-        _median([each.context_switches for each in found]),
-        {name: median([each.interrupts.get(name, 0.0) for each in found]) for name in names},
+        _median([activity.softirq for activity in of_loads]),
+        _median([activity.context_switches for activity in of_loads]),
+        {name: median([activity.interrupts.get(name, 0.0) for activity in of_loads]) for name in names},
     )
 
 

@@ -18,15 +18,15 @@ _LONGEST_NAME = 40
 
 def lines(record: Record) -> List[str]:
     """One line of what the host did, untuned → tuned; none while no pair counts, or where it doesn't say."""
-    found = activities(history_of(record))
-    states = (found[UNTUNED], found[TUNED])
+    by_state = activities(history_of(record))
+    states = (by_state[UNTUNED], by_state[TUNED])
     parts = [
-        _pair(states, lambda each: each.softirq, "softirq {} % of the CPUs' time", ".2f"),
-        _pair(states, lambda each: each.context_switches, "{} context switches/s", ".0f"),
-        _pair(states, lambda each: sum(each.interrupts.values()) or None, "{} interrupts/s of devices", ".0f"),
+        _pair(states, lambda activity: activity.softirq, "softirq {} % of the CPUs' time", ".2f"),
+        _pair(states, lambda activity: activity.context_switches, "{} context switches/s", ".0f"),
+        _pair(states, lambda activity: sum(activity.interrupts.values()) or None, "{} interrupts/s of devices", ".0f"),
     ]
     known = [part for part in parts if part]
-    busiest = [_busiest(each) for each in states]
+    busiest = [_busiest(activity) for activity in states]
     if known and all(busiest):
         known.append(f"the busiest {' → '.join(dict.fromkeys(busiest))}")
     against = "the other tuning" if record.start.against else "untuned"
@@ -36,31 +36,31 @@ def lines(record: Record) -> List[str]:
 def _pair(
     states: Tuple[Activity, Activity], value_of: Callable[[Activity], Optional[float]], words: str, form: str
 ) -> str:
-    values = [value_of(each) for each in states]
+    values = [value_of(activity) for activity in states]
     known = [f"{value:{form}}" for value in values if value is not None]
     return words.format(" → ".join(known)) if len(known) == len(states) else ""
 
 
-def _busiest(found: Activity) -> str:
+def _busiest(activity: Activity) -> str:
     """The interrupt that came most often, with its share of all."""
-    if not found.interrupts:
+    if not activity.interrupts:
         return ""
-    name = max(found.interrupts, key=lambda each: (found.interrupts[each], each))
-    share = found.interrupts[name] / sum(found.interrupts.values())
+    rate, name = max((rate, name) for name, rate in activity.interrupts.items())
+    share = rate / sum(activity.interrupts.values())
     return f"{clipped(printable(name), _LONGEST_NAME)} ({share:.0%})"
 
 
 def versions(record: Record) -> Tuple[str, ...]:
     """The versions of the load that ran, in their order."""
-    found = [measurement.load_version for measurement in record.measurements if measurement.load_version]
-    return tuple(dict.fromkeys(found))
+    known = [measurement.load_version for measurement in record.measurements if measurement.load_version]
+    return tuple(dict.fromkeys(known))
 
 
 def version(record: Record) -> List[str]:
     """The line with the load's version; it says if the load changed in the middle of the run."""
-    found = versions(record)
-    if not found:
+    known = versions(record)
+    if not known:
         return []
-    if len(found) == 1:
-        return [f"the load's version: {found[0]}"]
-    return [f"the load changed during the run: first {found[0]}, last {found[-1]}"]
+    if len(known) == 1:
+        return [f"the load's version: {known[0]}"]
+    return [f"the load changed during the run: first {known[0]}, last {known[-1]}"]
