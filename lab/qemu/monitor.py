@@ -28,6 +28,7 @@ class Channel:
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._lines = connected.makefile("r", encoding="utf-8")
+        self._early: list[dict[str, Any]] = []
 
     def greet(self) -> None:
         """Take the greeting; from then on QEMU takes commands and reports events."""
@@ -44,6 +45,7 @@ class Channel:
                 return answer["return"]
             if "error" in answer:
                 raise LabError(f"QEMU refused {command}: {answer['error']['desc']}")
+            self._early.append(answer)
         raise LabError(f"QEMU ended while it ran {command}")
 
     def human(self, line: str) -> str:
@@ -51,7 +53,9 @@ class Channel:
         return str(self.execute(plugged.HUMAN, **{"command-line": line})).replace("\r\n", "\n")
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """What QEMU reports until it ends."""
+        """What QEMU reports until it ends, what it reported before the answer to a command first."""
+        while self._early:
+            yield self._early.pop(0)
         with contextlib.suppress(OSError):
             for line in self._lines:
                 yield json.loads(line)

@@ -5,7 +5,8 @@
 
 A reset inside a QEMU with several threads can leave a guest that stays silent, so the guest's reset ends QEMU, and a
 fresh QEMU starts on the same disks, at the same port, with the devices plugged in meanwhile. In every other case the
-supervisor ends with QEMU, and QEMU ends with the supervisor.
+supervisor ends with QEMU, and QEMU ends with the supervisor. A guest runs once its QEMU reports events: a reset before
+that would be taken for the end.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ def main() -> int:
     """Run QEMU, again after each reset; its exit status."""
     first, again = json.loads(Path(COMMAND).read_text(encoding="utf-8"))
     machine = Machine(first)
+    if machine.answers:
+        machine.channel.execute("cont")
     reason = machine.run()
     while reason in _RESETS:
         machine = restarted([_FREE_PORT.sub(machine.with_port, word) for word in again])
@@ -64,7 +67,7 @@ def main() -> int:
 def restarted(command: Sequence[str]) -> Machine:
     """A machine after a reset, as soon as its ports are free."""
     for _number in range(_STARTS):
-        machine = Machine([*command, "-S"])
+        machine = Machine(command)
         if machine.answers:
             for name, arguments in plugged.commands(Path()):
                 machine.channel.execute(name, **arguments)
@@ -76,13 +79,14 @@ def restarted(command: Sequence[str]) -> Machine:
 
 
 class Machine:
-    """One QEMU, from its start to its end."""
+    """One QEMU, from its start to its end; its guest waits for `cont`."""
 
     def __init__(self, command: Sequence[str]) -> None:
         own_end, machine_end = socket.socketpair()
         events = ["-chardev", f"socket,id=events,fd={machine_end.fileno()}", "-mon", "chardev=events,mode=control"]
         self._process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "--", *command, "-no-reboot", *events], pass_fds=[machine_end.fileno()]
+            ["setpriv", "--pdeathsig", "KILL", "--", *command, "-S", "-no-reboot", *events],
+            pass_fds=[machine_end.fileno()],
         )
         machine_end.close()
         beside = Path(f"{QEMU}.new")

@@ -40,7 +40,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Host]]:
         )
         host = Host("a", "default", "127.0.0.1", 0, "root", "", "", str(tmp_path), pid, process.start_ticks(pid) or 0)
         hosts.append(host)
-        assert host.wait(lambda: bool(port(host)), SECONDS), host.stuck("it did not start")
+        assert host.wait(lambda: status(host) == "running", SECONDS), host.stuck("it did not start")
         return host
 
     yield begin
@@ -79,14 +79,15 @@ def human(host: Host, line: str) -> str:
 
 
 def test_after_a_reset_another_qemu_has_the_same_port(start: Callable[..., Host]) -> None:
-    host = start("-S")
+    host = start("-name", "first")
     forwarded = port(host)
-    assert status(host) == "paused (prelaunch)"
+    assert human(host, "info name") == "first\n"
     for _round in range(2):
         before = host.qemu_pid
         reset(host)
         assert process.start_ticks(before) is None
         assert port(host) == forwarded
+        assert human(host, "info name") == ""
         assert host.runs
 
 
@@ -164,7 +165,6 @@ def test_no_qemu_outlives_its_supervisor(start: Callable[..., Host], how: str) -
 
 def test_a_stuck_host_shows_where_its_processors_are(start: Callable[..., Host]) -> None:
     host = start("-smp", "2")
-    assert host.wait(lambda: status(host) == "running", SECONDS)
     shown = str(host.stuck("it says nothing"))
     assert len(re.findall(r"^  CPU#0 [RE]IP=[0-9a-f]+ HLT=[01]$", shown, re.MULTILINE)) == 2, shown
     assert len(re.findall(r"^  CPU#1 [RE]IP=[0-9a-f]+ HLT=[01]$", shown, re.MULTILINE)) == 2, shown
