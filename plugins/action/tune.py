@@ -8,12 +8,15 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from ansible import constants as C
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils.state_action import StateAction
 
 _CONFIRM = "nearmetal.ec2.confirm"
 _BY_AGENT = "nearmetal.ec2.tune_by_agent"
+# The callback that writes reports. `_plays` has its name too, but loads all of the report's code.
+_FLEET = "nearmetal.ec2.fleet"
 # Once per run of Ansible, which loads this before it starts a worker for each host.
 _MARK = bundle.mark(VERSION).decode()
 _AGENT = base64.b64encode(bundle.build(VERSION)).decode()
@@ -31,20 +34,21 @@ class ActionModule(StateAction):
 
         To pack the module `tune` costs a fleet much more.
         """
-        return self._by_agent(task_vars, agent=_AGENT) or super().on_host(tmp, task_vars)
+        return self._by_agent(task_vars, agent=_AGENT, drawn=True) or super().on_host(tmp, task_vars)
 
     def _done(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        result = self._by_agent(task_vars) or super().on_host(tmp, task_vars)
+        drawn = C.DEFAULT_STDOUT_CALLBACK == _FLEET
+        result = self._by_agent(task_vars, drawn=drawn) or super().on_host(tmp, task_vars)
         if "confirm_within" in result:
             result.update(self._confirmed(task_vars))
         return result
 
-    def _by_agent(self, task_vars: dict[str, Any] | None, **sent: str) -> dict[str, Any]:
+    def _by_agent(self, task_vars: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
         """The result of the host's agent, or of the one sent along; empty when neither could answer."""
         if self._task.async_val:
             return {}  # the module itself goes on after the connection
         arguments = dict(self._task.args)
-        request = {"mark": _MARK, "wanted": arguments, **sent}
+        request = {"mark": _MARK, "wanted": arguments, **more}
         result: dict[str, Any] = self._execute_module(module_name=_BY_AGENT, module_args=request, task_vars=task_vars)
         if result.get("answered") is False:
             return {}

@@ -20,6 +20,10 @@ options:
   agent:
     description: The agent to run where the host has none, in base64. It runs from memory.
     type: str
+  drawn:
+    description: Whether a report has a picture of the host, for which the agent also observes its disks.
+    type: bool
+    default: false
   mark:
     description: Version and digest of the agent that may run, as the agent itself begins.
     type: str
@@ -62,6 +66,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "agent": {"type": "str", "no_log": True},  # no secret, but half a megabyte
+            "drawn": {"type": "bool", "default": False},
             "mark": {"type": "str", "required": True},
             "wanted": {"type": "dict", "required": True},
         },
@@ -75,7 +80,12 @@ def main() -> None:
     program = f"/proc/self/fd/{agent}"
     if not os.path.exists(program):
         module.exit_json(changed=False, answered=False)
-    order = {"options": module.params["wanted"], "check": module.check_mode, "installed": own is not None}
+    order = {
+        "options": module.params["wanted"],
+        "check": module.check_mode,
+        "installed": own is not None,
+        "drawn": module.params["drawn"],
+    }
     # -S: the agent uses the standard library alone, and looking for other packages takes a third of Python's start.
     command = [sys.executable, "-I", "-S", program, "tune"]
     status, answer, complaint = module.run_command(command, data=json.dumps(order), pass_fds=[agent])

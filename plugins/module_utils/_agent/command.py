@@ -97,7 +97,7 @@ def _tune(host: WritableHost) -> int:
         return installed.UNSUITED
     if order["installed"] and unit.identity(host) != bundle.identity(VERSION):
         return installed.UNSUITED
-    result = (tuning.forecast if order["check"] else tuning.tune)(host, options)
+    result = (tuning.forecast if order["check"] else tuning.tune)(host, options, order["drawn"])
     if result.get("failed"):
         result["msg"] = sentence(result["msg"])
     print_line(json.dumps(result))

@@ -40,6 +40,8 @@ OPTIONS: Spec = {
     "show": {"type": "str", "choices": ["findings", "commands"], "default": "findings"},
 }
 
+Go = Callable[[WritableHost, Ask, Conditions], Run]
+
 
 class Asked(NamedTuple):
     """The workloads that were chosen, and how a run asks for them."""
@@ -62,22 +64,23 @@ def asked(host: WritableHost, options: Mapping[str, Any]) -> Asked:
     return Asked(chosen, lambda known: tune_requests(on_host=known, **arguments))
 
 
-def forecast(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    """What `tune` would do with these options, checked: the result in check mode."""
-    return _answer(plan_run, host, options)
+def forecast(host: WritableHost, options: Mapping[str, Any], drawn: bool = True) -> Dict[str, Any]:
+    """What `tune` would do with these options, checked: the result in check mode.
+
+    `drawn` if a report has a picture of the host.
+    """
+    return _answer(plan_run, host, options, drawn)
 
 
-def tune(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    """The result of a run with these options of `tune`, checked."""
+def tune(host: WritableHost, options: Mapping[str, Any], drawn: bool = True) -> Dict[str, Any]:
+    """The result of a run with these options of `tune`, checked; `drawn` as in `forecast`."""
     if options["show"] == "commands":
         sentence = "show: commands changes nothing, so it needs check mode: run with --check"
         return {"failed": True, "msg": sentence, "workload": options.get("workload")}
-    return _answer(run, host, options)
+    return _answer(run, host, options, drawn)
 
 
-def _answer(
-    go: Callable[[WritableHost, Ask, Conditions], Run], host: WritableHost, options: Mapping[str, Any]
-) -> Dict[str, Any]:
+def _answer(go: Go, host: WritableHost, options: Mapping[str, Any], drawn: bool) -> Dict[str, Any]:
     try:
         chosen, ask = asked(host, options)
     except NearmetalError as error:
@@ -90,15 +93,17 @@ def _answer(
         confirm_within=options["confirm_within"],
     )
     show_commands = options["show"] == "commands"
+    go = _with_disks(go) if drawn else go
+    return answer(go, host, ask, conditions, named={"workload": chosen.names}, show_commands=show_commands)
+
+
+def _with_disks(go: Go) -> Go:
+    """Like `go`, with the host's disks, which the picture shows beside its NICs; few workloads plan them."""
 
     def go_and_look(host: WritableHost, ask: Ask, conditions: Conditions) -> Run:
-        return _with_disks(go(host, ask, conditions), host)
+        done = go(host, ask, conditions)
+        if done.facts.network is None or done.facts.block is not None:
+            return done
+        return done._replace(facts=done.facts._replace(block=observe(host, ("block",)).block))
 
-    return answer(go_and_look, host, ask, conditions, named={"workload": chosen.names}, show_commands=show_commands)
-
-
-def _with_disks(done: Run, host: WritableHost) -> Run:
-    """The run with the host's disks, which the picture shows beside its NICs; few workloads plan them."""
-    if done.facts.network is None or done.facts.block is not None:
-        return done
-    return done._replace(facts=done.facts._replace(block=observe(host, ("block",)).block))
+    return go_and_look

@@ -60,7 +60,12 @@ class Module:
         self._patch, self._capsys = patch, capsys
 
     def __call__(
-        self, root: Path, check: bool = False, after: "Optional[Callable[[], object]]" = None, agent: bytes = b""
+        self,
+        root: Path,
+        check: bool = False,
+        after: "Optional[Callable[[], object]]" = None,
+        agent: bytes = b"",
+        **options: Any,
     ) -> Any:
         def opened(mark: str) -> "Optional[int]":
             descriptor = own(mark, str(root))
@@ -69,7 +74,7 @@ class Module:
             return descriptor
 
         own = installed.opened
-        arguments: Dict[str, Any] = {"mark": MARK.decode(), "wanted": WANTED, "_ansible_check_mode": check}
+        arguments: Dict[str, Any] = {"mark": MARK.decode(), "wanted": WANTED, "_ansible_check_mode": check, **options}
         if agent:
             arguments["agent"] = base64.b64encode(agent).decode()
         with self._patch.context() as patch, patch_module_args(arguments):
@@ -89,13 +94,14 @@ def _module(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize("check", [False, True])
 def test_the_agent_gets_the_options_and_its_answer_is_the_result(tmp_path: Path, module: Module, check: bool) -> None:
     _lay_out(tmp_path, _agent(ECHO))
-    asked = {"options": WANTED, "check": check, "installed": True}
+    asked = {"options": WANTED, "check": check, "installed": True, "drawn": False}
     assert module(tmp_path, check) == {"changed": True, "asked": asked, "words": ["tune"]}
+    assert module(tmp_path, check, drawn=True)["asked"] == {**asked, "drawn": True}
 
 
 def test_the_agent_of_the_task_runs_only_where_the_host_has_none(tmp_path: Path, module: Module) -> None:
     sent = _agent(ECHO.replace("'changed': True", "'changed': False"))
-    asked = {"options": WANTED, "check": True, "installed": False}
+    asked = {"options": WANTED, "check": True, "installed": False, "drawn": False}
     own = {"changed": True, "words": ["tune"]}
     assert module(tmp_path, check=True, agent=sent) == {**own, "changed": False, "asked": asked}
     _lay_out(tmp_path, _agent(ECHO))
@@ -179,9 +185,11 @@ class Asked:
     def __init__(self, patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._patch, self._capsys = patch, capsys
 
-    def __call__(self, host: FakeKernel, check: bool = True, is_installed: bool = True, **options: Any) -> Any:
+    def __call__(
+        self, host: FakeKernel, check: bool = True, is_installed: bool = True, drawn: bool = True, **options: Any
+    ) -> Any:
         """The answer; the status when there is none."""
-        asked = {"options": options, "check": check, "installed": is_installed}
+        asked = {"options": options, "check": check, "installed": is_installed, "drawn": drawn}
         self._patch.setattr(sys, "stdin", io.StringIO(json.dumps(asked)))
         status = command.main(["tune"], host)
         return status or json.loads(self._capsys.readouterr().out)
@@ -201,6 +209,16 @@ def test_the_agent_answers_as_the_module_does(tmp_path: Path, call: Call, asked:
         assert asked(host, **options) == result
     assert asked(host, check=False, workload=["cache"])["changed"] is True
     assert call(tune.main, host, workload=["cache"])["changed"] is False
+
+
+def test_only_a_run_that_a_report_draws_observes_disks_that_no_concern_plans(
+    tmp_path: Path, call: Call, asked: Asked
+) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro"))
+    disks = call(tune.main, host, workload=["web"])["topology"]["disks"]
+    assert [disk["name"] for disk in disks] == ["nvme0n1", "nvme1n1"]
+    for drawn, expected in ((False, []), (True, disks)):
+        assert asked(host, check=False, drawn=drawn, workload=["web"])["topology"]["disks"] == expected
 
 
 def test_an_agent_that_the_task_sends_along_plans_a_host_that_has_none(

@@ -1,0 +1,36 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the task `tune` asks of a host's agent."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Dict, List
+
+import pytest
+from ansible import constants as C
+from ansible_collections.nearmetal.ec2.plugins.action import tune
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
+
+
+@pytest.mark.parametrize(
+    ("callback", "check", "drawn"),
+    [(plays.CALLBACK, False, True), ("ansible.builtin.default", False, False), ("ansible.builtin.default", True, True)],
+)
+def test_the_agent_observes_for_a_picture_only_if_a_report_may_have_one(
+    monkeypatch: pytest.MonkeyPatch, callback: str, check: bool, drawn: bool
+) -> None:
+    requests: List[Dict[str, Any]] = []
+
+    def execute(module_args: Dict[str, Any], **_more: Any) -> Dict[str, Any]:
+        requests.append(module_args)
+        return {"changed": False}
+
+    action = object.__new__(tune.ActionModule)
+    action._task = SimpleNamespace(args={"workload": ["web"]}, async_val=0, check_mode=check)
+    action._connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
+    monkeypatch.setattr(C, "DEFAULT_STDOUT_CALLBACK", callback)
+    monkeypatch.setattr(action, "_execute_module", execute)
+    assert action.on_host(None, {}) == {"changed": False}
+    assert [(request["drawn"], "agent" in request) for request in requests] == [(drawn, check)]
