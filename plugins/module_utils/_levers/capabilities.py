@@ -136,6 +136,10 @@ class OnDisk(Lever):
         """Files that a killed run may have left beside the place."""
         return ()
 
+    def folder(self, where: str) -> str:
+        """The folder that a run made for the place, and that goes with the last file in it; empty for none."""
+        return ""
+
 
 class SetsOthers(OnDisk):
     """Programs of the distribution set other places from what it writes."""

@@ -107,8 +107,6 @@ class NativeFile(SetsOthers, Batch):
         for where, value in values.items():
             if value is None:
                 store.remove_file(host, where)
-                if where in _OWN_FOLDER:
-                    store.remove_empty(host, os.path.dirname(where))
             else:
                 mode = 0o755 if where in PROGRAMS else 0o644
                 store.replace_file(host, where, str(value).encode(), mode=mode, folder_mode=0o755)
@@ -129,6 +127,9 @@ class NativeFile(SetsOthers, Batch):
 
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
         return (store.temporary_path(where),)
+
+    def folder(self, where: str) -> str:
+        return os.path.dirname(where) if where in _OWN_FOLDER else ""
 
     def sets(self, host: WritableHost, where: str) -> Iterable[Place]:
         present = self._read_nearmetal_file(host, where)

@@ -75,12 +75,10 @@ class Agent(Installed):
         foreign = _foreign(host)
         if foreign:
             raise NearmetalError(foreign)
-        folder = os.path.dirname(AGENT)
         for path in _caches(host):
             store.remove_file(host, path)
         if value is None:
             store.remove_file(host, AGENT)
-            store.remove_empty(host, folder)
             return
         version = str(value).split(" ", maxsplit=1)[0]
         data = bundle.build(version)
@@ -89,14 +87,17 @@ class Agent(Installed):
         if len(data) > MAX_BYTES:
             raise NearmetalError(f"the agent has {len(data)} bytes, more than the {MAX_BYTES} that it may have")
         store.replace_file(host, AGENT, data, mode=0o644, folder_mode=0o755)
-        cache = f"{folder}/{installed.cache_name()}"
+        cache = f"{installed.FOLDER}/{installed.cache_name()}"
         store.replace_file(host, cache, bundle.compiled(version), mode=0o644, folder_mode=0o755)
 
     def obstacle(self, host: WritableHost, where: str) -> str:
         return _foreign(host) or read_only(host, AGENT)
 
     def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
-        return (store.temporary_path(AGENT), store.temporary_path(f"{os.path.dirname(AGENT)}/{installed.cache_name()}"))
+        return (store.temporary_path(AGENT), store.temporary_path(f"{installed.FOLDER}/{installed.cache_name()}"))
+
+    def folder(self, where: str) -> str:
+        return installed.FOLDER
 
 
 def _foreign(host: WritableHost) -> str:
@@ -108,8 +109,8 @@ def _foreign(host: WritableHost) -> str:
 
 def _caches(host: WritableHost) -> List[str]:
     """What versions of Python have compiled of the agent."""
-    folder = os.path.dirname(AGENT)
-    return [f"{folder}/{name}" for name in host.names(folder) if re.fullmatch(_CACHE, name, re.ASCII)]
+    names = host.names(installed.FOLDER)
+    return [f"{installed.FOLDER}/{name}" for name in names if re.fullmatch(_CACHE, name, re.ASCII)]
 
 
 class EnabledValues(NearmetalValues):

@@ -280,15 +280,20 @@ class Journal:
     def _save(self, entries: Dict[Tuple[str, str], Entry]) -> None:
         """Write the entries to disk. Raises NearmetalError, with nothing changed, when they couldn't be read again.
 
-        With the last entry of a place go the temporary files that a killed run left there.
+        With the last entry of a place go the temporary files that a killed run left there, and the place's folder.
         """
         if self.damage:
             raise Damaged(self.damage)
         for key in self._entries.keys() - entries.keys():
             lever = lever_of(key[0])
-            for path in lever.temporary(self._host, key[1]) if isinstance(lever, OnDisk) else ():
+            if not isinstance(lever, OnDisk):
+                continue
+            for path in lever.temporary(self._host, key[1]):
                 if self._host.exists(path):
                     store.remove_file(self._host, path)
+            folder = lever.folder(key[1])
+            if folder and self._host.exists(folder):
+                store.remove_empty(self._host, folder)
         kept = [entry for entry in self._exchanged if entry.key not in entries]
         if entries or kept or self._unreadable:
             content = Content(self._instance, [*kept, *entries.values()], self._unreadable)

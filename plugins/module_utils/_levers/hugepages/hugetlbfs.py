@@ -85,9 +85,9 @@ class Mount(OnDisk):
             host.command(("systemctl", "stop", name))
         if value is None:
             store.remove_file(host, wants)
-            store.remove_file(host, unit)
-            if made:
+            if made:  # before the unit, which tells the next run so, should this one be killed
                 store.remove_empty(host, where)
+            store.remove_file(host, unit)
         else:
             text = _text(where, str(value), made)
             store.replace_file(host, unit, text.encode(), mode=0o644, folder_mode=0o755)
