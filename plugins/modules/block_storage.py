@@ -40,7 +40,7 @@ options:
   nr_requests:
     description:
       - How many requests may wait in the kernel.
-      - Without a scheduler this is at most what a hardware queue takes. The kernel turns a number below 4 into 4.
+      - At least 4. Without a scheduler this is at most what a hardware queue takes.
     type: int
   nomerges:
     description:

@@ -17,6 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import block_
 
 # The meaning of queue files, for planners, which import no parser.
 ATTRIBUTES = block_queue.ATTRIBUTES
+LEAST_REQUESTS = block_queue.LEAST_REQUESTS
 LONGEST_MS = block_queue.LONGEST_MS
 holds = block_queue.holds
 valid = block_queue.valid

@@ -29,7 +29,7 @@ LONGEST_MS = (1 << 32) - 1
 _HZ = (100, 250, 300, 1000)
 # From 2^31 ms on the kernel uses its longest time, in ticks, cut to the 32 bits of a queue's timeout.
 _LONGEST_TICKS = (1 << 32) - 2
-_LEAST_REQUESTS = 4  # BLKDEV_MIN_RQ
+LEAST_REQUESTS = 4  # BLKDEV_MIN_RQ
 _PAGES_KIB = (4, 16, 64)
 # A multiple of this many ms is a whole number of ticks whatever HZ is.
 _STEP_MS = 20
@@ -80,7 +80,7 @@ def remembered(attribute: str, value: Optional[str]) -> Optional[str]:
             return str(LONGEST_MS)
         return str(-(-requested // _STEP_MS) * _STEP_MS)
     if attribute == "nr_requests":
-        return str(max(requested, _LEAST_REQUESTS))
+        return str(max(requested, LEAST_REQUESTS))
     if attribute == "read_ahead_kb":
         return str(requested - requested % max(_PAGES_KIB))
     return value
@@ -99,7 +99,7 @@ def _read_back(attribute: str, wanted: str) -> FrozenSet[str]:
     if attribute == "io_timeout":
         return frozenset(map(str, _timeouts(requested)))
     if attribute == "nr_requests":
-        return frozenset((str(max(requested, _LEAST_REQUESTS)),))
+        return frozenset((str(max(requested, LEAST_REQUESTS)),))
     if attribute == "read_ahead_kb":
         return frozenset(str(requested - requested % page) for page in _PAGES_KIB)
     return frozenset((wanted,))

@@ -264,6 +264,8 @@ class FakeNics:
             requested = [
                 max(power for power in (1 << bit for bit in range(8, 20)) if power <= max(n, 256)) for n in requested
             ]
+        if self._driver(device) == "ixgbevf":  # ixgbevf_set_ringparam(): at least 64, then ALIGN(…, 8)
+            requested = [(max(number, 64) + 7) // 8 * 8 for number in requested]
         self.rings[device][2:] = requested
         if device in self.hints:  # ena_up() requests each interrupt again, and irq_set_affinity_hint() moves it
             known = {irq.name for irq in (self.root / f"sys/class/net/{device}/device/msi_irqs").iterdir()}
@@ -276,6 +278,8 @@ class FakeNics:
         values = list(struct.unpack("=23I", record)[1:])
         if device in self.paired and values[_TX_USECS]:  # igb_set_coalesce()
             raise OSError(errno.EINVAL, "Invalid argument", device)
+        if self._driver(device) == "ixgbevf" and max(values[0], values[_TX_USECS]) > 0xFF8 >> 2:
+            raise OSError(errno.EINVAL, "Invalid argument", device)  # ixgbevf_set_coalesce()
         self.coalesce[device] = values
         return record
 

@@ -245,14 +245,6 @@ def test_the_right_number_of_requests_is_right_under_a_new_scheduler_too(host: F
     assert not call(block_storage.main, host, **wanted)["changed"]
 
 
-def test_few_requests_read_back_as_the_kernels_minimum(host: FakeKernel, call: Call) -> None:
-    assert call(block_storage.main, host, nr_requests=1)["changed"]
-    assert read(host, "nvme0n1", "nr_requests") == "4"
-    assert not call(block_storage.main, host, nr_requests=1)["changed"]
-    call(restore.main, host)
-    assert read(host, "nvme0n1", "nr_requests") == "1023"
-
-
 def test_read_ahead_is_cut_to_pages(host: FakeKernel, call: Call) -> None:
     host.disks.page_kib = 64
     assert call(block_storage.main, host, read_ahead_kb=1000)["changed"]

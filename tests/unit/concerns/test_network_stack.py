@@ -208,6 +208,25 @@ def test_rings_of_ena_are_the_power_of_two_that_its_driver_makes_of_the_number(
     assert not call(network_stack.main, host, rx_ring=asked, persist=False)["changed"]
 
 
+def test_ixgbevf_gets_what_its_driver_makes_of_the_number_or_the_user_reads_its_limits(
+    tmp_path: Path, call: Call
+) -> None:
+    host = fresh(tmp_path, "xen_hvm")
+    nic = next(iter(host.nics.rings))
+    for options, limits in (
+        ({"rx_ring": "63"}, f"rx_ring: {nic} can't have 63; it takes 64 to 4096, or max"),
+        ({"rx_usecs": 1023}, f"rx_usecs: {nic} can't have 1023; it takes 0 to 1022"),
+        ({"tx_usecs": 4000}, f"tx_usecs: {nic} can't have 4000; it takes 0 to 1022"),
+    ):
+        assert f"network_stack.{limits}" in call(network_stack.main, host, check=True, **options)["msg"]
+    wanted = {"rx_ring": "101", "rx_usecs": 1022, "allow_disruptive": True}
+    promised = call(network_stack.main, host, check=True, **wanted)["actions"]
+    done = call(network_stack.main, host, **wanted)
+    assert not done.get("failed"), done["msg"]
+    assert done["actions"] == promised
+    assert (host.nics.rings[nic][2], host.nics.coalesce[nic][0]) == (104, 1022)
+
+
 def test_fields_of_one_table_are_one_order_to_the_driver_and_each_is_taken_back_by_itself(
     tmp_path: Path, call: Call
 ) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import BlockFacts, valid
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import LEAST_REQUESTS, BlockFacts, valid
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import DISK, HEAD, KINDS, PATH, STACKED, Disk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST
@@ -57,7 +57,11 @@ OF_QUEUE = (
         comparable=True,
     ),
     READ_AHEAD,
-    _of_queue("nr_requests", "how many requests may wait in the kernel", {"type": "int", "range": (0, 1 << 16)}),
+    _of_queue(
+        "nr_requests",
+        "how many requests may wait in the kernel",
+        {"type": "int", "range": (LEAST_REQUESTS, 1 << 16)},
+    ),
     _of_queue(
         "nomerges",
         "how thoroughly the kernel looks for requests to merge: 2 means not at all",

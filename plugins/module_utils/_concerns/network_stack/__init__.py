@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_stack import ena, sysctl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, fields
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST, MAX, widened
@@ -97,6 +98,9 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 _NEVER_ADAPTS = ("ixgbevf", "virtio_net")
 # ena_set_ringparam() raises less to ENA_MIN_RING_SIZE, and rounds down to a power of two.
 _ENA_LEAST_RING = 256
+# ixgbevf_set_ringparam() rounds up to a multiple of 8; less than 64 one version of the driver raises, another refuses.
+_IXGBEVF_LEAST_RING, _IXGBEVF_STEP = 64, 8
+_IXGBEVF_MOST_USECS = 1022  # IXGBE_MAX_EITR >> 2
 _MTU_EXPRESS, _MTU_INTERNET = 8900, 1500
 
 
@@ -149,12 +153,13 @@ def _rings(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
         host_shrank = choice.wanted.stored and number > maximum[field]  # the host took more in an earlier run
         if text == MAX or host_shrank:
             number = maximum[field]
-        if text != MAX and not 0 < number <= maximum[field]:
+        least = _IXGBEVF_LEAST_RING if nic.driver == "ixgbevf" else 1
+        if text != MAX and not least <= number <= maximum[field]:
             sentence = (
-                f"network_stack.{knob.name}: {nic.name} can't have {text}; it takes 1 to {maximum[field]}, or max"
+                f"network_stack.{knob.name}: {nic.name} can't have {text}; it takes {least} to {maximum[field]}, or max"
             )
             return Plan(findings=(knob.impossible(choice.wanted, sentence),))
-        number = _power_of_two(number) if nic.driver == "ena" else number
+        number = _descriptors(nic, number)
         own = facts.host_value("network.rings", knob.place, now[field])
         widest, reasons[field] = widened(knob, choice.wanted, str(number), str(own), reason)
         goal[field] = int(widest)
@@ -169,9 +174,11 @@ def _rings(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
     )
 
 
-def _power_of_two(number: int) -> int:
-    """What ENA's driver makes of a number of descriptors."""
-    return 1 << max(number, _ENA_LEAST_RING).bit_length() - 1
+def _descriptors(nic: Nic, number: int) -> int:
+    """What the driver makes of a number of descriptors."""
+    if nic.driver == "ena":
+        return 1 << max(number, _ENA_LEAST_RING).bit_length() - 1
+    return -(-number // _IXGBEVF_STEP) * _IXGBEVF_STEP if nic.driver == "ixgbevf" else number
 
 
 def _coalesce(network: NetworkFacts, choice: Choice) -> Plan:
@@ -188,6 +195,9 @@ def _coalesce(network: NetworkFacts, choice: Choice) -> Plan:
             )
         elif not now:
             plans.append(_lacking(knob, choice))
+        elif nic.driver == "ixgbevf" and isinstance(value, int) and value > _IXGBEVF_MOST_USECS:
+            sentence = f"network_stack.{knob.name}: {nic.name} can't have {value}; it takes 0 to {_IXGBEVF_MOST_USECS}"
+            plans.append(Plan(findings=(of_nic(knob, nic).impossible(choice.wanted, sentence),)))
         else:
             goal = int(value == "enabled") if isinstance(value, str) else value
             plans.append(of_nic(knob, nic, knob.name).change(choice.wanted, now.get(knob.name), goal, reason))
