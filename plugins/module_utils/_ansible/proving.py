@@ -38,11 +38,11 @@ _SETTINGS: Spec = {
     name: {"type": type(default).__name__, "default": default} for name, default in Settings._field_defaults.items()
 }
 OPTIONS: Spec = {
-    "command": {"type": "str"},
+    "command": {"type": "str", "lines": True},
     "benchmark": {"type": "str", "choices": list(BENCHMARKS)},
     "benchmark_options": {"type": "dict", "default": {}},
     "load_on": {"type": "str", "default": HOST},
-    "health": {"type": "str", "default": ""},
+    "health": {"type": "str", "default": "", "lines": True},
     "programs": {"type": "list", "elements": "str", "default": []},
     **_SETTINGS,
     "keep": {**_SETTINGS["keep"], "choices": list(KEEP)},

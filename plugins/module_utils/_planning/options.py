@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checking the options of a concern against its own spec, without Ansible. PRIVATE to the collection.
 
-A spec has the form of an Ansible argument spec, with the `range` of a number, the `step` to which it is rounded up, and
-how many `numbers` a text and `entries` a list may have, which `for_ansible` removes. The modules validate by it before
-Ansible turns true into 1, and so do `tune` and, on the host, what is stored as wanted.
+A spec has the form of an Ansible argument spec, with the `range` of a number, the `step` to which it is rounded up, how
+many `numbers` a text and `entries` a list may have, and whether a text may have several `lines`, which `for_ansible`
+removes. The modules validate by it before Ansible turns true into 1, and so do `tune` and, on the host, what is stored
+as wanted.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ _WHOLE = r"-?[0-9]{1,40}"
 _DECIMAL = r"-?[0-9]{1,15}(\.[0-9]{1,15})?"
 _LARGEST = 1e15
 _SURROGATE = re.compile("[\ud800-\udfff]")  # what Python makes of bytes that aren't UTF-8
+# U+2028 and U+2029 end a line, too.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_WITHIN_LINES = re.compile("[\n\t]")
 _NAME = r"\w{1,64}"
 
 
@@ -84,7 +88,7 @@ def for_ansible(spec: Spec) -> Dict[str, Dict[str, Any]]:
         option: {
             key: for_ansible(value) if key == "options" else value
             for key, value in rule.items()
-            if key not in ("range", "numbers", "step", "entries")
+            if key not in ("range", "numbers", "step", "entries", "lines")
         }
         for option, rule in spec.items()
     }
@@ -138,6 +142,18 @@ def _scalar(name: str, kind: str, rule: Mapping[str, Any], value: Any) -> Any:
         raise NearmetalError(f"{name} must be text of at most {LONGEST_TEXT} characters, not of {len(text)}")
     if _SURROGATE.search(text):
         raise NearmetalError(f"{name} must be text, not bytes that are no UTF-8: {shown(text)}")
+    if "choices" not in rule:
+        text = _without_control(name, rule, text)
+    return text
+
+
+def _without_control(name: str, rule: Mapping[str, Any], text: str) -> str:
+    """The text, which ends up in files, reports and terminals. The kernel shows numbers with tabs between them."""
+    if "numbers" in rule:
+        text = text.replace("\t", " ")
+    if _CONTROL.search(_WITHIN_LINES.sub("", text) if rule.get("lines") else text):
+        form = "text" if rule.get("lines") else "one line"
+        raise NearmetalError(f"{name} must be {form} without control characters, not {shown(text)}")
     return text
 
 

@@ -23,7 +23,7 @@ LONGEST = 200  # characters of a reason
 
 _WAIVER: Mapping[str, Mapping[str, Any]] = {
     "knob": {"type": "str", "required": True},
-    "reason": {"type": "str", "required": True},
+    "reason": {"type": "str", "required": True, "lines": True},
     "expires": {"type": "str", "required": True},
 }
 # In the stored options of each concern, where `knob` is the name without the concern.
