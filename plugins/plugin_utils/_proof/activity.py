@@ -23,7 +23,7 @@ def lines(record: Record) -> List[str]:
     parts = [
         _pair(states, lambda activity: activity.softirq, "softirq {} % of the CPUs' time", ".2f"),
         _pair(states, lambda activity: activity.context_switches, "{} context switches/s", ".0f"),
-        _pair(states, lambda activity: sum(activity.interrupts.values()) or None, "{} interrupts/s of devices", ".0f"),
+        _pair(states, _interrupts, "{} interrupts/s of devices", ".0f"),
     ]
     known = [part for part in parts if part]
     busiest = [_busiest(activity) for activity in states]
@@ -41,9 +41,13 @@ def _pair(
     return words.format(" → ".join(known)) if len(known) == len(states) else ""
 
 
+def _interrupts(activity: Activity) -> Optional[float]:
+    return sum(activity.interrupts.values()) if activity.interrupts else None
+
+
 def _busiest(activity: Activity) -> str:
     """The interrupt that came most often, with its share of all."""
-    if not activity.interrupts:
+    if not any(activity.interrupts.values()):
         return ""
     rate, name = max((rate, name) for name, rate in activity.interrupts.items())
     share = rate / sum(activity.interrupts.values())

@@ -72,6 +72,18 @@ def test_what_the_host_did_in_each_state_is_in_each_report() -> None:
     assert activity.lines(against)[0].startswith("the other tuning → tuned: ")
 
 
+def test_devices_that_are_silent_in_most_loads_have_no_busiest() -> None:
+    def rarely_active(step: Step, measurement: Measurement) -> Measurement:
+        busy = active(step, measurement)
+        assert busy.after is not None
+        silent = busy.after._replace(interrupts=busy.before.interrupts if busy.before else {})
+        return busy if measurement.pair == 1 else busy._replace(after=silent)
+
+    record = run(noisy(0.1, 0.01), rarely_active)
+    assert activity.lines(record)[0].endswith("1000 → 500 context switches/s, 0 → 0 interrupts/s of devices")
+    assert "0 → 0 interrupts/s" in words.markdown(record, verdict(record), ENDING)
+
+
 @pytest.mark.parametrize("most", [None, 6])
 def test_nothing_is_said_of_what_no_host_or_pair_shows(most: Optional[int]) -> None:
     record = run(noisy(0.1, 0.01)) if most is None else run(noisy(0.1, 0.01), active, most=most)
