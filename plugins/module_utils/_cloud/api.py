@@ -22,6 +22,9 @@ _CREDIT_IDS = 1000
 _TYPES = 100
 _METRICS = 500  # GetMetricData's most queries
 _PAGE = 1000
+# Only instances by a filter are as many as an account has: a million of them in one region are a thousand pages. All
+# other calls name at most 1,000 things, and the values of 500 metrics over two weeks are some twenty pages.
+_MOST_PAGES = 1000
 _ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
 
 Raw = Mapping[str, Any]
@@ -297,11 +300,15 @@ def pages(
         items.extend(answer.get(key, ()))
         if not answer.get("NextToken"):
             return items, None
-        if answer["NextToken"] in tokens:
-            trouble = f"{name}: the same page comes again and again: check the endpoint and any proxy"
-            return items, (NearmetalError(trouble), trouble)
+        again = answer["NextToken"] in tokens
         token = {"NextToken": answer["NextToken"]}
         tokens.add(answer["NextToken"])
+        if again or len(tokens) >= _MOST_PAGES:
+            which = (
+                "the same page comes again and again" if again else f"after {_MOST_PAGES} pages there are still more"
+            )
+            trouble = f"{name}: {which}: check the endpoint and any proxy"
+            return items, (NearmetalError(trouble), trouble)
 
 
 def parts(values: List[Any], size: int) -> Iterator[List[Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import botocore.endpoint
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud import session
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud import api, session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 from tests.support.aws.fake_aws import FakeAws
@@ -203,6 +203,23 @@ def test_a_call_that_dies_half_way_keeps_the_type_that_it_found(run: Any, aws: F
     (error,) = result["errors"]
     assert error.startswith("eu-west-1: DescribeInstances after 4 answers: ")
     assert result["msg"].endswith(f"; instances may be missing: {error}")
+
+
+def test_pages_without_end_end_the_run(run: Any, aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    describe = aws.DescribeInstances
+
+    def with_another_page(request: Any, caller: Any) -> Any:
+        answer = describe({name: value for name, value in request.items() if name != "NextToken"}, caller)
+        return {**answer, "NextToken": str(aws.calls["DescribeInstances"])}
+
+    monkeypatch.setattr(aws, "DescribeInstances", with_another_page)
+    monkeypatch.setattr(api, "_MOST_PAGES", 5)
+    aws.add(1)
+    for options in ({"filters": {}}, {"filters": {"instance-type": "none-of-any"}}):
+        before = aws.calls["DescribeInstances"]
+        result = run("instance_info", **options)
+        assert "DescribeInstances: after 5 pages there are still more: check the endpoint and any proxy" in str(result)
+        assert aws.calls["DescribeInstances"] - before == 5
 
 
 def test_a_batch_that_fails_is_unknown_for_its_instances_only(run: Any, aws: FakeAws) -> None:
