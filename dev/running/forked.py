@@ -9,8 +9,10 @@ The run must not use project modules of this process, because the copy has other
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +29,7 @@ from dev import ROOT
 LOADED = (ansible.module_utils.basic, boto3, hypothesis.strategies, pytest, yaml)
 PACKAGES = ("ansible_collections", "dev", "lab", "tests")
 COLLECTIONS = Path(".ansible/collections")
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -67,14 +70,25 @@ class _Failed:
 def start(copy: Path, tests: "list[str]", folder: Path, variables: "dict[str, str]") -> Run:
     """Start the tests of the copy, up to the first failure; the folder takes what pytest writes."""
     sys.stdout.flush()
+    parent = os.getpid()
     pid = os.fork()
     if not pid:
         with contextlib.ExitStack() as stack:
             stack.callback(os._exit, 1)
             stack.callback(sys.stderr.flush)
             stack.push(lambda *error: error[0] and sys.excepthook(*error))
+            _end_with(parent)
             _child(copy, tests, folder, variables)
     return Run(pid, folder)
+
+
+def _end_with(parent: int) -> None:
+    """End this process, and all that it starts, when its parent is killed: tests of a fault may run without end."""
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGUSR1, lambda _number, _frame: os.killpg(0, signal.SIGKILL))
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGUSR1)
+    if os.getppid() != parent:  # killed before that
+        os.killpg(0, signal.SIGKILL)
 
 
 def _child(copy: Path, tests: "list[str]", folder: Path, variables: "dict[str, str]") -> None:
