@@ -263,6 +263,8 @@ def fire(host: WritableHost) -> List[str]:
         replaced = [action for action, device in zip(armed.actions, armed.devices) if _exchanged(host, action, device)]
         present = [action for action in armed.actions if action not in replaced and not _detached(host, action)]
         changed = [action for action in present if _now(host, action) != action.before]
+        with suppress(NearmetalError):  # should this process be killed, a restore knows these values for nearmetal's
+            _journal(host).keep(armed.entries)
         trouble = roll_back(host, changed)  # first: a full disk may refuse the records, and the lock keeps others out
         failures = [f"could not put everything back: {trouble}"] if trouble else []
         try:
@@ -283,11 +285,15 @@ def _record(host: WritableHost, armed: _Armed, restored: Sequence[Action]) -> No
     stored = StoredWanted(host)
     if not stored.damage:  # the unit plans nothing from a damaged file
         _want_again(stored, armed, {action.concern for action in armed.actions})
-    platform = observe(host, ("platform",)).platform
-    journal = Journal(host, platform.instance_id if platform else None)
+    journal = _journal(host)
     if not journal.damage:
         journal.keep(armed.entries)  # the run has forgotten those whose originals it brought back
         journal.settle([action._replace(after=action.before) for action in restored])
+
+
+def _journal(host: WritableHost) -> Journal:
+    platform = observe(host, ("platform",)).platform
+    return Journal(host, platform.instance_id if platform else None)
 
 
 def _put_back(action: Action) -> str:

@@ -146,7 +146,9 @@ class Journal:
         set_values: Tuple[Value, ...] = ()
         held: Mapping[str, Value] = {}
         if entry is not None:
-            held, set_values = entry.holding(action.before), entry.set_values
+            # A killed restore has set originals, too: at them, a place has no value of nearmetal.
+            held = elements.changed(lever, entry.original, entry.holding(action.before))
+            set_values = entry.set_values
         if (action.what, action.where) in self._by_files:
             held = lever.values.elements(action.before)
         if held:

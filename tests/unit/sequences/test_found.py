@@ -274,3 +274,26 @@ def test_cpus_that_are_offline_because_a_file_switched_smt_off_come_back_with_it
     life.do(failing(tune(smt={"threads": "disabled"}), 20, "EIO", length=1000, after=True))
     life.do(Step("reboot", {"unit": True}))
     life.end()
+
+
+@pytest.mark.parametrize("at", range(2, 14))
+def test_what_a_killed_restore_had_put_back_is_still_an_original_after_the_unit_set_it_again(
+    at: int, tmp_path: Path
+) -> None:
+    """The journal took the originals for values of nearmetal, and forgot them when the unit set its own again."""
+    killed = failing(Step("restore", {"concern": None}), at, length=1000)
+    spread = tune(network_irq={"xps": "0-1", "allow_disruptive": True})
+    assert lived(tmp_path, "nitro", [spread, killed, Step("reboot", {"unit": True})]) == ""
+
+
+def test_preferences_go_back_after_a_rollback_that_a_read_only_disk_stopped(tmp_path: Path) -> None:
+    workloads = {"prune": False, "confirm_within": 0, "workloads": ["low_latency"], "workload_auto": "apply"}
+    pruned = Step("tune", {"prune": True, "confirm_within": 120, "concerns": {"numa": {}, "network_stack": {}}})
+    life = [
+        Step("tune", {**workloads, "concerns": {"smt": {"threads": "kernel"}}}),
+        failing(pruned, 89, "EROFS", length=1000),
+        failing(Step("reboot", {"unit": True}), 57, after=True),
+        Step("reapply"),
+        Step("reboot", {"unit": True}),
+    ]
+    assert lived(tmp_path, "metal", life) == ""

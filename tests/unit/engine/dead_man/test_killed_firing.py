@@ -1,0 +1,40 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A dead-man run that is killed at any write loses no original."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import suppress
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.modules import confirm, restore
+
+from tests.support.hosts import files_of
+from tests.support.sequences.faults import Killed, Writes
+from tests.unit.engine.dead_man.test_dead_man import current, cutting
+from tests.unit.engine.dead_man.test_faults import Call, Systemd, tuned
+
+__all__ = ["cutting"]
+
+
+@pytest.mark.usefixtures("cutting")
+@pytest.mark.parametrize("after", [False, True])
+def test_a_restore_brings_the_first_original_back(
+    after: bool, tmp_path_factory: pytest.TempPathFactory, call: Call
+) -> None:
+    for at in itertools.count(1):
+        host = Systemd(tmp_path_factory.mktemp("host"), files_of("xen_hvm"))
+        tuned(call, host, "tsc")
+        assert not call(confirm.main, host).get("failed")
+        tuned(call, host, "hpet")
+        firing = Writes(host, {"kind": "kill", "at": at, "after": after})
+        with firing.counted(), suppress(Killed):
+            command(["dead-man"], host)
+        assert not call(restore.main, host).get("failed")
+        assert current(host) == "xen", f"killed at write {at}"
+        if firing.count < at:  # it has ended by itself
+            break
+    assert at > 5
