@@ -3,11 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The dead-man timer: a network change that cuts the host off takes itself back. PRIVATE to the collection.
 
-It is armed right before the first such change. A new connection to the host confirms
-the change. Without a confirmation systemd starts a copy of the agent in /run, again and
-again until the old values are back. A reboot ends the timer and brings the old values
-back too. The file that records the change stays then, so that the unit doesn't set the
-new values again but stores again what was confirmed before.
+It is armed right before the first such change. A new connection to the host confirms the change. Without a confirmation
+systemd starts a copy of the agent in /run, again and again until the old values are back. A reboot ends the timer and
+brings the old values back too. The file that records the change stays then, so that the unit doesn't set the new values
+again but stores again what was confirmed before.
 """
 
 from __future__ import annotations
@@ -46,7 +45,6 @@ ARMED = f"{store.DATA}/dead-man.json"
 AGENT = "/run/nearmetal/dead-man.pyz"
 TIMER = f"{NAME}.timer"
 PATIENCE = 60  # seconds that a confirmation waits for the run that it confirms
-SHORTEST, LONGEST = 30, 3600
 
 
 class _Armed(NamedTuple):
@@ -57,15 +55,7 @@ class _Armed(NamedTuple):
     devices: Sequence[str]  # the identity of each action's device
     entries: Sequence[Entry]  # the journal's entries of these places
     wanted: Mapping[str, Optional[Stored]]  # concern → what was confirmed last
-
-
-def demand_bounds(seconds: int) -> None:
-    """Raise NearmetalError unless `seconds` is 0 or within the bounds of the timer."""
-    if seconds and not SHORTEST <= seconds <= LONGEST:
-        raise NearmetalError(
-            f"confirm_within: {seconds} is not possible: give {SHORTEST} to {LONGEST} seconds, or 0 to go without"
-            " confirmation"
-        )
+    fired: bool = False  # the timer has begun to put the earlier values back
 
 
 def cuts_off(actions: Sequence[Action]) -> List[Action]:
@@ -170,16 +160,26 @@ def damage(host: WritableHost) -> str:
 
 
 def confirm(host: WritableHost) -> bool:
-    """Disarm the timer, because the host is reachable. Returns whether it was armed."""
+    """Disarm the timer, because the host is reachable. Returns whether it was armed; raises like `demand_waiting`."""
     with store.lock(host, PATIENCE):
-        armed = is_armed(host)
+        armed = demand_waiting(host)
         if armed:
             disarm(host)
         return armed
 
 
+def demand_waiting(host: WritableHost) -> bool:
+    """Whether a change of this boot waits to be confirmed. Raises NearmetalError when it is too late to confirm it."""
+    armed = _armed(host) if is_armed(host) else None
+    if armed and armed.fired:
+        raise NearmetalError(
+            "too late to confirm: the dead-man timer is putting the earlier values back; then run again"
+        )
+    return armed is not None
+
+
 def is_armed(host: WritableHost) -> bool:
-    """Whether a change of this boot waits to be confirmed. Raises Damaged when the file can't tell."""
+    """Whether the timer has a change of this boot to take back. Raises Damaged when the file can't tell."""
     armed = _armed(host)
     return armed is not None and armed.boot_id == host.boot_id()
 
@@ -263,8 +263,9 @@ def fire(host: WritableHost) -> List[str]:
         replaced = [action for action, device in zip(armed.actions, armed.devices) if _exchanged(host, action, device)]
         present = [action for action in armed.actions if action not in replaced and not _detached(host, action)]
         changed = [action for action in present if _now(host, action) != action.before]
-        with suppress(NearmetalError):  # should this process be killed, a restore knows these values for nearmetal's
-            _journal(host).keep(armed.entries)
+        with suppress(NearmetalError):  # should this process be killed, nobody confirms, and no original is lost
+            _write(host, armed._replace(fired=True))
+            _kept_journal(host, armed)
         trouble = roll_back(host, changed)  # first: a full disk may refuse the records, and the lock keeps others out
         failures = [f"could not put everything back: {trouble}"] if trouble else []
         try:
@@ -285,15 +286,18 @@ def _record(host: WritableHost, armed: _Armed, restored: Sequence[Action]) -> No
     stored = StoredWanted(host)
     if not stored.damage:  # the unit plans nothing from a damaged file
         _want_again(stored, armed, {action.concern for action in armed.actions})
-    journal = _journal(host)
+    journal = _kept_journal(host, armed)
     if not journal.damage:
-        journal.keep(armed.entries)  # the run has forgotten those whose originals it brought back
         journal.settle([action._replace(after=action.before) for action in restored])
 
 
-def _journal(host: WritableHost) -> Journal:
+def _kept_journal(host: WritableHost, armed: _Armed) -> Journal:
+    """The journal with its earlier entries: the run has forgotten those whose originals it brought back."""
     platform = observe(host, ("platform",)).platform
-    return Journal(host, platform.instance_id if platform else None)
+    journal = Journal(host, platform.instance_id if platform else None)
+    if not journal.damage:
+        journal.keep(armed.entries)
+    return journal
 
 
 def _put_back(action: Action) -> str:
@@ -359,7 +363,7 @@ def _armed(host: WritableHost) -> Optional[_Armed]:
             raise NearmetalError("actions and devices differ in number")
         entries = [entry_of(raw) for raw in armed.get("journal", [])]
         wanted = {str(name): stored_of(raw) if raw else None for name, raw in armed.get("wanted", {}).items()}
-        return _Armed(str(armed["boot_id"]), actions, devices, entries, wanted)
+        return _Armed(str(armed["boot_id"]), actions, devices, entries, wanted, armed.get("fired") is True)
     except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else (str(error).splitlines() or ["nothing in it"])[0]
         raise Damaged(
@@ -381,6 +385,7 @@ def _write(host: WritableHost, armed: _Armed) -> None:
         "devices": armed.devices,
         "journal": [data_of(entry) for entry in armed.entries],
         "wanted": {concern: _as_data(stored) for concern, stored in armed.wanted.items()},
+        "fired": armed.fired,
     }
     store.replace_file(host, ARMED, json.dumps(data).encode(), mode=0o600, folder_mode=0o700)
 

@@ -45,6 +45,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import uni
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
 
 ANONYMOUS = Origin("nearmetal")
+SHORTEST, LONGEST = 30, 3600  # seconds of the dead-man timer
 Ask = Callable[[Known], Sequence[Request]]
 
 
@@ -182,10 +183,19 @@ class _Waiting:
         return outcomes
 
 
+def _demand_bounds(seconds: int) -> None:
+    """Raise NearmetalError unless `seconds` is 0 or within the bounds of the dead-man timer."""
+    if seconds and not SHORTEST <= seconds <= LONGEST:
+        raise NearmetalError(
+            f"confirm_within: {seconds} is not possible: give {SHORTEST} to {LONGEST} seconds, or 0 to go without"
+            " confirmation"
+        )
+
+
 def _demand_possible(host: WritableHost, conditions: Conditions) -> None:
     if not host.is_root():
         raise NearmetalError("nearmetal needs root on the host to read its journal and to tune: set become: true")
-    dead_man.demand_bounds(conditions.confirm_within)
+    _demand_bounds(conditions.confirm_within)
 
 
 def _plan(session: Session, ask: Ask, conditions: Conditions) -> Planned:

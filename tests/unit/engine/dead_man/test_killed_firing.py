@@ -15,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.modules import confirm, restore
 from tests.support.hosts import files_of
 from tests.support.sequences.faults import Killed, Writes
 from tests.unit.engine.dead_man.test_dead_man import current, cutting
-from tests.unit.engine.dead_man.test_faults import Call, Systemd, tuned
+from tests.unit.engine.dead_man.test_faults import Call, Systemd, source_wanted, traces, tuned
 
 __all__ = ["cutting"]
 
@@ -38,3 +38,28 @@ def test_a_restore_brings_the_first_original_back(
         if firing.count < at:  # it has ended by itself
             break
     assert at > 5
+
+
+@pytest.mark.usefixtures("cutting")
+@pytest.mark.parametrize("after", [False, True])
+def test_nobody_confirms_what_was_put_back(after: bool, tmp_path_factory: pytest.TempPathFactory, call: Call) -> None:
+    refused = 0
+    for at in itertools.count(1):
+        host = Systemd(tmp_path_factory.mktemp("host"), files_of("xen_hvm"))
+        tuned(call, host, "hpet")
+        firing = Writes(host, {"kind": "kill", "at": at, "after": after})
+        with firing.counted(), suppress(Killed):
+            command(["dead-man"], host)
+        if firing.count < at:  # it has ended by itself
+            break
+        put_back = current(host) == "xen"
+        planned, answer = call(confirm.main, host, check=True), call(confirm.main, host)
+        assert not (put_back and answer.get("changed")), f"killed at write {at}"
+        if answer.get("failed"):
+            refused += 1
+            assert planned["msg"] == answer["msg"]
+            assert answer["msg"].startswith("too late to confirm: the dead-man timer is putting")
+            assert command(["dead-man"], host) == 0
+            assert (current(host), traces(host)) == ("xen", [])
+            assert not source_wanted(host)
+    assert refused > 3
