@@ -130,7 +130,7 @@ def test_somebody_elses_alarm_of_that_name_is_left_alone(run: Any, aws: FakeAws)
     [
         ({"alarm_percent": 0}, "alarm_percent: 0 is not allowed: it must be from 1 to 99"),
         ({"alarm_percent": 100}, "alarm_percent: 100 is not allowed"),
-        ({"alarm_name": "a\nb"}, "alarm_name: "),
+        ({"alarm_name": "a\nb"}, "alarm_name must be one line without control characters"),
         ({"alarm_name": ""}, "1 to 200 letters"),
         ({"alarm_topics": ["arn:aws:automate:eu-west-1:ec2:stop"]}, "must be the ARN of an SNS topic"),
     ],

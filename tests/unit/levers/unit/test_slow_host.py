@@ -187,7 +187,9 @@ def test_a_plan_imports_only_the_facts_that_it_needs(host: FakeKernel, call: Cal
 def test_a_tune_without_a_change_imports_no_dataclasses(host: FakeKernel, call: Call) -> None:
     wanted = {"concerns": {"clocksource": {"source": "auto"}}}
     call(tune.main, host, **wanted)
-    modules = imported(host, "tune", asked=json.dumps({"options": wanted, "check": False, "installed": True}))
+    modules = imported(
+        host, "tune", asked=json.dumps({"options": wanted, "check": False, "installed": True, "drawn": False})
+    )
     assert {"_agent.tuning", "_concerns.clocksource"} <= modules
     assert not {"dataclasses", "inspect"} & modules, "with its classes it was a sixth of what a run costs"
     unneeded = {
