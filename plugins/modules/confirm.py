@@ -48,7 +48,7 @@ def main(host: WritableHost | None = None) -> None:
     module = HostModule("confirm", {})
     host = host or WritableHost()
     try:
-        armed = (dead_man.demand_waiting if module.check_mode else dead_man.confirm)(host)
+        armed = (dead_man.can_confirm if module.check_mode else dead_man.confirm)(host)
     except NearmetalError as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=armed, msg="confirmed" if armed else "nothing waits to be confirmed")

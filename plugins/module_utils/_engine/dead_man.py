@@ -160,18 +160,18 @@ def damage(host: WritableHost) -> str:
 
 
 def confirm(host: WritableHost) -> bool:
-    """Disarm the timer, because the host is reachable. Returns whether it was armed; raises like `demand_waiting`."""
+    """Disarm the timer, because the host is reachable. Returns whether it was armed; raises like `can_confirm`."""
     with store.lock(host, PATIENCE):
-        armed = demand_waiting(host)
+        armed = can_confirm(host)
         if armed:
             disarm(host)
         return armed
 
 
-def demand_waiting(host: WritableHost) -> bool:
+def can_confirm(host: WritableHost) -> bool:
     """Whether a change of this boot waits to be confirmed. Raises NearmetalError when it is too late to confirm it."""
-    armed = _armed(host) if is_armed(host) else None
-    if armed and armed.fired:
+    armed = _armed_in_this_boot(host)
+    if armed is not None and armed.fired:
         raise NearmetalError(
             "too late to confirm: the dead-man timer is putting the earlier values back; then run again"
         )
@@ -180,8 +180,12 @@ def demand_waiting(host: WritableHost) -> bool:
 
 def is_armed(host: WritableHost) -> bool:
     """Whether the timer has a change of this boot to take back. Raises Damaged when the file can't tell."""
+    return _armed_in_this_boot(host) is not None
+
+
+def _armed_in_this_boot(host: WritableHost) -> Optional[_Armed]:
     armed = _armed(host)
-    return armed is not None and armed.boot_id == host.boot_id()
+    return armed if armed is not None and armed.boot_id == host.boot_id() else None
 
 
 def disarm(host: WritableHost) -> None:

@@ -45,8 +45,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import uni
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
 
 ANONYMOUS = Origin("nearmetal")
-SHORTEST, LONGEST = 30, 3600  # seconds of the dead-man timer
 Ask = Callable[[Known], Sequence[Request]]
+_LEAST_SECONDS, _MOST_SECONDS = 30, 3600  # of the dead-man timer
 
 
 class Conditions(NamedTuple):
@@ -185,10 +185,10 @@ class _Waiting:
 
 def _demand_bounds(seconds: int) -> None:
     """Raise NearmetalError unless `seconds` is 0 or within the bounds of the dead-man timer."""
-    if seconds and not SHORTEST <= seconds <= LONGEST:
+    if seconds and not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
         raise NearmetalError(
-            f"confirm_within: {seconds} is not possible: give {SHORTEST} to {LONGEST} seconds, or 0 to go without"
-            " confirmation"
+            f"confirm_within: {seconds} is not possible: give {_LEAST_SECONDS} to {_MOST_SECONDS} seconds, or 0 to go"
+            " without confirmation"
         )
 
 

@@ -56,5 +56,8 @@ def test_a_directory_is_an_absolute_path(directory: str) -> None:
         NearmetalError, match=r"^benchmark.options of disk has directory: '.*'; it must be the absolute "
     ):
         options_of("disk", {"directory": directory})
+
+
+def test_a_directory_is_one_line() -> None:
     with pytest.raises(NearmetalError, match=r"^benchmark.options of disk.directory must be one line without control"):
-        options_of("disk", {"directory": f"/data{directory}\n"})
+        options_of("disk", {"directory": "/data\n"})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from contextlib import suppress
+from typing import Iterator
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
@@ -20,41 +21,51 @@ from tests.unit.engine.dead_man.test_faults import Call, Systemd, source_wanted,
 __all__ = ["cutting"]
 
 
+class Firings:
+    """Hosts whose dead-man run was killed, each at another of its writes, before or after it."""
+
+    def __init__(self, folders: pytest.TempPathFactory, call: Call) -> None:
+        self._folders = folders
+        self._call = call
+
+    def killed(self, after: bool, *confirmed: str) -> Iterator[Systemd]:
+        """Tune the sources that are `confirmed`, then hpet, which nobody confirms, until a run ends by itself."""
+        for at in itertools.count(1):
+            host = Systemd(self._folders.mktemp("host"), files_of("xen_hvm"))
+            for source in confirmed:
+                tuned(self._call, host, source)
+                assert not self._call(confirm.main, host).get("failed")
+            tuned(self._call, host, "hpet")
+            firing = Writes(host, {"kind": "kill", "at": at, "after": after})
+            with firing.counted(), suppress(Killed):
+                command(["dead-man"], host)
+            yield host
+            if firing.count < at:
+                assert at > 5
+                return
+
+
+@pytest.fixture
+def firings(tmp_path_factory: pytest.TempPathFactory, call: Call) -> Firings:
+    return Firings(tmp_path_factory, call)
+
+
 @pytest.mark.usefixtures("cutting")
 @pytest.mark.parametrize("after", [False, True])
-def test_a_restore_brings_the_first_original_back(
-    after: bool, tmp_path_factory: pytest.TempPathFactory, call: Call
-) -> None:
-    for at in itertools.count(1):
-        host = Systemd(tmp_path_factory.mktemp("host"), files_of("xen_hvm"))
-        tuned(call, host, "tsc")
-        assert not call(confirm.main, host).get("failed")
-        tuned(call, host, "hpet")
-        firing = Writes(host, {"kind": "kill", "at": at, "after": after})
-        with firing.counted(), suppress(Killed):
-            command(["dead-man"], host)
+def test_a_restore_brings_the_first_original_back(after: bool, firings: Firings, call: Call) -> None:
+    for number, host in enumerate(firings.killed(after, "tsc"), 1):
         assert not call(restore.main, host).get("failed")
-        assert current(host) == "xen", f"killed at write {at}"
-        if firing.count < at:  # it has ended by itself
-            break
-    assert at > 5
+        assert current(host) == "xen", f"killed at write {number}"
 
 
 @pytest.mark.usefixtures("cutting")
 @pytest.mark.parametrize("after", [False, True])
-def test_nobody_confirms_what_was_put_back(after: bool, tmp_path_factory: pytest.TempPathFactory, call: Call) -> None:
+def test_nobody_confirms_what_was_put_back(after: bool, firings: Firings, call: Call) -> None:
     refused = 0
-    for at in itertools.count(1):
-        host = Systemd(tmp_path_factory.mktemp("host"), files_of("xen_hvm"))
-        tuned(call, host, "hpet")
-        firing = Writes(host, {"kind": "kill", "at": at, "after": after})
-        with firing.counted(), suppress(Killed):
-            command(["dead-man"], host)
-        if firing.count < at:  # it has ended by itself
-            break
+    for number, host in enumerate(firings.killed(after), 1):
         put_back = current(host) == "xen"
         planned, answer = call(confirm.main, host, check=True), call(confirm.main, host)
-        assert not (put_back and answer.get("changed")), f"killed at write {at}"
+        assert not (put_back and answer.get("changed")), f"killed at write {number}"
         if answer.get("failed"):
             refused += 1
             assert planned["msg"] == answer["msg"]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 from typing import Any, Callable, Dict, Set
@@ -59,25 +60,28 @@ def host(tmp_path: Path, call: Call) -> FakeKernel:
     return host
 
 
-def test_a_restore_killed_before_it_removes_a_folder(host: FakeKernel, call: Call) -> None:
-    before, remove_empty = folders(host), store.remove_empty
+def demand_no_folder_left(
+    host: FakeKernel, call: Call, monkeypatch: pytest.MonkeyPatch, name: str, die: Callable[..., None]
+) -> None:
+    """Kill a tune and its restore at each call of the store's function `name`, where `die` ends the run."""
+    before, function = folders(host), getattr(store, name)
     left: Set[str] = set()
-    for number in range(1, 20):
-        call(tune.main, host, concerns=_WANTED)
-        assert folders(host) - before == _MADE
+    for number in itertools.count(1):
         nth = Nth(number)
 
-        def killed(host: WritableHost, path: str, nth: Nth = nth) -> None:
+        def called(host: WritableHost, *arguments: Any, nth: Nth = nth, **named: Any) -> None:
             if nth.reached():
-                raise Killed
-            remove_empty(host, path)
+                die(host, *arguments, **named)
+            function(host, *arguments, **named)
 
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(store, "remove_empty", killed)
-            try:
-                call(restore.main, host)
-            except Killed:
-                left |= folders(host) - before
+        monkeypatch.setattr(store, name, called)
+        try:
+            call(tune.main, host, concerns=_WANTED)
+            assert folders(host) - before == _MADE
+            call(restore.main, host)
+        except Killed:
+            left |= folders(host) - before
+        monkeypatch.setattr(store, name, function)
         call(restore.main, host)
         assert folders(host) == before, f"killed at {number}"
         if nth.remaining > 0:
@@ -85,26 +89,16 @@ def test_a_restore_killed_before_it_removes_a_folder(host: FakeKernel, call: Cal
     assert left == _MADE
 
 
-def test_a_tune_killed_after_it_made_a_folder(host: FakeKernel, call: Call) -> None:
-    before, replace_file = folders(host), store.replace_file
-    left: Set[str] = set()
-    for number in range(1, 60):
-        nth = Nth(number)
+def test_a_run_killed_before_it_removes_a_folder(host: FakeKernel, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(_host: WritableHost, _path: str) -> None:
+        raise Killed
 
-        def killed(host: WritableHost, path: str, data: bytes, mode: int, folder_mode: int, nth: Nth = nth) -> None:
-            if nth.reached():
-                with store.directory(host, os.path.dirname(path), create=folder_mode):
-                    raise Killed
-            replace_file(host, path, data, mode, folder_mode)
+    demand_no_folder_left(host, call, monkeypatch, "remove_empty", die)
 
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(store, "replace_file", killed)
-            try:
-                call(tune.main, host, concerns=_WANTED)
-            except Killed:
-                left |= folders(host) - before
-        call(restore.main, host)
-        assert folders(host) == before, f"killed at {number}"
-        if nth.remaining > 0:
-            break
-    assert left == _MADE
+
+def test_a_run_killed_after_it_made_a_folder(host: FakeKernel, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(host: WritableHost, path: str, _data: bytes, mode: int, folder_mode: int) -> None:
+        with store.directory(host, os.path.dirname(path), create=folder_mode):
+            raise Killed(mode)
+
+    demand_no_folder_left(host, call, monkeypatch, "replace_file", die)
