@@ -39,12 +39,12 @@ LEFT_OUT = {
 LEFT_OUT |= {"deselect", "collect_ignore", "collect_ignore_glob"}
 # The folders of module_utils that each folder may import: parsers know no facts, facts no concerns, concerns no engine,
 # and only the edges know Ansible.
-_PLAIN = {"_error", "_measured", "_parameters", "_plan", "_version", "_words"}
+_PLAIN = {"_error", "_measured", "_number", "_parameters", "_plan", "_version", "_words"}
 _PURE = {*_PLAIN, "_parse", "_facts", "_planning", "_concerns", "_workloads"}
 _WRITING = {*_PURE, "_host", "_levers", "_memory", "_engine", "_benchmarks"}
 LAYERS = {
-    "_parse": {"_parse", "_error"},
-    "_facts": {"_facts", "_parse", "_error", "_parameters", "_plan"},
+    "_parse": {"_parse", "_error", "_number"},
+    "_facts": {"_facts", "_parse", "_error", "_number", "_parameters", "_plan"},
     "_planning": {*_PLAIN, "_planning", "_facts"},
     "_concerns": {*_PLAIN, "_concerns", "_planning", "_facts"},
     "_workloads": {*_PLAIN, "_workloads", "_planning"},
@@ -56,7 +56,7 @@ LAYERS = {
     "_ansible": {*_WRITING, "_agent", "_ansible", "_prove"},
     "_cloud": {"_cloud", "_error", "_plan", "_words"},
     "_prove": {"_prove", "_parse", "_error", "_words"},
-    "_benchmarks": {"_benchmarks", "_prove", "_planning", "_parse", "_error", "_words"},
+    "_benchmarks": {"_benchmarks", "_prove", "_planning", "_parse", "_error", "_number", "_words"},
 }
 # Folders of Python files, or of seeded faults, that may have more files than others, and why.
 FAULTS = "tests/mutations/"

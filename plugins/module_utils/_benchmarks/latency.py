@@ -22,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     unreadable,
     value_at,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
 
 _TOOL = "cyclictest"
 _FILE = "result.json"
@@ -67,7 +68,7 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
         if not isinstance(histogram, dict):
             raise unreadable(_TOOL, "histogram isn't a mapping")
         for us, count in histogram.items():
-            if not (isinstance(us, str) and us.isdigit() and us.isascii() and len(us) <= 9):
+            if not (isinstance(us, str) and is_number(us)):
                 raise unreadable(_TOOL, "histogram has a time that isn't a number")
             counts[int(us)] = counts.get(int(us), 0) + count_of(_TOOL, count)
     return Result(

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.smt import (
     CONTROL,
     SmtFacts,
@@ -22,6 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.smt import (
     union,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU, TopologyFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class

@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import sys
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
+
 # A file of /proc or /sys that is larger than this is not what we think it is
 # (/proc/interrupts of 1,152 CPUs has 2.2 MB).
 MAX_BYTES = 4 * 1024 * 1024  # of a file that no reader sets another limit for
@@ -52,7 +54,7 @@ class Host:
     def number(self, path: str) -> int | None:
         """The whole number that a file holds; None when it can't be read or holds something else."""
         text = self.line(path) or ""
-        return int(text) if text.isdigit() and text.isascii() and len(text) <= 20 else None
+        return int(text) if is_number(text) else None
 
     def raw(self, path: str) -> bytes | None:
         """The file's bytes, with NULs, which separate the arguments of a process; None when it can't be read."""

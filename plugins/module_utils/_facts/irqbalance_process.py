@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._number import process_numbers
 
 UNIT = "irqbalance.service"
 PROGRAMS = ("/usr/sbin/irqbalance", "/usr/bin/irqbalance")
@@ -18,10 +19,8 @@ def arguments(host: Host) -> tuple[str, ...] | None:
     The group may also hold a script that irqbalance runs, or a process that systemd is about to turn into it.
     """
     for group in _GROUPS:
-        for number in (host.text(f"{group}/system.slice/{UNIT}/cgroup.procs", 65536) or "").split():
-            if not (number.isdigit() and number.isascii()):
-                continue
-            line = (host.raw(f"/proc/{number}/cmdline") or b"").decode("utf-8", "replace").split("\0")
+        for pid in process_numbers((host.text(f"{group}/system.slice/{UNIT}/cgroup.procs", 65536) or "").split()):
+            line = (host.raw(f"/proc/{pid}/cmdline") or b"").decode("utf-8", "replace").split("\0")
             if line[0] in PROGRAMS:
                 return tuple(line[1:-1])
     return None

@@ -12,6 +12,7 @@ from typing import Any, Collection, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ebs, ethtool, interrupts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number, process_numbers
 
 _CPU = re.compile(r"^(cpu[0-9]{0,6})((?: +[0-9]{1,20}){8,10})\s*$", re.ASCII | re.MULTILINE)
 _CGROUP = re.compile(r"^0::(/[^\n]*)$", re.MULTILINE)
@@ -222,7 +223,7 @@ def _usage(host: Host, processes: Processes) -> Usage:
             continue
         # The children that the first process waited for may be part of the load.
         times = [*fields[11:13], "0", "0"] if pid == _FIRST else fields[11:15]
-        if all(number.isdigit() for number in times):
+        if all(map(is_number, times)):
             user, system, user_of_children, system_of_children = (int(number) / _rate() for number in times)
             usage[pid, fields[19]] = Used(name, fields[1], user + system, user_of_children + system_of_children)
     return usage
@@ -268,8 +269,7 @@ def _descendants(processes: Processes, first: str) -> Set[str]:
 
 
 def _pids(host: Host) -> List[str]:
-    names = host.names("/proc")
-    return [name for name in names if name.isdigit() and name.isascii() and len(name) < 8][:_MOST_PROCESSES]
+    return [str(pid) for pid in process_numbers(host.names("/proc"))[:_MOST_PROCESSES]]
 
 
 def _status(host: Host, pid: str) -> Tuple[str, List[str]]:

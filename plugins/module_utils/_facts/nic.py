@@ -17,7 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import interr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET, is_up
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interrupts import Vector
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
+from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import irq_name
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.interrupts import Interrupts
 

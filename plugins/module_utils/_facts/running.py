@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number, process_numbers
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import listening, program
 
 _MOST_PROCESSES = 65536
@@ -42,8 +43,7 @@ class RunningFacts(NamedTuple):
 
 def observe(host: Host) -> RunningFacts:
     """Observe the known programs that run. A process that ends meanwhile isn't counted."""
-    pids = sorted(int(name) for name in host.names("/proc") if name.isdigit() and name.isascii() and len(name) < 8)
-    pids = pids[:_MOST_PROCESSES]
+    pids = process_numbers(host.names("/proc"))[:_MOST_PROCESSES]
     pids_of: Dict[str, List[int]] = {}
     for pid in pids:
         name = _program(host, pid)
@@ -79,7 +79,6 @@ def _ports(host: Host, pid: int, tables: Dict[Optional[str], Mapping[str, int]])
     if space not in tables:
         texts = [host.text(f"/proc/{pid}/net/{name}", _TABLE) or "" for name in ("tcp", "tcp6")]
         tables[space] = {inode: port for text in texts for inode, port in listening.parse(text).items()}
-    numbers = [name for name in host.names(f"/proc/{pid}/fd") if name.isdigit() and name.isascii() and len(name) < 8]
-    first = sorted(numbers, key=int)[:_FIRST_DESCRIPTORS]
+    first = sorted(filter(is_number, host.names(f"/proc/{pid}/fd")), key=int)[:_FIRST_DESCRIPTORS]
     inodes = [listening.inode(host.link(f"/proc/{pid}/fd/{name}")) for name in first]
     return [tables[space][inode] for inode in inodes if inode is not None and inode in tables[space]]

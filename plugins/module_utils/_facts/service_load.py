@@ -10,6 +10,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import services
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number, process_numbers
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import listening
 
 # A service of more processes than this has its listening ones among the oldest.
@@ -39,8 +40,7 @@ def observe(host: Host) -> Mapping[str, ServiceLoad]:
 
 
 def _load(host: Host, group: str) -> ServiceLoad:
-    words = (host.text(f"{group}/cgroup.procs") or "").split()
-    pids = sorted(int(word) for word in words if word.isdigit() and word.isascii() and len(word) < 8)
+    pids = process_numbers((host.text(f"{group}/cgroup.procs") or "").split())
     pressure = _PRESSURE.match(host.text(f"{group}/cpu.pressure", 4096) or "")
     open_of = {pid: _descriptors(host, pid) for pid in pids[:_LOOKED_AT]}
     return ServiceLoad(
@@ -61,7 +61,7 @@ def _threads(host: Host, group: str) -> Optional[int]:
 
 
 def _descriptors(host: Host, pid: int) -> List[str]:
-    return [name for name in host.names(f"/proc/{pid}/fd") if name.isdigit() and name.isascii() and len(name) < 8]
+    return list(filter(is_number, host.names(f"/proc/{pid}/fd")))
 
 
 def _listeners(host: Host, open_of: Mapping[int, List[str]]) -> Mapping[int, Tuple[int, int]]:

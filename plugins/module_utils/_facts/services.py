@@ -11,6 +11,7 @@ from typing import Dict, FrozenSet, Iterable, Iterator, Mapping, NamedTuple, Opt
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._number import process_numbers
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, numa_maps
 
 NET = "/sys/class/net"
@@ -82,9 +83,7 @@ def observe(host: Host) -> Mapping[str, Process]:
     """Running service → its main process: the one in its control group that systemd started."""
     processes: Dict[str, Process] = {}
     for unit, group in groups(host):
-        words = (host.text(f"{group}/cgroup.procs") or "").split()
-        pids = sorted(int(word) for word in words if word.isdigit() and word.isascii() and len(word) < 8)
-        for pid in pids[:_LOOKED_AT]:
+        for pid in process_numbers((host.text(f"{group}/cgroup.procs") or "").split())[:_LOOKED_AT]:
             status = dict(_STATUS.findall(host.text(f"/proc/{pid}/status", 65536) or ""))
             if status.get("PPid") == "1":
                 processes.setdefault(unit, Process(pid, status.get("Cpus_allowed_list"), _policy(host, pid)))

@@ -24,7 +24,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
     TableValues,
@@ -35,6 +34,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import 
     unwritable,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Choosing, OnDevice, Place, Table
+from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, cpumask
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown

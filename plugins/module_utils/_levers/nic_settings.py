@@ -13,7 +13,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Declin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool as facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import network, nic
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
     echo,
@@ -36,6 +35,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.network impo
     nic_at,
     no_nic,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import ethtool
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 

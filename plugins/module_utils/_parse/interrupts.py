@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import List, NamedTuple, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
+
 _COLUMN = re.compile(r"CPU([0-9]{1,5})", re.ASCII)
 _LABEL = re.compile(r"\s*([^\s:]{1,32}):", re.ASCII)
 # Counters are 10 digits wide. Some kernels leave no space between counters that fill their column.
@@ -26,7 +28,7 @@ class Interrupt(NamedTuple):
     @property
     def number(self) -> int:
         """The interrupt's number; -1 for the architecture's own lines."""
-        return int(self.label) if self.label.isdigit() and self.label.isascii() else -1
+        return int(self.label) if is_number(self.label) else -1
 
     @property
     def names(self) -> Tuple[str, ...]:

@@ -125,3 +125,9 @@ def test_what_descends_from_this_process_is_a_part_of_the_load(host_of: HostOf) 
     first = load_sample.observe(host_of({}), ())
     second = load_sample.observe(host_of(load), ())
     assert load_sample.foreign(first, second, ()) == [("loop", pytest.approx(5))]
+
+
+@pytest.mark.parametrize("ticks", ["²", "٣", "1" * 3000])
+def test_a_process_whose_times_are_no_numbers_is_left_out(ticks: str, host_of: HostOf) -> None:
+    stat = f"10 (shell) S 1 10 10 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 500 0 0\n"
+    assert load_sample.observe(host_of({"/proc/10/stat": stat}), ()).usage == {}

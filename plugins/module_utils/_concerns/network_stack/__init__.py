@@ -11,7 +11,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_st
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, fields
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.number import is_number
+from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST, MAX, widened
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined

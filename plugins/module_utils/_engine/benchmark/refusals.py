@@ -23,6 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.se
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import meminfo, mountinfo, os_release
 
 _FREE_SHARE = 0.1  # of a file system that is left free in any case
@@ -92,7 +93,7 @@ def demand_connections(host: Host, limits: Limits) -> None:
             f" {max(files - _OTHER_FILES, 0)}: give it fewer"
         )
     ends = (host.line("/proc/sys/net/ipv4/ip_local_port_range") or "").split()
-    if len(ends) == 2 and all(end.isdigit() for end in ends) and limits.connections > int(ends[1]) - int(ends[0]):
+    if len(ends) == 2 and all(map(is_number, ends)) and limits.connections > int(ends[1]) - int(ends[0]):
         raise NearmetalError(
             f"the benchmark holds {limits.connections} connections to one port; net.ipv4.ip_local_port_range has ports"
             f" from {ends[0]} to {ends[1]}: give it fewer"

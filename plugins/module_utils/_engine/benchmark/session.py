@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import IO, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._number import process_numbers
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text, listening
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
@@ -313,9 +314,9 @@ def _listens(port: int, session: int) -> bool:
 
 
 def _sockets(session: int) -> Iterator[Optional[str]]:
-    for number in filter(str.isdigit, os.listdir("/proc")):
+    for number in process_numbers(os.listdir("/proc")):
         with suppress(OSError):  # a process that ended meanwhile
-            if os.getsid(int(number)) == session:
+            if os.getsid(number) == session:
                 for descriptor in os.listdir(f"/proc/{number}/fd"):
                     yield listening.inode(os.readlink(f"/proc/{number}/fd/{descriptor}"))
 

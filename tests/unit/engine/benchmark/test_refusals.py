@@ -79,6 +79,7 @@ def test_files_that_would_fill_a_file_system_are_refused(tmp_path: Path) -> None
     ("files", "ports", "words"),
     [
         (20000, "1024 65535", ""),
+        (20000, "² 3", ""),
         (1000, "1024 65535", "the benchmark holds 900 connections; `ulimit -Hn` leaves room for 872: give it fewer"),
         (20000, "32768 33000", "the benchmark holds 900 connections to one port; net.ipv4.ip_local_port_range has "),
     ],
