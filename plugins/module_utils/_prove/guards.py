@@ -11,7 +11,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric, same_kinds
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric, other_kinds
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import WARM_UP, Measurement, Sample
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 
@@ -121,8 +121,9 @@ def firings_of(measurement: Measurement, reference: Reference, settings: Setting
     found: List[Tuple[str, str]] = []
     if measurement.error:
         found.append(("health" if measurement.unhealthy else "load", measurement.error))
-    elif reference.kinds and not same_kinds(reference.kinds, measurement.metrics):
-        found.append(("load", "the command printed other metrics than before"))
+    elif reference.kinds and other_kinds(reference.kinds, measurement.metrics):
+        difference = other_kinds(reference.kinds, measurement.metrics)
+        found.append(("load", f"the command printed other metrics than before: {difference}"))
     if measurement.state_lost:
         found.append(("state", measurement.state_lost))
     if measurement.generator_busy is not None and measurement.generator_busy > GENERATOR_SHARE:

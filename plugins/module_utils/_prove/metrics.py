@@ -41,7 +41,7 @@ def metrics_of(output: bytes) -> Tuple[Metric, ...]:
     Raises NearmetalError that names the line and what is wrong with it.
     """
     if len(output) > MOST_BYTES:
-        raise NearmetalError(f"the command printed {len(output)} bytes; at most {MOST_BYTES} are read")
+        raise NearmetalError(f"the command printed more than {MOST_BYTES} bytes, the most that are read")
     found: List[Metric] = []
     for number, raw in enumerate(output.split(b"\n"), 1):
         try:
@@ -56,9 +56,22 @@ def metrics_of(output: bytes) -> Tuple[Metric, ...]:
     return tuple(found)
 
 
-def same_kinds(first: Tuple[Metric, ...], second: Tuple[Metric, ...]) -> bool:
-    """Whether two measurements have the same metrics, with the same units and directions."""
-    return [metric._replace(value=0) for metric in first] == [metric._replace(value=0) for metric in second]
+def other_kinds(first: Tuple[Metric, ...], second: Tuple[Metric, ...]) -> str:
+    """How the metrics of the second measurement differ from those of the first, apart from their values; "" if not."""
+    before, now = ({metric.name: metric for metric in metrics} for metrics in (first, second))
+    found = [f"without {name}" for name in before if name not in now]
+    found += [f"with {name}" for name in now if name not in before]
+    found += [
+        f"{name} is {_kind(metric)}, not {_kind(before[name])}"
+        for name, metric in now.items()
+        if name in before and _kind(metric) != _kind(before[name])
+    ]
+    return "; ".join(found or (["in another order"] if list(before) != list(now) else []))
+
+
+def _kind(metric: Metric) -> str:
+    unit = f"in {metric.unit}" if metric.unit else "without a unit"
+    return f"{unit} ({metric.better} is better)"
 
 
 def _metric(line: str, number: int) -> Metric:

@@ -9,7 +9,7 @@ from typing import Any, Dict
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric, metrics_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric, metrics_of, other_kinds
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings, settings_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,7 +59,7 @@ def test_metrics_with_and_without_unit_and_direction() -> None:
         (b"a 1\nb \xff1", "line 2 .* isn't UTF-8"),
         (b"a 1\na 2", "line 2 .* names a a second time"),
         (b"".join(b"m%d 1\n" % number for number in range(10)), "line 9 .* metric 9; at most 8"),
-        (b"a 1\n" * 20000, "printed 80000 bytes; at most 65536"),
+        (b"a 1\n" * 20000, "the command printed more than 65536 bytes, the most that are read"),
     ],
 )
 def test_output_that_is_refused(output: bytes, words: str) -> None:
@@ -67,6 +67,23 @@ def test_output_that_is_refused(output: bytes, words: str) -> None:
         metrics_of(output)
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (b"get 2 1/s", "without p99"),
+        (b"get 2 1/s\np99 1 ms smaller\np50 1 ms smaller", "with p50"),
+        (b"get 2 ops/s\np99 1 ms smaller", "get is in ops/s (larger is better), not in 1/s (larger is better)"),
+        (b"get 2\np99 1 ms smaller", "get is without a unit (larger is better), not in 1/s (larger is better)"),
+        (b"get 2 1/s\np95 1 ms larger", "without p99; with p95"),
+        (b"get 2 1/s\np99 1 ms larger", "p99 is in ms (larger is better), not in ms (smaller is better)"),
+        (b"p99 1 ms smaller\nget 2 1/s", "in another order"),
+        (b"get 3 1/s\np99 2 ms smaller", ""),
+    ],
+)
+def test_metrics_that_differ_from_those_before_are_named(output: bytes, words: str) -> None:
+    assert other_kinds(metrics_of(b"get 1 1/s\np99 3 ms smaller"), metrics_of(output)) == words
 
 
 @given(st.binary(max_size=300))

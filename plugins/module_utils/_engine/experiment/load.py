@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from typing import IO, Callable, NamedTuple
 
-MOST_OUTPUT = 64 * 1024  # bytes of the load's output
+_MOST_OUTPUT = 64 * 1024 + 1  # bytes of the load's output: by the last of them it is known to be too long
 _SET_CHILD_SUBREAPER = 36  # include/uapi/linux/prctl.h
 _LOOK = 0.2  # seconds between two checks of the watcher, which cost the load nothing
 # A shell leads the process group to the end, because a program of another user in its place, as with sudo, could
@@ -129,4 +129,4 @@ def _text(stream: IO[bytes], start: int) -> str:
     """The text of a stream from `start`, without NUL; negative: so many bytes before its end."""
     size = stream.seek(0, os.SEEK_END)
     stream.seek(max(size + start, 0) if start < 0 else 0)
-    return stream.read(MOST_OUTPUT).decode("utf-8", "replace").replace("\0", "")
+    return stream.read(_MOST_OUTPUT).decode("utf-8", "replace").replace("\0", "")

@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import metrics
 
 # Under nohup a program would ignore SIGHUP, as would what it starts.
 RUNS = f"""
@@ -98,6 +100,12 @@ def test_a_load_on_a_client_ends_when_nobody_reads_the_answer_any_more(tmp_path:
 def test_a_load_that_has_ended_is_not_killed_again() -> None:
     ran = load.run("echo ops 3; echo oh >&2; exit 4", 60, lambda: True)
     assert (ran.code, ran.output, ran.message, ran.end) == (4, "ops 3\n", "oh\n", "")
+
+
+def test_an_output_that_is_too_long_is_known_to_be() -> None:
+    ran = load.run("head -c 10000000 /dev/zero | tr '\\0' '\\n'; echo ops 3", 60, lambda: True)
+    with pytest.raises(NearmetalError, match="the command printed more than 65536 bytes"):
+        metrics.metrics_of(ran.output.encode())
 
 
 def test_a_shell_leads_the_load_though_a_program_of_another_user_may_be_all_of_it() -> None:
