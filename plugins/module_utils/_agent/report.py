@@ -214,10 +214,13 @@ def _drawn(concern: Dict[str, Any], color: bool) -> Iterator[str]:
     for knob in concern["knobs"]:
         paint = _COLORS.get(knob["status"], "")
         head = f"  {_painted(status_words(knob['status']), paint, STATUS_WIDTH, color)}"
-        if knob["status"] in ("ok", "would_change"):
-            yield head + _cut(_value(knob), WIDTH - STATUS_WIDTH - 2)
-        else:
+        value = _value(knob)
+        if knob["status"] not in ("ok", "would_change"):
             yield from _folded(head, f"{knob['knob']}: {knob['reason']}")
+        elif len(value) <= WIDTH - STATUS_WIDTH - 2:
+            yield head + _plain(value)
+        else:
+            yield from _folded(head, value)
 
 
 def _value(knob: Dict[str, Any]) -> str:

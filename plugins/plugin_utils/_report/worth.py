@@ -89,9 +89,14 @@ def _lead(report: Report, reported: int, changes: List[Tuple[HostReport, Reporte
         return "No host reported."
     if not changes:
         absent = len(report.hosts) - reported
-        return f"Nothing is left to change on {_counted(reported, 'host')}" + (
-            f"; {_counted(absent, 'host')} did not report." if absent else "."
+        refused = sum(finding.status == "refused" for host in report.hosts for finding in host.findings)
+        left = "give back" if report.run.mode == "restore" else "change"
+        parts = (
+            f"Nothing is left to {left} on {_counted(reported, 'host')}",
+            f"{_counted(refused, 'setting')} {'was' if refused == 1 else 'were'} refused" if refused else "",
+            f"{_counted(absent, 'host')} did not report" if absent else "",
         )
+        return "; ".join(filter(None, parts)) + "."
     of_all = f"{hosts:,} of {_counted(len(report.hosts), 'host')}" if len(report.hosts) > 1 else "this host"
     done = _DONE.get(report.run.mode, _DONE["audit"])
     done = done.replace("were", "was") if len(changes) == 1 else done

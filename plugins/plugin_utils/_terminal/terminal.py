@@ -48,7 +48,9 @@ def _title(report: Report, columns: int, paint: Paint) -> List[str]:
     counts = ", ".join(BY_NAME[status].counted(count) for status, count in totals.items())
     head = f"{run.mode.upper()}  {summary.counts_line(report)} in {run.seconds:.1f} s"
     lines = [paint(clip(head, columns), "bold")]
-    return [*lines, *wrap(worth.verdict(report).lead, columns), *wrap(counts, columns)] if counts else lines
+    if counts or any(host.state == model.REPORTED for host in report.hosts):
+        lines += wrap(worth.verdict(report).lead, columns)
+    return lines + (wrap(counts, columns) if counts else [])
 
 
 def _trouble(report: Report, columns: int, paint: Paint) -> List[str]:

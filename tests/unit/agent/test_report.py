@@ -117,6 +117,7 @@ def test_a_table_reads_as_in_a_report_and_a_long_run_keeps_its_date(
     call(tune.main, host, workload=["web", "cache", "in_memory_database", "low_latency"])
     shown = status()
     assert "{" not in shown
+    assert "(before nearmetal: 32768 60999)" in " ".join(shown.split())
     heads = [line for line in shown.splitlines() if line.startswith("network_irq ")]
     assert [head.endswith("… · 2026-01-02 03:04 UTC") and len(head) <= 80 for head in heads] == [True]
 

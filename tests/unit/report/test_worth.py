@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Dict
 
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary, worth
@@ -50,6 +51,12 @@ def test_the_verdict_of_hosts_that_need_nothing_or_said_nothing() -> None:
     assert found.lead == "Nothing is left to change on 1 host; 1 host did not report."
     assert dict(found.facts) == {"Workloads": "base on 1 host", "Without a full report": "b"}
     assert worth.verdict(Collector().report(reports.RUN)).lead == "The play had no hosts."
+    refused = reports.report(result_with(finding("clocksource", "refused")))
+    assert worth.verdict(refused).lead == "Nothing is left to change on 1 host; 1 setting was refused."
+    two = reports.report(result_with(finding("smt", "refused"), finding("numa", "refused")), result_with(GOOD_CLOCK))
+    assert worth.verdict(two).lead == "Nothing is left to change on 2 hosts; 2 settings were refused."
+    back = dataclasses.replace(reports.report(result_with()), run=dataclasses.replace(reports.RUN, mode="restore"))
+    assert worth.verdict(back).lead == "Nothing is left to give back on 1 host."
     one = worth.verdict(reports.report(result_with(PAGES)))
     assert one.lead == "1 setting on this host can be tuned better."
     assert dict(one.facts)["Risk"] == "none interrupts anything or needs a reboot"
