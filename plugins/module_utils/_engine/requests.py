@@ -79,7 +79,7 @@ def tune_requests(
     waived = waivers_by_concern(waivers, known, left_out)
     if only and prune:
         raise NearmetalError(
-            "the option only leaves everything else as it is, and the option prune takes it back: give one of the two"
+            "tune_only leaves everything else as it is, and tune_prune takes it back: give one of the two"
         )
     limits = only_options(only, CONCERNS)
     # Imported late, because the unit, which plans from what is stored, never needs it.

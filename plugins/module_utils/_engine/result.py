@@ -135,7 +135,9 @@ def _unit_change(actions: Sequence[Action]) -> str:
     agent = [action for action in actions if action.what == "unit.agent"]
     if agent and agent[0].before is None:
         return "installed"
-    return "removed" if agent and agent[0].after is None else "renewed"
+    if any(action.after is not None for action in actions):
+        return "renewed"
+    return "removed" if agent else "removed (the agent was already gone)"
 
 
 def _change(action: Action) -> str:

@@ -39,11 +39,11 @@ def excluded_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[
     """
     excluded: Dict[str, Set[str]] = {}
     for position, name in enumerate(given):
-        concern, knob = _split(f"exclude[{position}]", name, concerns)
+        concern, knob = _split(f"tune_exclude[{position}]", name, concerns)
         knobs = managed(concerns[concern]) or concerns[concern].checks
         if knob not in knobs:
             raise NearmetalError(
-                f"exclude[{position}]: {concern} has no knob {shown(knob)}; it has {choices(knobs, knob)}"
+                f"tune_exclude[{position}]: {concern} has no knob {shown(knob)}; it has {choices(knobs, knob)}"
             )
         excluded.setdefault(concern, set()).add(knob)
     return excluded
@@ -53,8 +53,8 @@ def only_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]
     """Concern → the options to which a run is limited. Raises NearmetalError for a name that sets nothing."""
     chosen: Dict[str, Set[str]] = {}
     for position, name in enumerate(given):
-        where = f"only[{position}]"
-        concern, knob = (name, "") if name in concerns else _split(where, name, concerns)
+        where = f"tune_only[{position}]"
+        concern, knob = (name, "") if name in concerns else _split(where, name, concerns, "a concern or ")
         options = managed(concerns[concern])
         # Some knobs are set by a part of an option, or by an option that lists single devices.
         setting = {
@@ -75,13 +75,13 @@ def waivers_by_concern(
     """Concern → its waivers in the form of OPTIONS. Raises NearmetalError for an incomplete or wrong waiver."""
     waivers: Dict[str, List[Any]] = {}
     for position, raw in enumerate(given):
-        where = f"waivers[{position}]"
+        where = f"tune_waivers[{position}]"
         waiver = validate(where, _WAIVER, raw)
         concern, knob = _split(f"{where}.knob", waiver["knob"], concerns)
         if knob in left_out.get(concern, ()):
             raise NearmetalError(
-                f"{concern}.{knob} is in exclude, which takes it back, and in waivers, which leaves it as it is:"
-                " give one of them"
+                f"{concern}.{knob} is in tune_exclude, which takes it back, and in tune_waivers, which leaves it as it"
+                " is: give one of them"
             )
         if any(other["knob"] == knob for other in waivers.get(concern, ())):
             raise NearmetalError(f"{where}: {concern}.{knob} is waived twice; give one reason and one last day")
@@ -155,10 +155,10 @@ def _advice(concern: Concern, waiver: Mapping[str, str], plan: Plan, today: str)
     return (Finding(concern.name, knob, "advice", reason, reference=REFERENCE),)
 
 
-def _split(where: str, name: Any, concerns: Concerns) -> Tuple[str, str]:
+def _split(where: str, name: Any, concerns: Concerns, either: str = "") -> Tuple[str, str]:
     concern, dot, knob = name.partition(".") if isinstance(name, str) else ("", "", "")
     if not (concern and dot and knob):
-        raise NearmetalError(f"{where} must be concern.knob, such as cpu_power.idle, not {shown(name)}")
+        raise NearmetalError(f"{where} must be {either}concern.knob, such as cpu_power.idle, not {shown(name)}")
     if concern not in concerns:
         raise NearmetalError(f"{where}: concern {shown(concern)} is unknown; there are {', '.join(sorted(concerns))}")
     return concern, knob

@@ -186,5 +186,5 @@ def test_an_excluded_choice_reports_nothing_and_applies_base(tmp_path: Path, cal
     assert (result["workload"], choice_findings(result)) == (["base"], [])
     assert "tune" not in wanted(host)
     both = call(tune.main, host, workload="web", exclude=["tune.workload"], waivers=[WAIVER])
-    assert "tune.workload is in exclude, which takes it back, and in waivers" in both["msg"]
+    assert "tune.workload is in tune_exclude, which takes it back, and in tune_waivers" in both["msg"]
     assert "tune has no knob 'workloads'" in call(tune.main, host, exclude=["tune.workloads"])["msg"]

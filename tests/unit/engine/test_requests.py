@@ -76,14 +76,14 @@ def test_the_other_knobs_stay_as_an_earlier_run_left_them(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("only", "more", "words"),
     [
-        (["somaxconn"], {}, "only[0] must be concern.knob, such as cpu_power.idle, not 'somaxconn'"),
-        (["clock.source"], {}, "only[0]: concern 'clock' is unknown"),
-        (["clocksource.persist"], {}, "only[0]: clocksource has no option for 'persist'; it has source"),
+        (["smt", "somaxconn"], {}, "tune_only[1] must be a concern or concern.knob, such as cpu_power.idle, not 'som"),
+        (["clock.source"], {}, "tune_only[0]: concern 'clock' is unknown"),
+        (["clocksource.persist"], {}, "tune_only[0]: clocksource has no option for 'persist'; it has source"),
         (["smt.threads"], {}, "nothing to tune: neither the workload nor concerns want smt"),
         (
             ["clocksource"],
             {"prune": True},
-            "the option only leaves everything else as it is, and the option prune takes it back",
+            "tune_only leaves everything else as it is, and tune_prune takes it back",
         ),
     ],
 )

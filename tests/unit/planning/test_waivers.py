@@ -189,34 +189,37 @@ def test_a_waived_knob_that_shares_its_table_is_reported(tmp_path: Path, call: C
 
 
 SENTENCES = [
-    ({"exclude": ["cpu_power"]}, "exclude[0] must be concern.knob, such as cpu_power.idle, not 'cpu_power'"),
-    ({"exclude": ["power.idle"]}, "exclude[0]: concern 'power' is unknown; there are "),
-    ({"exclude": ["numa.persist"]}, "exclude[0]: numa has no knob 'persist'; it has balancing, zone_reclaim_mode, "),
+    ({"exclude": ["cpu_power"]}, "tune_exclude[0] must be concern.knob, such as cpu_power.idle, not 'cpu_power'"),
+    ({"exclude": ["power.idle"]}, "tune_exclude[0]: concern 'power' is unknown; there are "),
+    (
+        {"exclude": ["numa.persist"]},
+        "tune_exclude[0]: numa has no knob 'persist'; it has balancing, zone_reclaim_mode, ",
+    ),
     (
         {"exclude": ["kernel_check.minimum_kernel"]},
-        "exclude[0]: kernel_check has no knob 'minimum_kernel'; it has kernel, distribution, virtualization, ",
+        "tune_exclude[0]: kernel_check has no knob 'minimum_kernel'; it has kernel, distribution, virtualization, ",
     ),
-    ({"waivers": [waiver("idle")]}, "waivers[0].knob must be concern.knob, such as cpu_power.idle, not 'idle'"),
-    ({"waivers": [waiver("power.idle")]}, "waivers[0].knob: concern 'power' is unknown; there are "),
+    ({"waivers": [waiver("idle")]}, "tune_waivers[0].knob must be concern.knob, such as cpu_power.idle, not 'idle'"),
+    ({"waivers": [waiver("power.idle")]}, "tune_waivers[0].knob: concern 'power' is unknown; there are "),
     (
         {"waivers": [waiver("cpu_power.idle", "soon")]},
-        "waivers[0].expires must be the last day of the waiver, such as 2027-01-31, not 'soon'",
+        "tune_waivers[0].expires must be the last day of the waiver, such as 2027-01-31, not 'soon'",
     ),
     (
         {"waivers": [waiver("cpu_power.idle", "2027-02-30")]},
-        "waivers[0].expires must be the last day of the waiver, such as 2027-01-31, not '2027-02-30'",
+        "tune_waivers[0].expires must be the last day of the waiver, such as 2027-01-31, not '2027-02-30'",
     ),
     (
         {"waivers": [waiver("cpu_power.idle", reason=" ")]},
-        "waivers[0].reason says why in 1 to 200 characters, for readers of the report",
+        "tune_waivers[0].reason says why in 1 to 200 characters, for readers of the report",
     ),
     (
         {"waivers": [waiver("cpu_power.idle"), waiver("cpu_power.idle", PAST)]},
-        "waivers[1]: cpu_power.idle is waived twice; give one reason and one last day",
+        "tune_waivers[1]: cpu_power.idle is waived twice; give one reason and one last day",
     ),
     (
         {"waivers": [waiver("cpu_power.idle")], "exclude": ["cpu_power.idle"]},
-        "cpu_power.idle is in exclude, which takes it back, and in waivers, which leaves it as it is: give one of them",
+        "cpu_power.idle is in tune_exclude, which takes it back, and in tune_waivers, which leaves it as it is: give one of them",
     ),
 ]
 

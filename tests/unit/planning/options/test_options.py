@@ -274,7 +274,7 @@ ARGUMENTS: List[Tuple[Dict[str, Any], str]] = [
     ({"exclude": {"smt": "threads"}}, "tune.exclude must be a list, not {'smt': 'threads'}: begin each of its entries"),
     ({"exclude": [{"a": 1}]}, "tune.exclude[0] must be a word, not {'a': 1}"),
     ({"exclude": False}, "tune.exclude must be a list, not false"),
-    ({"exclude": "smt"}, "exclude[0] must be concern.knob, such as cpu_power.idle, not 'smt'"),
+    ({"exclude": "smt"}, "tune_exclude[0] must be concern.knob, such as cpu_power.idle, not 'smt'"),
     ({"waivers": [7]}, "tune.waivers[0] must be a mapping of options, not 7"),
     (
         {"waivers": {"knob": "smt.threads"}},
@@ -287,7 +287,7 @@ ARGUMENTS: List[Tuple[Dict[str, Any], str]] = [
     ({"waivers": [{"knob": "smt.threads"}]}, "tune.waivers[0].reason is required"),
     (
         {"waivers": [{"knob": "smt.threads", "reason": "x", "expires": "2026-02-30"}]},
-        "waivers[0].expires must be the last day of the waiver, such as 2027-01-31, not '2026-02-30'",
+        "tune_waivers[0].expires must be the last day of the waiver, such as 2027-01-31, not '2026-02-30'",
     ),
     ({"prune": "perhaps"}, "tune.prune is true or false, not 'perhaps'"),
     ({"on_failure": "panic"}, "tune.on_failure can't be 'panic'; choose one of keep, rollback"),

@@ -1,10 +1,11 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The unit is removed although systemd doesn't know its timer: somebody, or a run that failed, removed the file."""
+"""The unit is removed although somebody, or a run that failed, removed a part of it."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any, Callable, Dict, Sequence
 
@@ -52,3 +53,13 @@ def test_a_timer_that_runs_on_is_a_failure(host: Forgetful, call: Callable[..., 
     host.state = "active"
     assert "systemctl stop nearmetal.timer failed with code 5" in call(restore.main, host)["msg"]
     assert (Path(host.root) / LINK).is_symlink()
+
+
+def test_what_is_left_without_the_agent_is_removed_and_not_renewed(
+    host: Forgetful, call: Callable[..., Dict[str, Any]]
+) -> None:
+    shutil.rmtree(Path(host.root) / "usr/local/lib/nearmetal")
+    checked = call(restore.main, host, check=True)
+    assert checked["msg"].endswith("unit: would be removed (the agent was already gone)")
+    assert call(restore.main, host)["msg"].endswith("unit: removed (the agent was already gone)")
+    assert not (Path(host.root) / LINK).is_symlink()
