@@ -219,7 +219,7 @@ SENTENCES = [
     ),
     (
         {"waivers": [waiver("cpu_power.idle")], "exclude": ["cpu_power.idle"]},
-        "cpu_power.idle is in tune_exclude, which takes it back, and in tune_waivers, which leaves it as it is: give one of them",
+        "cpu_power.idle is in tune_exclude, which takes it back, and in tune_waivers, which leaves it as it is",
     ),
 ]
 
