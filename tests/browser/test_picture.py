@@ -26,7 +26,7 @@ def test_the_picture_shows_who_does_the_networks_work_before_and_after(open_page
     assert page.run(duties % 2) == ["0 cpu answers", "2 cpu idle", "1 cpu answers", "3 cpu idle"]
     assert page.run("document.querySelector('.queues').innerText") == "ens5 at node 0 2 queues: any CPU → CPUs 0 and 1"
     labels = page.run("[...document.querySelectorAll('.panel:first-child .label, .device')].map((e) => e.textContent)")
-    assert {"Socket 1 of 1", "NUMA node 0 · 16 GiB", "L3 35 MiB", "ens5 ena", "nvme0n1 EBS"} <= set(labels)
+    assert {"Socket 1 of 1", "NUMA node 0, 23.54 GiB", "L3 35 MiB", "ens5 ena", "nvme0n1 EBS"} <= set(labels)
     assert "per core L1d 48 KiB" in page.run("document.querySelector('figcaption').textContent")
 
 

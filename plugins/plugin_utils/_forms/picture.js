@@ -27,7 +27,7 @@ const drawHost = (() => {
     const units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let unit = 0;
     for (; bytes >= 1024 && unit < 4; unit += 1) bytes /= 1024;
-    return `${Number(bytes.toPrecision(3))} ${units[unit]}`;
+    return `${Number(bytes.toPrecision(4))} ${units[unit]}`;
   }
 
   // Divides CPUs by the first set that has them; the last part, with null, has those that no set has.
@@ -53,7 +53,7 @@ const drawHost = (() => {
         for (const [style, cpus] of roles) {
           for (const cpu of cpus) {
             const known = found.get(cpu) || [style, []];
-            if (known[1].length < 6) known[1].push(`${{ may: "may handle", answers: "handles", helps: "helps with" }[style]} ${nic.name} queue ${row.queue}`);
+            if (known[1].length < 6) known[1].push(`${{ may: "may handle the interrupts of", answers: "handles the interrupts of", helps: "helps with" }[style]} ${nic.name} queue ${row.queue}`);
             found.set(cpu, known);
           }
         }
@@ -131,7 +131,7 @@ const drawHost = (() => {
   }
 
   function nodeBox(layout, nics, node, cpus, work, only) {
-    const name = `NUMA node ${node.id}${node.memory ? ` · ${size(node.memory)}` : ""}`;
+    const name = `NUMA node ${node.id}${node.memory ? `, ${size(node.memory)}` : ""}`;
     const rest = devices(layout, nics, node.id, only);
     const made = box("div", "node", box("p", "label", name), box("div", "cores", ...caches(layout, cpus, work)));
     if (rest.length) made.append(box("div", "devices", ...rest));

@@ -23,7 +23,7 @@ QUEUES: List[Dict[str, Any]] = [
 ]
 TOPOLOGY = {
     "sockets": ["0-3"],
-    "nodes": [{"id": 0, "cpus": "0-3", "memory": 16 << 30}],
+    "nodes": [{"id": 0, "cpus": "0-3", "memory": 24683204 << 10}],
     "cores": ["0,2", "1,3"],
     "offline": "",
     "caches": [{"name": "L1d", "size": 49152, "shared": []}, {"name": "L3", "size": 35 << 20, "shared": ["0-3"]}],

@@ -164,6 +164,11 @@ def test_who_does_the_work_of_the_network(tmp_path: Path, draw: Draw) -> None:
     assert "CPU 0: handles the interrupts of ens5 queue 5; helps with ens5 queue 4" in titles
 
 
+def test_a_queue_that_any_cpu_may_serve(tmp_path: Path, draw: Draw) -> None:
+    anywhere = {f"/proc/irq/{interrupt}/effective_affinity_list": "0-15\n" for interrupt in range(25, 33)}
+    assert draw(host_of(tmp_path, "metal", anywhere)).queues() == ["queues 0-7 → any CPU"]
+
+
 def test_a_nic_that_is_down_gives_no_cpu_work(tmp_path: Path, draw: Draw) -> None:
     picture = draw(host_of(tmp_path, "metal", {"/sys/class/net/ens5/flags": "0x1002\n"}))
     assert picture.cpus("idle") == list(range(16))

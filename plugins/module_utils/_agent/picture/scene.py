@@ -40,7 +40,7 @@ def scene_of(facts: Facts) -> Scene:
     return Scene(
         facts,
         topology,
-        {nic.place: _queues(nic, rows.get(nic.place, ()), len(topology.nodes) > 1) for nic in nics},
+        {nic.place: _queues(nic, rows.get(nic.place, ()), topology) for nic in nics},
         _duties([(nic, rows.get(nic.place, ())) for nic in nics if nic.up]),
     )
 
@@ -68,9 +68,11 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-def _queues(nic: Nic, rows: Sequence[Mapping[str, Any]], several_nodes: bool) -> Tuple[str, ...]:
+def _queues(nic: Nic, rows: Sequence[Mapping[str, Any]], topology: TopologyFacts) -> Tuple[str, ...]:
     """What each queue says; neighbors that say the same are one."""
-    answers = [(row["queue"], _work(row["now"], nic.node if several_nodes else None)) for row in rows if row["now"]]
+    home = nic.node if len(topology.nodes) > 1 else None
+    online = len(topology.cpus_online or ())
+    answers = [(row["queue"], _work(row["now"], home, online)) for row in rows if row["now"]]
     folded = []
     for text, group in groupby(answers, key=lambda row: row[1]):
         numbers = [number for number, _text in group]
@@ -79,13 +81,15 @@ def _queues(nic: Nic, rows: Sequence[Mapping[str, Any]], several_nodes: bool) ->
     return (*folded[:MOST_ROWS], *((f"and {remaining} more",) if remaining > 0 else ()))
 
 
-def _work(now: Mapping[str, Optional[str]], home: Optional[int]) -> str:
+def _work(now: Mapping[str, Optional[str]], home: Optional[int], online: int) -> str:
     """Whose CPUs work for a queue: the interrupt's, those that help, those that send."""
     answering = cpus_of(now["cpus"])
     text = "CPU not known"
     if answering:
         text = f"CPU {answering[0]}" if len(answering) == 1 else f"one of CPUs {now['cpus']}"
-    if home is not None and now["nodes"] not in (None, str(home)):
+    if len(answering) == online > 1:
+        text = "any CPU"
+    elif home is not None and now["nodes"] not in (None, str(home)):
         text += f" on node {now['nodes']}"
     if now["rps"]:
         text += f" → helpers {now['rps']}"
