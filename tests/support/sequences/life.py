@@ -351,13 +351,6 @@ def _files(top: Path) -> List[Path]:
 _FAILURES = (AssertionError, AttributeError, LookupError, NearmetalError, OSError, RuntimeError, TypeError, ValueError)
 
 
-def drawn(seed: int) -> Tuple[str, List[Step]]:
-    """The host and the steps of a seed."""
-    rng = random.Random(seed)
-    name = rng.choices(list(HOSTS), list(HOSTS.values()))[0]
-    return name, steps(rng)
-
-
 def lived(folder: Path, name: str, life: Sequence[Step]) -> str:
     """Live the life of a seed; return the last lines of its failure."""
     done = Life(World(folder / name, name))
@@ -370,9 +363,11 @@ def lived(folder: Path, name: str, life: Sequence[Step]) -> str:
     return ""
 
 
-def failure(seed: int, folder: Path) -> str:
-    """What goes wrong in the life of a seed, with the steps that it takes; empty when all is well."""
-    name, life = drawn(seed)
+def failure(seed: int, folder: Path, draw: Callable[[random.Random], List[Step]] = steps) -> str:
+    """What goes wrong in the life that is drawn with a seed, with the steps that it takes; empty when all is well."""
+    rng = random.Random(seed)
+    name = rng.choices(list(HOSTS), list(HOSTS.values()))[0]
+    life = draw(rng)
     trouble = lived(folder, name, life)
     if not trouble:
         return ""
@@ -381,8 +376,8 @@ def failure(seed: int, folder: Path) -> str:
         again = lived(folder, name, shorter)
         if again and _kind(again) == _kind(trouble):
             life, trouble = shorter, again
-    steps = "\n".join(f"  {step}" for step in life)
-    return f"NEARMETAL_SEED={seed}, on {name}:\n{steps}\n{trouble[-3000:]}"
+    lines = "\n".join(f"  {step}" for step in life)
+    return f"NEARMETAL_SEED={seed}, on {name}:\n{lines}\n{trouble[-3000:]}"
 
 
 def _kind(trouble: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
@@ -136,12 +136,34 @@ _CHOICES = {
 }
 
 
-def _step(rng: random.Random, name: str) -> Step:
+def interrupted_steps(rng: random.Random) -> List[Step]:
+    """A life of one or two concerns: after the first run, one that is interrupted, an event, perhaps both once more."""
+    concerns = {concern.name: concern for concern in CONCERNS.values() if not concern.checks or concern.by_place}
+    names = rng.sample(sorted(concerns), rng.choice([1, 1, 2]))
+
+    def step(name: str, interrupted: float) -> Step:
+        if name != "tune":
+            return _step(rng, name, names, interrupted)
+        wanted = {name: _options(rng, concerns[name].options, few=rng.choice([0.25, 0.5, 0.9])) for name in names}
+        given = {"prune": rng.random() < 0.3, "confirm_within": rng.choice([0, 0, 0, 120]), "concerns": wanted}
+        return Step("tune", given, _fault(rng) if rng.random() < interrupted else None)
+
+    life = [step("tune", interrupted=0.2)]
+    for _number in range(rng.choice([1, 1, 2])):
+        life.append(step(rng.choice(["tune", "restore", "restore", "reapply"]), interrupted=1))
+        life.append(step(rng.choice(_EVENTS), interrupted=0.3))
+    return life
+
+
+_EVENTS = ("reboot", "reboot", "reboot", "tune", "unplug", "plug", "somebody", "dead_man")
+
+
+def _step(rng: random.Random, name: str, concerns: Sequence[str] = tuple(CONCERNS), interrupted: float = 0.3) -> Step:
     if name == "tune":
         return _tune(rng, fault=rng.random() < 0.4)
     if name in ("restore", "reapply"):
-        given = {"concern": rng.choice([None, None, rng.choice(list(CONCERNS))])} if name == "restore" else {}
-        return Step(name, given, _fault(rng) if rng.random() < 0.3 else None)
+        given = {"concern": rng.choice([None, None, rng.choice(concerns)])} if name == "restore" else {}
+        return Step(name, given, _fault(rng) if rng.random() < interrupted else None)
     if name == "reboot":
         return Step(name, {"unit": rng.random() < 0.6}, _fault(rng) if rng.random() < 0.2 else None)
     if name == "programs":

@@ -291,7 +291,8 @@ class World:
             elif path in self.origins:
                 fine = text in self.origins[path]
             else:
-                fine = files.get(name) == twin_files.get(name) or _longest(path, files.get(name), twin_files.get(name))
+                texts = (files.get(name), twin_files.get(name))
+                fine = texts[0] == texts[1] or _longest(path, *texts) or _same_in_force(path, *texts)
             if not fine and not (self.waits and path.startswith(("/proc/", "/sys/"))):
                 wanted = self.strict.get(path) or sorted(self.origins.get(path, ())) or _shown(twin_files.get(name))
                 found.append(f"{path}: {_shown(files.get(name))}, should be {wanted!r}")
@@ -317,6 +318,12 @@ def _longest(path: str, *texts: Optional[bytes]) -> bool:
     What the driver's parameter gave, which reads differently, nobody can write.
     """
     return path.endswith("/queue/io_timeout") and all(text and int(text) >= 1 << 31 for text in texts)
+
+
+def _same_in_force(path: str, *texts: Optional[bytes]) -> bool:
+    """Whether all have one I/O scheduler in force: the kernel goes on to offer one that was loaded when it was set."""
+    in_force = {match[0] for text in texts for match in [re.search(rb"\[.+\]", text or b"")] if match}
+    return path.endswith("/queue/scheduler") and None not in texts and len(in_force) == 1
 
 
 def _shown(data: Optional[bytes]) -> str:

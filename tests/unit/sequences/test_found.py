@@ -142,6 +142,13 @@ def test_a_number_of_requests_set_only_by_our_rule_goes_back_with_the_scheduler(
     assert lived(tmp_path, "xen_hvm", life) == ""
 
 
+def test_the_kernel_may_go_on_to_offer_a_scheduler_that_it_loaded_for_our_rule(tmp_path: Path) -> None:
+    """The rule of all disks gives it to a disk for which the next rule chooses another."""
+    disks = [{"mount": "/", "scheduler": "mq-deadline"}]
+    loaded = tune(block_storage={"scheduler": "kyber", "disks": disks})
+    assert lived(tmp_path, "metal_amd", [loaded, Step("reboot", {"unit": False})]) == ""
+
+
 POWER = {"governor": "powersave", "method": "runtime"}
 PREFERENCE = tune(cpu_power={**POWER, "energy_performance_preference": "power"})
 SINGLE_THREADS = tune(smt={"threads": "disabled", "allow_unverified": True}, cpu_power=POWER)
