@@ -31,6 +31,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_wor
 WIDTH = 80
 STATUS_WIDTH = 16  # of the column of statuses
 VALUE_WIDTH = 60  # of one value
+# What to run in place of the command `nearmetal`, which comes with the unit.
+MODULE = "ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command"
 # Status of a finding → its color (SGR).
 _COLORS = {
     "ok": "32",
@@ -247,6 +249,9 @@ def _footer(state: Dict[str, Any]) -> Iterator[str]:
         yield "Again   nearmetal reapply"
     if state["concerns"]:
         yield from _folded("Undo    ", f"nearmetal restore {state['concerns'][0]['name']}, or all: nearmetal restore")
+    if unit.get("agent") is None and (state["concerns"] or state["failed"]):
+        yield "Command nearmetal isn't installed here, because the unit is absent: in its place run"
+        yield f"        python3 -m {MODULE}"
 
 
 def _unit(unit: Dict[str, Any]) -> str:

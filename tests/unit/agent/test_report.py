@@ -138,6 +138,8 @@ clocksource                            module clocksource · 2026-01-02 03:04 UT
 Unit    absent: nothing is left to plan at boot
 Again   nearmetal reapply
 Undo    nearmetal restore clocksource, or all: nearmetal restore
+Command nearmetal isn't installed here, because the unit is absent: in its place run
+        python3 -m ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command
 """
     )
     assert command(["reapply"], host) == 0
