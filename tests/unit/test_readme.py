@@ -78,13 +78,15 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_tarball_is_installed_without_a_network(repository: Path, tmp_path: Path) -> None:
-    build = ["ansible-galaxy", "collection", "build", "--output-path", str(tmp_path / "build")]
-    run([*build, str(repository / "source")], tmp_path)
-    (words,) = [words for words in commands("ansible-galaxy") if "--offline" in words]
-    run([*words, "-p", str(tmp_path / "collections")], tmp_path)
-    assert (tmp_path / "collections/ansible_collections/nearmetal/ec2/plugins/modules/tune.py").exists()
-    assert not (tmp_path / "collections/ansible_collections/nearmetal/ec2/tests").exists()
+def test_a_clone_and_a_tarball_are_installed_without_a_network(repository: Path, tmp_path: Path) -> None:
+    clone, tarball = [words for words in commands("ansible-galaxy") if "--offline" in words]
+    (build,) = [words for words in commands("ansible-galaxy") if "build" in words]
+    run(build, repository / "source")
+    for number, words in enumerate((clone, tarball)):
+        run([*words, "-p", str(tmp_path / str(number))], repository / "source")
+        installed = tmp_path / str(number) / "ansible_collections/nearmetal/ec2"
+        assert (installed / "plugins/modules/tune.py").exists()
+        assert not (installed / "tests").exists()
 
 
 def test_every_playbook_named_exists_and_parses(repository: Path) -> None:
