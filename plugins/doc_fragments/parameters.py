@@ -93,7 +93,7 @@ options:
     type: int
   tcp_rmem:
     description:
-      - The minimum, initial and maximum receive window (C(net.ipv4.tcp_rmem)). Three ascending numbers in one text. A
+      - The minimum, initial and maximum receive buffer (C(net.ipv4.tcp_rmem)). Three ascending numbers in one text. A
         workload's value is a minimum.
     type: str
   tcp_wmem:
@@ -103,8 +103,8 @@ options:
     type: str
   tcp_mem:
     description:
-      - The pages that all TCP connections together may have (C(net.ipv4.tcp_mem)). Three ascending numbers in one text,
-        from no pressure to the maximum. A workload's value is a minimum.
+      - How many pages of memory all TCP connections together may use (C(net.ipv4.tcp_mem)). Three ascending numbers in
+        one text, from no pressure to the maximum. A workload's value is a minimum.
       - "Set it when: C(nstat) shows C(TcpExtTCPMemoryPressures), or the kernel logs C(TCP: out of memory). perftune
         gives TCP 3 % of the memory."
       - "What it costs: memory; more than the host has is refused."
@@ -153,8 +153,8 @@ options:
     type: int
   slow_start_after_idle:
     description:
-      - Whether an idle connection forgets its window (C(net.ipv4.tcp_slow_start_after_idle)). V(disabled) is 0,
-        V(enabled) is 1.
+      - Whether an idle connection forgets its congestion window (C(net.ipv4.tcp_slow_start_after_idle)). V(disabled)
+        is 0, V(enabled) is 1.
       - "Set it when: long-lived connections send in bursts (V(disabled))."
       - "What it costs: bursts after a pause."
     type: str

@@ -127,7 +127,7 @@ NETWORK_STACK = (
         "least",
     ),
     Parameter(
-        "tcp_rmem", "net.ipv4.tcp_rmem", "the receive window: least, initial and most bytes", _SOCKETS, _WINDOW, "least"
+        "tcp_rmem", "net.ipv4.tcp_rmem", "the receive buffer: least, initial and most bytes", _SOCKETS, _WINDOW, "least"
     ),
     Parameter(
         "tcp_wmem", "net.ipv4.tcp_wmem", "the send buffer: least, initial and most bytes", _SOCKETS, _WINDOW, "least"
@@ -174,7 +174,7 @@ NETWORK_STACK = (
     Parameter(
         "slow_start_after_idle",
         "net.ipv4.tcp_slow_start_after_idle",
-        "whether a connection forgets its window when idle",
+        "whether a connection forgets its congestion window when idle",
         "Netflix, 2014–2017; SAP note 2382421",
         {"type": "str", "choices": ["disabled", "enabled"]},
     ),

@@ -44,7 +44,7 @@ options:
     type: int
   nomerges:
     description:
-      - V(0) merges adjacent requests, V(1) only where they are cheap to find, V(2) never.
+      - V(0) merges adjacent requests, V(1) only where that is cheap, V(2) never.
     type: int
     choices: [0, 1, 2]
   rq_affinity:

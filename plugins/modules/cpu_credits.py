@@ -33,8 +33,8 @@ options:
     default: false
   alarm_percent:
     description:
-      - Set an alarm that rings when the balance falls below this share of the most credits that the type can hold, from
-        V(1) to V(99).
+      - Set an alarm that goes off when the balance falls below this share of the most credits that the type can hold,
+        from V(1) to V(99).
       - If this option is left out, alarms are left as they are.
     type: int
   alarm_name:

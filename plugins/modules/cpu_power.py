@@ -53,8 +53,8 @@ options:
     type: int
   uncore_frequency:
     description:
-      - V(max) keeps the last cache and the memory controllers of Intel's servers at their highest frequency, V(kernel)
-        restores the lowest frequency that they had when the driver was loaded.
+      - V(max) keeps the last-level cache and the memory controllers of Intel's server processors at their highest
+        frequency, V(kernel) restores the lowest frequency that they had when the driver was loaded.
       - It needs the kernel module C(intel_uncore_frequency), and metal. Cores then have less power for turbo.
     type: str
     choices: [kernel, max]

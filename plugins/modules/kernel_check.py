@@ -39,7 +39,7 @@ options:
     default: []
   review_after:
     description:
-      - The day from which a finding reminds of the next review of this host, such as V(2027-06-30).
+      - The day from which a finding reminds you to review this host, such as V(2027-06-30).
       - The report for Prometheus then has C(nearmetal_review_due) 1 for it. The default is no day.
     type: str
     default: ""

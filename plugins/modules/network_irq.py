@@ -63,7 +63,7 @@ options:
     type: str
   compute_units:
     description:
-      - Services that systemd starts on the CPUs that O(policy=dedicated) leaves, by full names such as
+      - Services that systemd starts on the CPUs that O(policy=dedicated) leaves free, by full names such as
         V(redis.service).
       - It takes effect when a service is next started. A service that O(nearmetal.ec2.numa#module:services) binds is
         left to that option.
@@ -71,8 +71,8 @@ options:
     elements: str
   isolation:
     description:
-      - V(enabled) keeps the CPUs that O(policy=dedicated) leaves, except the core of CPU 0, free of the kernel's own
-        work from the next boot on; V(kernel) takes that back.
+      - V(enabled) keeps the CPUs without interrupts under O(policy=dedicated), except the core of CPU 0, free of the
+        kernel's own work from the next boot on; V(kernel) takes that back.
       - These are the kernel arguments C(isolcpus=), C(nohz_full=) and C(rcu_nocbs=). Then only what you bind to these
         CPUs runs there, such as O(compute_units).
       - The arguments name CPUs of this size of host. Take them back before its disk starts as another type.

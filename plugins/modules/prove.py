@@ -134,7 +134,7 @@ options:
     type: int
     default: 900
   seed:
-    description: Seed of the coin, to repeat the order of an earlier run; random by default.
+    description: Seed of the random order, to repeat the order of an earlier run; random by default.
     type: int
   only:
     description:

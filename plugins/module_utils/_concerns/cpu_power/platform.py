@@ -73,9 +73,9 @@ def _uncore(facts: Facts, wanted: Wanted) -> Plan:
         )
         return _UNCORE.says("not_applicable", reason, None, requested)
     reason = (
-        "the last cache and the memory controllers never slow down, which takes power from the cores' turbo"
+        "the last-level cache and the memory controllers never slow down, which takes power from the cores' turbo"
         if requested == "max"
-        else "the last cache and the memory controllers slow down while they have little to do"
+        else "the last-level cache and the memory controllers slow down while they have little to do"
     )
     place = 1 if requested == "max" else 0
     goal = {name: power.uncore_limits[name][place] or word for name, word in power.uncore.items()}
