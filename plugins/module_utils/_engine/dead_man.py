@@ -42,7 +42,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERS
 
 NAME = "nearmetal-dead-man"
 ARMED = f"{store.DATA}/dead-man.json"
-AGENT = "/run/nearmetal/dead-man.pyz"
+AGENT = f"{store.RUN}/dead-man.pyz"
+FIRED = f"{store.RUN}/dead-man.fired"  # in memory, where neither a full nor a read-only disk refuses it
 TIMER = f"{NAME}.timer"
 PATIENCE = 60  # seconds that a confirmation waits for the run that it confirms
 
@@ -55,7 +56,6 @@ class _Armed(NamedTuple):
     devices: Sequence[str]  # the identity of each action's device
     entries: Sequence[Entry]  # the journal's entries of these places
     wanted: Mapping[str, Optional[Stored]]  # concern → what was confirmed last
-    fired: bool = False  # the timer has begun to put the earlier values back
 
 
 def cuts_off(actions: Sequence[Action]) -> List[Action]:
@@ -107,6 +107,7 @@ class Guard:
         """
         devices = [identity(lever_of(action.what), self._host, action.where) for action in self._actions]
         armed = _Armed(self._host.boot_id(), self._actions, devices, self._entries, self._wanted)
+        store.remove_file(self._host, FIRED)
         agent_timer.bring_agent(self._host, VERSION, AGENT)
         agent_timer.start(self._host, NAME, self._seconds, (self._python, "-I", AGENT, "dead-man"))
         _write(self._host, armed)
@@ -170,22 +171,18 @@ def confirm(host: WritableHost) -> bool:
 
 def can_confirm(host: WritableHost) -> bool:
     """Whether a change of this boot waits to be confirmed. Raises NearmetalError when it is too late to confirm it."""
-    armed = _armed_in_this_boot(host)
-    if armed is not None and armed.fired:
+    armed = is_armed(host)
+    if armed and host.exists(FIRED):
         raise NearmetalError(
             "too late to confirm: the dead-man timer is putting the earlier values back; then run again"
         )
-    return armed is not None
+    return armed
 
 
 def is_armed(host: WritableHost) -> bool:
     """Whether the timer has a change of this boot to take back. Raises Damaged when the file can't tell."""
-    return _armed_in_this_boot(host) is not None
-
-
-def _armed_in_this_boot(host: WritableHost) -> Optional[_Armed]:
     armed = _armed(host)
-    return armed if armed is not None and armed.boot_id == host.boot_id() else None
+    return armed is not None and armed.boot_id == host.boot_id()
 
 
 def disarm(host: WritableHost) -> None:
@@ -197,6 +194,7 @@ def disarm(host: WritableHost) -> None:
     _forget(host)
     with suppress(NearmetalError):
         agent_timer.stop(host, TIMER)
+        store.remove_file(host, FIRED)
         store.remove_file(host, AGENT)
 
 
@@ -239,8 +237,15 @@ def expire(host: WritableHost, stored: StoredWanted) -> None:
         _forget(host)
 
 
-def remove_leftovers(host: WritableHost) -> None:
-    """Remove the agent of a run that was killed while it armed, or couldn't remove it; the caller holds the lock."""
+def complete_killed(host: WritableHost, journal: Journal) -> None:
+    """Keep the originals that a killed run of the timer couldn't record, and remove the agent of one that armed it.
+
+    The caller holds the lock. Raises NearmetalError while the originals can't be recorded.
+    """
+    with suppress(Damaged):
+        armed = _armed(host) if host.exists(FIRED) else None
+        if armed is not None:
+            journal.keep(armed.entries)
     if host.exists(AGENT) and not host.exists(ARMED):
         with suppress(NearmetalError):
             disarm(host)
@@ -267,9 +272,8 @@ def fire(host: WritableHost) -> List[str]:
         replaced = [action for action, device in zip(armed.actions, armed.devices) if _exchanged(host, action, device)]
         present = [action for action in armed.actions if action not in replaced and not _detached(host, action)]
         changed = [action for action in present if _now(host, action) != action.before]
-        with suppress(NearmetalError):  # should this process be killed, nobody confirms, and no original is lost
-            _write(host, armed._replace(fired=True))
-            _kept_journal(host, armed)
+        with suppress(NearmetalError):  # should this process be killed, nobody confirms, and the next run completes it
+            store.replace_file(host, FIRED, b"", mode=0o600, folder_mode=0o755)
         trouble = roll_back(host, changed)  # first: a full disk may refuse the records, and the lock keeps others out
         failures = [f"could not put everything back: {trouble}"] if trouble else []
         try:
@@ -290,18 +294,11 @@ def _record(host: WritableHost, armed: _Armed, restored: Sequence[Action]) -> No
     stored = StoredWanted(host)
     if not stored.damage:  # the unit plans nothing from a damaged file
         _want_again(stored, armed, {action.concern for action in armed.actions})
-    journal = _kept_journal(host, armed)
-    if not journal.damage:
-        journal.settle([action._replace(after=action.before) for action in restored])
-
-
-def _kept_journal(host: WritableHost, armed: _Armed) -> Journal:
-    """The journal with its earlier entries: the run has forgotten those whose originals it brought back."""
     platform = observe(host, ("platform",)).platform
     journal = Journal(host, platform.instance_id if platform else None)
     if not journal.damage:
-        journal.keep(armed.entries)
-    return journal
+        journal.keep(armed.entries)  # the run has forgotten those whose originals it brought back
+        journal.settle([action._replace(after=action.before) for action in restored])
 
 
 def _put_back(action: Action) -> str:
@@ -367,7 +364,7 @@ def _armed(host: WritableHost) -> Optional[_Armed]:
             raise NearmetalError("actions and devices differ in number")
         entries = [entry_of(raw) for raw in armed.get("journal", [])]
         wanted = {str(name): stored_of(raw) if raw else None for name, raw in armed.get("wanted", {}).items()}
-        return _Armed(str(armed["boot_id"]), actions, devices, entries, wanted, armed.get("fired") is True)
+        return _Armed(str(armed["boot_id"]), actions, devices, entries, wanted)
     except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else (str(error).splitlines() or ["nothing in it"])[0]
         raise Damaged(
@@ -389,7 +386,6 @@ def _write(host: WritableHost, armed: _Armed) -> None:
         "devices": armed.devices,
         "journal": [data_of(entry) for entry in armed.entries],
         "wanted": {concern: _as_data(stored) for concern, stored in armed.wanted.items()},
-        "fired": armed.fired,
     }
     store.replace_file(host, ARMED, json.dumps(data).encode(), mode=0o600, folder_mode=0o700)
 

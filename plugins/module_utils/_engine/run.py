@@ -113,7 +113,7 @@ def run(host: WritableHost, ask: Ask, conditions: Conditions = PLAIN) -> Run:
         session = kind(host, conditions.origin)
         session.demand_memory()
         dead_man.expire(host, session.stored)
-        dead_man.remove_leftovers(host)
+        dead_man.complete_killed(host, session.journal)
         store.remove_temporary(host)
         if host.exists(store.SMT_ON):
             from ansible_collections.nearmetal.ec2.plugins.module_utils._levers import smt  # few runs need it

@@ -6,13 +6,18 @@
 from __future__ import annotations
 
 import itertools
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import Iterator
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import journal, stored
 from ansible_collections.nearmetal.ec2.plugins.modules import confirm, restore
 
+from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
 from tests.support.sequences.faults import Killed, Writes
 from tests.unit.engine.dead_man.test_dead_man import current, cutting
@@ -28,8 +33,11 @@ class Firings:
         self._folders = folders
         self._call = call
 
-    def killed(self, after: bool, *confirmed: str) -> Iterator[Systemd]:
-        """Tune the sources that are `confirmed`, then hpet, which nobody confirms, until a run ends by itself."""
+    def killed(self, after: bool, *confirmed: str, full: bool = False) -> Iterator[Systemd]:
+        """Tune the sources that are `confirmed`, then hpet, which nobody confirms, until a run ends by itself.
+
+        The disk takes no file of nearmetal during the dead-man run when it is `full`.
+        """
         for at in itertools.count(1):
             host = Systemd(self._folders.mktemp("host"), files_of("xen_hvm"))
             for source in confirmed:
@@ -37,12 +45,25 @@ class Firings:
                 assert not self._call(confirm.main, host).get("failed")
             tuned(self._call, host, "hpet")
             firing = Writes(host, {"kind": "kill", "at": at, "after": after})
-            with firing.counted(), suppress(Killed):
+            with firing.counted(), suppress(Killed), _no_room(host) if full else nullcontext():
                 command(["dead-man"], host)
             yield host
             if firing.count < at:
                 assert at > 5
                 return
+
+
+@contextmanager
+def _no_room(host: FakeKernel) -> Iterator[None]:
+    """Folders where the new versions of nearmetal's files would be written first."""
+    folders = [Path(host.root) / store.temporary_path(path)[1:] for path in (dead_man.ARMED, journal.PATH, stored.PATH)]
+    for folder in folders:
+        folder.mkdir()
+    try:
+        yield
+    finally:
+        for folder in folders:
+            folder.rmdir()
 
 
 @pytest.fixture
@@ -51,18 +72,20 @@ def firings(tmp_path_factory: pytest.TempPathFactory, call: Call) -> Firings:
 
 
 @pytest.mark.usefixtures("cutting")
+@pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("after", [False, True])
-def test_a_restore_brings_the_first_original_back(after: bool, firings: Firings, call: Call) -> None:
-    for number, host in enumerate(firings.killed(after, "tsc"), 1):
+def test_a_restore_brings_the_first_original_back(after: bool, full: bool, firings: Firings, call: Call) -> None:
+    for number, host in enumerate(firings.killed(after, "tsc", full=full), 1):
         assert not call(restore.main, host).get("failed")
         assert current(host) == "xen", f"killed at write {number}"
 
 
 @pytest.mark.usefixtures("cutting")
+@pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("after", [False, True])
-def test_nobody_confirms_what_was_put_back(after: bool, firings: Firings, call: Call) -> None:
+def test_nobody_confirms_what_was_put_back(after: bool, full: bool, firings: Firings, call: Call) -> None:
     refused = 0
-    for number, host in enumerate(firings.killed(after), 1):
+    for number, host in enumerate(firings.killed(after, full=full), 1):
         put_back = current(host) == "xen"
         planned, answer = call(confirm.main, host, check=True), call(confirm.main, host)
         assert not (put_back and answer.get("changed")), f"killed at write {number}"
