@@ -41,7 +41,8 @@ options:
     type: int
   max_map_count:
     description:
-      - How many areas of memory one process may map (C(vm.max_map_count)). A workload's value is a minimum.
+      - How many areas of memory one process may map (C(vm.max_map_count)), at least 65530, the kernel's own number. A
+        workload's value is a minimum.
       - "Set it when: Elasticsearch (1048576) or SAP HANA (2147483647) ask for it."
       - "What it costs: nothing until it is used."
     type: int

@@ -73,7 +73,7 @@ MEMORY = (
         "vm.max_map_count",
         "how many areas of memory one process may map",
         "Linux kernel, sysctl/vm",
-        _number(1),
+        _number(65530),  # the kernel's own number (DEFAULT_MAX_MAP_COUNT): with a few, no program starts
         "least",
     ),
     Parameter(

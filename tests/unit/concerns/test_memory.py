@@ -56,6 +56,13 @@ def ksm(host: FakeKernel) -> str:
     return (Path(host.root) / "sys/kernel/mm/ksm/run").read_text()
 
 
+def test_no_number_of_areas_is_set_with_which_no_program_starts(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "nitro")
+    answer = call(memory.main, host, max_map_count=1)
+    assert answer["msg"] == "memory.max_map_count must be a whole number from 65530 to 2147483647, not 1"
+    assert parameters(host)["vm/max_map_count"] == "65530"
+
+
 def test_check_apply_check_apply_restore(tmp_path: Path, call: Call) -> None:
     host = fresh(tmp_path, "nitro")
     before = everything(host)
