@@ -365,11 +365,10 @@ def _armed(host: WritableHost) -> Optional[_Armed]:
         entries = [entry_of(raw) for raw in armed.get("journal", [])]
         wanted = {str(name): stored_of(raw) if raw else None for name, raw in armed.get("wanted", {}).items()}
         return _Armed(str(armed["boot_id"]), actions, devices, entries, wanted)
-    except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
-        reason = f"no {error}" if isinstance(error, KeyError) else (str(error).splitlines() or ["nothing in it"])[0]
+    except json_text.DAMAGE as error:
         raise Damaged(
-            f"{ARMED} isn't what nearmetal wrote ({reason[:200]}), so nobody can know what to put back: check that the"
-            " network is as you want it, then remove the file"
+            f"{ARMED} isn't what nearmetal wrote ({json_text.reason(error)}), so nobody can know what to put back:"
+            " check that the network is as you want it, then remove the file"
         ) from None
 
 

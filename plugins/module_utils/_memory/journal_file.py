@@ -18,6 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry, data_of, entry_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.json_text import DAMAGE, reason
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION as NEARMETAL
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numbers
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
@@ -28,10 +29,6 @@ _CONCERN = r"[a-z][a-z0-9_]{0,31}"
 
 class _Newer(NearmetalError):
     """The journal is one that only a newer nearmetal can read."""
-
-
-# The errors that reading anything but a journal of nearmetal may raise.
-_DAMAGE = (ValueError, KeyError, TypeError, NearmetalError)
 
 
 class Unreadable(NamedTuple):
@@ -66,8 +63,8 @@ def write(host: WritableHost, path: str, content: Content, folder_mode: int) -> 
             if entry not in content.unreadable:
                 raise NearmetalError(entry.reason)
         readable = _rendered(parsed) == data and len(data) <= store.MAX_BYTES
-    except _DAMAGE as error:
-        raise NearmetalError(f"{path} couldn't be read again ({_reason(error)}): it is left as it was") from None
+    except DAMAGE as error:
+        raise NearmetalError(f"{path} couldn't be read again ({reason(error)}): it is left as it was") from None
     if not readable:
         raise NearmetalError(f"{path} couldn't be read again after this change: it is left as it was")
     store.replace_file(host, path, data, mode=0o600, folder_mode=folder_mode)
@@ -85,9 +82,9 @@ def read(host: WritableHost, path: str) -> Content:
         return _parsed(path, data)
     except _Newer:
         raise
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise Damaged(
-            f"{path} isn't a journal that nearmetal wrote ({_reason(error)}): nothing was changed; look at it, and"
+            f"{path} isn't a journal that nearmetal wrote ({reason(error)}): nothing was changed; look at it, and"
             " move it away to start over, which gives up the originals it holds"
         ) from None
 
@@ -99,7 +96,7 @@ def _rendered(content: Content) -> bytes:
 
 
 def _parsed(path: str, data: bytes) -> Content:
-    """The content of a journal's bytes. Raises one of _DAMAGE when it isn't a journal of nearmetal, or _Newer."""
+    """The content of a journal's bytes. Raises one of DAMAGE when it isn't a journal of nearmetal, or _Newer."""
     raw = json_text.parse(data.decode("utf-8"))
     version, writer = raw["version"], raw.get("nearmetal")
     if version != VERSION:
@@ -110,11 +107,11 @@ def _parsed(path: str, data: bytes) -> Content:
     is_newer = (numbers(writer) or ()) > (numbers(NEARMETAL) or ())
     try:
         return _checked(raw["instance"], raw["entries"], is_newer)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         if not is_newer:
             raise
         raise _Newer(
-            f"{path} was written by nearmetal {writer}, this is nearmetal {NEARMETAL} ({_reason(error)}):"
+            f"{path} was written by nearmetal {writer}, this is nearmetal {NEARMETAL} ({reason(error)}):"
             f" nothing was changed; use nearmetal {writer} or a newer one"
         ) from None
 
@@ -125,13 +122,9 @@ def _checked(instance: Optional[str], raw_entries: Sequence[Any], is_newer: bool
     for raw in raw_entries:
         try:
             entries.append(entry_of(raw))
-        except _DAMAGE as error:
+        except DAMAGE as error:
             concern = raw.get("concern") if isinstance(raw, dict) else None
             if is_newer or not (isinstance(concern, str) and re.fullmatch(_CONCERN, concern, re.ASCII)):
                 raise
-            unreadable.append(Unreadable(concern, _reason(error), raw))
+            unreadable.append(Unreadable(concern, reason(error), raw))
     return Content(instance, entries, unreadable)
-
-
-def _reason(error: Exception) -> str:
-    return f"no {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]

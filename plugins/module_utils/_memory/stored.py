@@ -30,8 +30,6 @@ PATH = f"{store.DATA}/wanted.json"
 FORMAT = 1
 CHOICE = "tune"  # beside the concerns: what `auto` recognized
 
-# The errors that reading anything but what nearmetal stored may raise.
-_DAMAGE = (ValueError, KeyError, TypeError, AttributeError, NearmetalError)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 _RUN = re.compile(r"[a-z0-9_ ,:.-]{1,200}", re.ASCII)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", re.ASCII)
@@ -184,9 +182,9 @@ def _parsed(data: bytes) -> Dict[str, Stored]:
     try:
         content = json_text.parse(data.decode("utf-8"))
         version, concerns = content["version"], {_text(name, _NAME): raw for name, raw in content["concerns"].items()}
-    except _DAMAGE as error:
+    except json_text.DAMAGE as error:
         raise Damaged(
-            f"{PATH} isn't what nearmetal stored ({_reason(error)}), so nothing can be stored there:"
+            f"{PATH} isn't what nearmetal stored ({json_text.reason(error)}), so nothing can be stored there:"
             " look at it, move it away, and run tune again"
         ) from None
     if version != FORMAT:
@@ -200,16 +198,12 @@ def _parsed(data: bytes) -> Dict[str, Stored]:
 def _stored(name: str, raw: Any) -> Stored:
     try:
         return stored_of(raw)
-    except _DAMAGE as error:
+    except json_text.DAMAGE as error:
         remedy = "run tune with it again, or restore it"
         if name == CHOICE:
             remedy = "name the host's workload in tune_workload, or set tune_prune: true"
-        damage = f"{PATH}: what is stored of {name} isn't what nearmetal stored ({_reason(error)}); {remedy}"
+        damage = f"{PATH}: what is stored of {name} isn't what nearmetal stored ({json_text.reason(error)}); {remedy}"
         return Stored({}, damage=damage, raw=raw)
-
-
-def _reason(error: Exception) -> str:
-    return f"no {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
 
 
 def as_data(stored: Stored) -> Any:

@@ -73,9 +73,9 @@ def parse(text: Optional[str]) -> Record:
             None if before is None else {name: _texts(name, texts) for name, texts in before.items()},
             {_text("theirs", text): _paths(paths) for text, paths in content.get("theirs", {}).items()},
         )
-    except (ValueError, KeyError, TypeError, AttributeError, NearmetalError) as error:
+    except json_text.DAMAGE as error:
         raise NearmetalError(
-            f"{PATH} isn't a record that this nearmetal wrote ({str(error).splitlines()[0]}):"
+            f"{PATH} isn't a record that this nearmetal wrote ({json_text.reason(error)}):"
             " look at it, and move it away to start over"
         ) from None
 

@@ -12,6 +12,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+
+# What it may raise to read a text as JSON, and its value as something that nearmetal wrote.
+DAMAGE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, NearmetalError)
 _DEEPEST = 64  # levels; nothing that nearmetal or EC2 writes has ten
 _LONGEST_NUMBER = 40  # digits; the cost of reading a number grows with the square of its length
 # Brackets of lists and tables, and quotes: each value in them takes many times the memory of its text.
@@ -28,6 +32,11 @@ def parse(text: str) -> Any:
     if brackets > _DEEPEST:
         _check_depth(text)
     return json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_refuse)
+
+
+def reason(error: Exception) -> str:
+    """What is wrong with a text, after one of DAMAGE; one line."""
+    return f"no {error}" if isinstance(error, KeyError) else (str(error).splitlines() or ["nothing in it"])[0][:200]
 
 
 def _check_depth(text: str) -> None:

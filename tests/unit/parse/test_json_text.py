@@ -97,3 +97,17 @@ def test_the_process_outlives_it_whenever_garbage_is_collected(allocations: int)
         finally:
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (KeyError("version"), "no 'version'"),
+        (ValueError("one\ntwo"), "one"),
+        (ValueError(), "nothing in it"),
+        (TypeError("x" * 999), "x" * 200),
+    ],
+)
+def test_what_is_wrong_is_one_short_line(error: Exception, words: str) -> None:
+    assert isinstance(error, json_text.DAMAGE)
+    assert json_text.reason(error) == words

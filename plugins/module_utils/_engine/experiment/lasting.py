@@ -50,11 +50,10 @@ def lasting(host: WritableHost) -> Optional[Lasting]:
             raise NearmetalError("its state is neither untuned nor tuned")
         fields.update(abandon_after=int(raw["abandon_after"]), state=raw["state"], ending=bool(raw["ending"]))
         return Lasting(**fields)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, NearmetalError) as error:
-        reason = (str(error).splitlines() or ["nothing in it"])[0][:200]
+    except json_text.DAMAGE as error:
         raise NearmetalError(
-            f"{REBOOTS} isn't what prove wrote ({reason}): run restore of everything, without naming concerns, and"
-            " reboot the host, which brings the originals back"
+            f"{REBOOTS} isn't what prove wrote ({json_text.reason(error)}): run restore of everything, without naming"
+            " concerns, and reboot the host, which brings the originals back"
         ) from None
 
 

@@ -70,11 +70,10 @@ def running(host: WritableHost) -> Optional[Experiment]:
         experiment = Experiment(abandon_after=int(raw["abandon_after"]), **fields)
         for action in experiment.difference if experiment.against else ():
             lever_of(action.what).check(action.where, action.before)  # it is written too
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, NearmetalError) as error:
-        reason = (str(error).splitlines() or ["nothing in it"])[0][:200]
+    except json_text.DAMAGE as error:
         raise NearmetalError(
-            f"{EXPERIMENT} isn't what prove wrote ({reason}): remove it, and run restore, which brings the originals"
-            " back"
+            f"{EXPERIMENT} isn't what prove wrote ({json_text.reason(error)}): remove it, and run restore, which brings"
+            " the originals back"
         ) from None
     return experiment if experiment.boot_id == host.boot_id() else None
 
