@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, List, Mapping, NoReturn, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.answer import answer
@@ -13,7 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.defaults import wanted_or_base
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, Restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import PLAIN, Ask, Conditions, plan_run, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Conditions, plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
@@ -65,15 +64,9 @@ def check_module(concern: Concern, host: Optional[Host] = None) -> None:
     module.exit_json(**result)
 
 
-def run_and_exit(
-    module: HostModule,
-    host: WritableHost,
-    ask: Ask,
-    conditions: Conditions = PLAIN,
-    named: Mapping[str, Any] = MappingProxyType({}),
-) -> NoReturn:
-    """Run what is asked and leave with its result; `named` is returned as it is."""
-    leave(module, answer(plan_run if module.check_mode else run, host, ask, conditions, named))
+def run_and_exit(module: HostModule, host: WritableHost, ask: Ask, conditions: Conditions) -> NoReturn:
+    """Run what is asked and leave with its result."""
+    leave(module, answer(plan_run if module.check_mode else run, host, ask, conditions))
 
 
 def leave(module: HostModule, result: Mapping[str, Any]) -> NoReturn:

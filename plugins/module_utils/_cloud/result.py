@@ -67,17 +67,11 @@ def contract(
 def after(plans: Mapping[str, Plan], done: Sequence[str]) -> Dict[str, Plan]:
     """The plans after a run that carried out those of the instances in `done`, and no others."""
     return {
-        instance_id: _carried_out(plan) if instance_id in done else _not_carried_out(plan)
+        instance_id: Plan(plan.actions, _renamed(plan, "changed"))
+        if instance_id in done
+        else Plan((), _renamed(plan, "unknown"))
         for instance_id, plan in plans.items()
     }
-
-
-def _carried_out(plan: Plan) -> Plan:
-    return Plan(plan.actions, _renamed(plan, "changed"))
-
-
-def _not_carried_out(plan: Plan) -> Plan:
-    return Plan((), _renamed(plan, "unknown"))
 
 
 def _renamed(plan: Plan, status: str) -> Tuple[Finding, ...]:

@@ -43,16 +43,12 @@ def obstacles(host: WritableHost, actions: Sequence[Action]) -> List[str]:
     return sentences
 
 
-def _do_nothing() -> None:
-    return
-
-
 def apply(
     host: WritableHost,
     journal: Journal,
     actions: Sequence[Action],
     remaining: Callable[[], Sequence[Action]],
-    remember: Callable[[], None] = _do_nothing,
+    remember: Callable[[], object] = lambda: None,
 ) -> List[Action]:
     """Do the actions of one concern as a whole: afterwards all of them hold, or none was done.
 

@@ -13,7 +13,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_log im
 # "blkfront: xvda: barrier or flush: disabled; persistent grants: enabled; indirect descriptors: enabled;"
 # AWS's talk of 2017 shows no colon after the disk. Linux names a disk in 32 bytes (DISK_NAME_LEN); "cciss!c0d0" has
 # its own sign.
-_LINE = r"blkfront: ([A-Za-z][A-Za-z0-9!_-]{0,30}):? (barrier or flush|barrier|flush diskcache): (enabled|disabled)(.*)"
+_LINE = (
+    r"blkfront: ([A-Za-z][A-Za-z0-9!_-]{0,30}):? (?:barrier or flush|barrier|flush diskcache): (?:enabled|disabled)(.*)"
+)
 _NO_QUEUES = r"Invalid max_queues \(([0-9]{1,9})\), will use default max: ([0-9]{1,9})"
 
 MAX_DISKS = 4096
@@ -23,11 +25,8 @@ class Agreement(NamedTuple):
     """What front end and back end agreed on for one disk; None where the log's line doesn't say."""
 
     disk: str
-    flush: str  # barrier | barrier or flush | flush diskcache: the kind that `flush_enabled` is about
-    flush_enabled: bool
     persistent_grants: Optional[bool]
     indirect_descriptors: Optional[bool]  # field since Linux 3.11
-    bounce_buffer: Optional[bool]  # field since XSA-403: 5.19, 5.15.53, 5.10.129, 5.4.204, 4.14.287
 
 
 def agreements(text: str) -> Dict[str, Agreement]:
@@ -41,11 +40,8 @@ def agreements(text: str) -> Dict[str, Agreement]:
         if match is not None and (match[1] in agreed or len(agreed) < MAX_DISKS):
             agreed[match[1]] = Agreement(
                 disk=match[1],
-                flush=match[2],
-                flush_enabled=match[3] == "enabled",
-                persistent_grants=_persistent(match[4]),
-                indirect_descriptors=_field("indirect descriptors", match[4]),
-                bounce_buffer=_field("bounce buffer", match[4]),
+                persistent_grants=_persistent(match[2]),
+                indirect_descriptors=_field("indirect descriptors", match[2]),
             )
     return agreed
 

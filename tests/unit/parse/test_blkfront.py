@@ -29,14 +29,14 @@ def word(on: bool) -> str:
 @given(prefix=PREFIXES, disk=DISKS, flush=FLUSHES, works=ANSWERS)
 def test_kernels_up_to_3_7_log_no_grants(prefix: str, disk: str, flush: str, works: bool) -> None:
     line = f"{prefix}blkfront: {disk}: {flush}: {word(works)}\n"
-    assert blkfront.agreements(line) == {disk: blkfront.Agreement(disk, flush, works, None, None, None)}
+    assert blkfront.agreements(line) == {disk: blkfront.Agreement(disk, None, None)}
 
 
 @given(prefix=PREFIXES, disk=DISKS, flush=FLUSHES, works=ANSWERS, persistent=ANSWERS)
 def test_3_8_ends_in_a_blank_without_grants(prefix: str, disk: str, flush: str, works: bool, persistent: bool) -> None:
     using = "using persistent grants" if persistent else ""
     line = f"{prefix}blkfront: {disk}: {flush}: {word(works)} {using}\n"
-    assert blkfront.agreements(line) == {disk: blkfront.Agreement(disk, flush, works, persistent, None, None)}
+    assert blkfront.agreements(line) == {disk: blkfront.Agreement(disk, persistent, None)}
 
 
 @given(prefix=PREFIXES, disk=DISKS, flush=FLUSHES, works=ANSWERS, persistent=ANSWERS, indirect=ANSWERS)
@@ -45,7 +45,7 @@ def test_3_11_has_fields(prefix: str, disk: str, flush: str, works: bool, persis
         f"{prefix}blkfront: {disk}: {flush}: {word(works)}; persistent grants: {word(persistent)};"
         f" indirect descriptors: {word(indirect)};\n"
     )
-    assert blkfront.agreements(line) == {disk: blkfront.Agreement(disk, flush, works, persistent, indirect, None)}
+    assert blkfront.agreements(line) == {disk: blkfront.Agreement(disk, persistent, indirect)}
 
 
 @given(disk=DISKS, flush=FLUSHES, persistent=ANSWERS, indirect=ANSWERS, bounce=ANSWERS)
@@ -56,7 +56,7 @@ def test_since_xsa_403_the_last_word_has_a_semicolon_only_when_disabled(
         f"blkfront: {disk}: {flush}: enabled; persistent grants: {word(persistent)};"
         f" indirect descriptors: {word(indirect)}; bounce buffer: {'enabled' if bounce else 'disabled;'}\n"
     )
-    assert blkfront.agreements(line) == {disk: blkfront.Agreement(disk, flush, True, persistent, indirect, bounce)}
+    assert blkfront.agreements(line) == {disk: blkfront.Agreement(disk, persistent, indirect)}
 
 
 @pytest.mark.parametrize(

@@ -46,10 +46,6 @@ def _vcpus(kind: TypeFacts, sustained: bool) -> Optional[float]:
     return None if name.variant == "flex" else kind.vcpus
 
 
-def _memory(kind: TypeFacts, _sustained: bool) -> Optional[float]:
-    return None if kind.memory_mib is None else kind.memory_mib / 1024
-
-
 def network_gbps(kind: TypeFacts, sustained: bool) -> Optional[float]:
     """What all cards can do together: their sum, or less if AWS advertises less for the type."""
     cards = [card.baseline_gbps if sustained else card.peak_gbps for card in kind.cards]
@@ -75,18 +71,14 @@ def _store(kind: TypeFacts, _sustained: bool) -> Optional[float]:
     return kind.instance_store_gb or (None if kind.source == "sources" else 0)
 
 
-def _interfaces(kind: TypeFacts, _sustained: bool) -> Optional[float]:
-    return kind.max_interfaces
-
-
 DIMENSIONS = (
     Dimension("vcpus", "vCPUs", "", _vcpus),
-    Dimension("memory_gib", "memory", " GiB", _memory),
+    Dimension("memory_gib", "memory", " GiB", lambda kind, _: kind.memory_mib and kind.memory_mib / 1024),
     Dimension("network_gbps", "network", " Gbit/s", network_gbps),
     Dimension("ebs_iops", "EBS", " IOPS", _ebs_iops),
     Dimension("ebs_mb_s", "EBS", " MB/s", _ebs_mb_s),
     Dimension("instance_store_gb", "instance store", " GB", _store),
-    Dimension("interfaces", "network interfaces", "", _interfaces),
+    Dimension("interfaces", "network interfaces", "", lambda kind, _: kind.max_interfaces),
 )
 BY_NAME = {dimension.name: dimension for dimension in DIMENSIONS}
 

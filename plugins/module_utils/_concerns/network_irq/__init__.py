@@ -320,7 +320,7 @@ def labels(nic: Nic, queues: int) -> Tuple[str, ...]:
 
 def table(nic: Nic, cpu_of: Mapping[int, int]) -> Dict[str, str]:
     """Interrupt label → its CPU; both directions of a queue share it."""
-    return {label: str(cpu_of[int(label.rpartition("-")[2])]) for label in labels(nic, len(cpu_of))}
+    return {label: str(cpu_of[steering.queue_of(label)]) for label in labels(nic, len(cpu_of))}
 
 
 def _pinned(network: NetworkFacts, nic: Nic, queues: int) -> Dict[int, int]:
@@ -330,7 +330,7 @@ def _pinned(network: NetworkFacts, nic: Nic, queues: int) -> Dict[int, int]:
     for label in labels(nic, queues):
         text = affinity.get(label, "")
         if is_number(text):
-            pinned.setdefault(int(label.rpartition("-")[2]), int(text))
+            pinned.setdefault(steering.queue_of(label), int(text))
     return pinned
 
 

@@ -61,7 +61,7 @@ class Scene(NamedTuple):
             return self.assigned[nic.place]
         count = self.counts.get(nic.place)
         effective = self.network.effective.get(nic.place, {})
-        texts = [text for label, text in effective.items() if count is None or _queue(label) < count]
+        texts = [text for label, text in effective.items() if count is None or queue_of(label) < count]
         return tuple(cpu for text in texts for cpu in cpus(text))
 
     def busy(self) -> FrozenSet[int]:
@@ -89,7 +89,7 @@ class Scene(NamedTuple):
         return usable & frozenset(cpu for node in nodes for cpu in node.cpus) if nodes else usable
 
 
-def _queue(label: str) -> int:
+def queue_of(label: str) -> int:
     """The number of the queue that an interrupt serves: 3 of "3", "rx-3" or "tx-3"."""
     return int(label.rpartition("-")[2])
 
