@@ -220,10 +220,7 @@ verdict:
   description: The verdict with its reasons, figures and intervals. There is none if the states don't differ.
   type: dict
   returned: when the run came to a verdict
-kept:
-  description: Whether the tuning was kept.
-  type: bool
-  returned: success
+kept: {description: Whether the tuning was kept., type: bool, returned: success}
 tuned_before:
   description: Whether nearmetal had tuned the host before the run. That tuning comes back if nothing was kept.
   type: bool
@@ -259,6 +256,11 @@ left_out:
   type: list
   elements: str
   returned: when the run came to a verdict
+set_by_others:
+  description: What somebody else set during the run and the restore left alone, with the value from before the run.
+  type: list
+  elements: str
+  returned: when the run came to a verdict
 record:
   description: The file with every measurement, from which the verdict follows.
   type: str
@@ -274,10 +276,7 @@ ansible_stats:
     - It has the form of M(ansible.builtin.set_stats), and AWX shows it as an artifact of the job.
   type: dict
   returned: success without C(no_log)
-answer:
-  description: What the step returned.
-  type: dict
-  returned: when a single step ran
+answer: {description: What the step returned., type: dict, returned: when a single step ran}
 """
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule

@@ -13,6 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import (
     health,
+    in_force,
     lasting,
     reboots,
     running,
@@ -139,8 +140,8 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         return {"kept": True, "reboot_required": required, "reboot": waits, "arguments": arguments}
     if options["only"]:
         running.demand_running(host, options["run"])
-        states.end(host, options["run"])
-        return {"kept": False, "reboot_required": False}
+        ended = states.end(host, options["run"])
+        return {"kept": False, "reboot_required": False, **in_force.set_by_others(host, ended)}
     ask, conditions = _tuning(host, options)
     before = states.leave(host, options["run"])
     try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Tuple, Union
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS, is_benchmark
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import (
     health,
+    in_force,
     lasting,
     load,
     load_version,
@@ -195,12 +196,13 @@ def _in_force(host: WritableHost, compared: Compared, options: Mapping[str, Any]
         from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import proposal
 
         return {"taken_back": proposal.not_in_force(host, compared, options)}
-    return {"taken_back": states.taken_back(host, compared, options["state"], options["without"])}
+    return {"taken_back": in_force.taken_back(host, compared, options["state"], options["without"])}
 
 
 def _back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     if not host.exists(REBOOTS):
-        return {"ended": states.end(host, options["run"])}
+        ended = states.end(host, options["run"])
+        return {"ended": ended is not None, **in_force.set_by_others(host, ended)}
     from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import proposal
 
     return proposal.take_back(host, options)

@@ -72,7 +72,7 @@ def demand_same(start: Start, compared: Begun) -> None:
         )
 
 
-def ending(record: Record, compared: Begun, reboot_required: bool) -> words.Ending:
+def ending(record: Record, compared: Begun, reboot_required: bool, set_by_others: List[str]) -> words.Ending:
     """What the run compared, and what it did to the host at its end."""
     return words.Ending(
         kept=record.end is not None and record.end.outcome == "kept",
@@ -82,6 +82,7 @@ def ending(record: Record, compared: Begun, reboot_required: bool) -> words.Endi
         tuned_before=compared.tuned_before,
         reboot_required=reboot_required,
         wanted=compared.wanted,
+        set_by_others=set_by_others,
     )
 
 

@@ -66,6 +66,7 @@ class Run(loop.HostControl):
         self._action, self._task_vars = action, task_vars
         self._parent = os.getppid()
         self._began = self._keeping = self._reboot_required = False
+        self._set_by_others: list[str] = []
         self._busiest_programs: Any = None  # programs other than the load that used CPU time, the busiest first
         self._host = str(task_vars.get("inventory_hostname", ""))
         self._options = validate("prove", OPTIONS, arguments)
@@ -122,7 +123,7 @@ class Run(loop.HostControl):
             self._client.leave()
 
     def _measured(self) -> dict[str, Any]:
-        with signals.first_interrupts():
+        with signals.first_interrupts(), signals.stderr_of(self._parent) as write:
             try:
                 answer = self._step_around_reboot("begin")
                 if "nothing" in answer:
@@ -135,11 +136,11 @@ class Run(loop.HostControl):
                 self._announce(log, compared.tested)
                 result = loop.run_to_verdict(log, self, self._show_progress, longest_load(self._settings.seconds))
             except signals.Interrupted as interrupted:
-                signals.write_to_stderr(self._parent, f"{self._host}  {interrupted}: restoring the host …")
+                write(f"{self._host}  {interrupted}: restoring the host …")
                 try:
-                    self._abort(str(interrupted))
+                    self._abort(str(interrupted), ": nothing was switched")
                 except NearmetalError as error:
-                    signals.write_to_stderr(self._parent, f"{self._host}  {error}")
+                    write(f"{self._host}  {error}")
                     raise
             except (NearmetalError, OSError) as error:
                 self._abort(str(error))
@@ -147,7 +148,7 @@ class Run(loop.HostControl):
                 with suppress(NearmetalError):
                     self.restore()
                 raise
-        ending = results.ending(log.record, compared, self._reboot_required)
+        ending = results.ending(log.record, compared, self._reboot_required, self._set_by_others)
         for line in words.block(log.record, result, ending):
             self._action.show(line)
         # The reports quote the load's errors and figures, which may contain a secret too.
@@ -211,6 +212,7 @@ class Run(loop.HostControl):
         if self._settings.reboot and answer.get("reboot") is True:
             self._reboot(reboots.written(TUNED if answer.get("kept") is True else UNTUNED, answer))
             answer = self._step(name)
+        self._set_by_others = answers.sentences(answer, "set_by_others") if "set_by_others" in answer else []
         return answer
 
     def _reboot(self, written: reboots.Written) -> None:
@@ -237,8 +239,11 @@ class Run(loop.HostControl):
     def _show_progress(self, log: record_log.Log, _measurement: Measurement) -> None:
         self._action.show(words.progress(log.record, answers.busiest(self._busiest_programs)))
 
-    def _abort(self, reason: str) -> NoReturn:
-        """Restore the host. Raises NearmetalError with the reason, and whether the host was restored."""
+    def _abort(self, reason: str, without_experiment: str = "") -> NoReturn:
+        """Restore the host. Raises NearmetalError with the reason, and whether the host was restored.
+
+        `without_experiment` is said of a host on which the run had not begun.
+        """
         try:
             with signals.ignored():
                 ended = self._step_around_reboot("back").get("ended") is True
@@ -250,7 +255,12 @@ class Run(loop.HostControl):
             raise NearmetalError(f"{reason}; the host may be tuned already: run an audit to see")
         record = f"{self._base}.jsonl"
         resume_hint = f"; to resume, set prove_resume: {plays.short_path(record)}" if os.path.exists(record) else ""
-        raise NearmetalError(f"{reason}{': the host is as it was before' if ended else ''}{resume_hint}")
+        state = self._state_after() if ended else "" if self._began else without_experiment
+        raise NearmetalError(f"{reason}{state}{resume_hint}")
+
+    def _state_after(self) -> str:
+        others = f", but for what somebody else set: {'; '.join(self._set_by_others)}" if self._set_by_others else ""
+        return f": the host is as it was before{others}"
 
     def _new_path(self) -> str:
         name = record_log.file_name(self._host)

@@ -9,7 +9,7 @@ import os
 import signal
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Iterator, Optional
+from typing import Callable, Iterator, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.ending import handled
 
@@ -40,15 +40,25 @@ def ignored() -> Iterator[None]:
         yield
 
 
-def write_to_stderr(parent: int, line: str) -> None:
-    """Print a line after Ctrl-C; `parent` is the process of Ansible itself.
+@contextmanager
+def stderr_of(parent: int) -> Iterator[Callable[[str], None]]:
+    """What prints a line after Ctrl-C; `parent` is the process of Ansible itself.
 
     An interrupted Ansible prints nothing more from its workers, which have no terminal of their own. So the line goes
-    to the standard error of Ansible itself, through /proc.
+    to the standard error of Ansible itself, through /proc. It is opened before Ansible may have ended, and nothing
+    waits for its reader, such as a terminal that is stopped: the host is to be restored.
     """
+    stream: Optional[int] = None
     with suppress(OSError):
-        stream = os.open(f"/proc/{parent}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY)
-        try:
-            os.write(stream, f"{line}\n".encode())
-        finally:
+        stream = os.open(f"/proc/{parent}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NOCTTY | os.O_NONBLOCK)
+
+    def write(line: str) -> None:
+        with suppress(OSError):
+            if stream is not None:
+                os.write(stream, f"{line}\n".encode())
+
+    try:
+        yield write
+    finally:
+        if stream is not None:
             os.close(stream)

@@ -28,6 +28,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable, status_words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import activity
 
+_SET_BY_OTHERS = "left as somebody else set it"
+_NO_PAIRS = "no pairs"
 SCOPE = "holds for this load, this host and this hour"
 _LONGEST_COMMAND = 100  # characters of a command
 
@@ -42,6 +44,7 @@ class Ending(NamedTuple):
     tuned_before: bool = False  # whether nearmetal had tuned the host before; if so, it is tuned again after the run
     reboot_required: bool = False
     wanted: Mapping[str, Sequence[Any]] = {}  # what the tuning sets, by setting
+    set_by_others: Sequence[str] = ()  # what a restore left alone
 
 
 def progress(record: Record, busiest: str = "") -> str:
@@ -120,7 +123,7 @@ def block(record: Record, result: Verdict, ending: Ending) -> List[str]:
     """The lines at the end of a run."""
     lines = [f"PROVE  {record.start.host}  {headline(result, ending)}"]
     lines += [f"  {reason}" for reason in result.reasons]
-    lines += [f"  {_label(metric)}  {_change(metric)}   evidence {_evidence(metric)}" for metric in result.metrics]
+    lines += [f"  {_label(metric)}  {_change_with_evidence(metric)}" for metric in result.metrics]
     lines += [f"  {line}" for line in (*_quality(result), *activity.lines(record))]
     lines += [f"  {line}" for line in parts(result)]
     lines.append(f"  {_cost(record)}")
@@ -131,6 +134,8 @@ def block(record: Record, result: Verdict, ending: Ending) -> List[str]:
         lines.append(f"  {_untested_label(ending)}: {listed}{pending}")
     if ending.left_out:
         lines.append(f"  left out: {clipped('; '.join(map(printable, ending.left_out)), 400)}")
+    if ending.set_by_others:
+        lines.append(f"  {_SET_BY_OTHERS}: {clipped('; '.join(ending.set_by_others), 400)}")
     lines.append(f"  seed {result.seed}   {SCOPE}")
     return lines
 
@@ -138,11 +143,13 @@ def block(record: Record, result: Verdict, ending: Ending) -> List[str]:
 def parts(result: Verdict) -> List[str]:
     """A line for each concern that was compared, the strongest evidence first."""
     ordered = sorted(result.parts, key=lambda part: -part.comparison.evidence)
-    return [
-        f"with {part.concern}: {_effect(part)}: {_change(part.comparison)}   evidence {_evidence(part.comparison)},"
-        f" {part.pairs} pairs{f', {part.repeated} repeated' if part.repeated else ''}"
-        for part in ordered
-    ]
+    return [f"with {part.concern}: {_effect(part)}: {_pairs_of(part)}" for part in ordered]
+
+
+def _pairs_of(part: Part) -> str:
+    pairs = f", {part.pairs} pairs" if part.pairs else ""
+    repeated = f", {part.repeated} repeated" if part.repeated else ""
+    return f"{_change_with_evidence(part.comparison)}{pairs}{repeated}"
 
 
 def _effect(part: Part) -> str:
@@ -171,12 +178,13 @@ def headline(result: Verdict, ending: Ending) -> str:
     answer = result.verdict.replace("_", " ")
     if ending.kept:
         return f"{answer}, kept"
+    others = ", but for what somebody else set" if ending.set_by_others else ""
     if result.keep:
-        return f"{answer}, restored (run tune to keep it)"
+        return f"{answer}, restored (run tune to keep it){others}"
     tuning_before = (
         " to the tuning from before the run (nearmetal.ec2.restore removes it)" if ending.tuned_before else ""
     )
-    return f"{answer}, restored{tuning_before}"
+    return f"{answer}, restored{tuning_before}{others}"
 
 
 def _untested_label(ending: Ending) -> str:
@@ -199,8 +207,13 @@ def _label(metric: Comparison) -> str:
 
 def _change(metric: Comparison) -> str:
     if metric.change is None:
-        return "no pairs"
+        return _NO_PAIRS
     return f"{percent(metric.change)} ({interval(metric.low, metric.high)})"
+
+
+def _change_with_evidence(metric: Comparison) -> str:
+    evidence = "" if metric.change is None else f"   evidence {_evidence(metric)}"
+    return f"{_change(metric)}{evidence}"
 
 
 def interval(low: Optional[float], high: Optional[float]) -> str:
@@ -304,8 +317,9 @@ def markdown(record: Record, result: Verdict, ending: Ending) -> str:
 
 def row(metric: Comparison) -> Tuple[str, str, str, str]:
     """One metric as cells of a table: its name, its change, the interval, the evidence."""
-    change = "no pairs" if metric.change is None else percent(metric.change)
-    return _label(metric), change, interval(metric.low, metric.high), _evidence(metric)
+    if metric.change is None:
+        return _label(metric), _NO_PAIRS, "–", "–"
+    return _label(metric), percent(metric.change), interval(metric.low, metric.high), _evidence(metric)
 
 
 def facts(record: Record, result: Verdict, ending: Ending) -> List[str]:
@@ -314,6 +328,7 @@ def facts(record: Record, result: Verdict, ending: Ending) -> List[str]:
     lines += [f"tested: {', '.join(ending.tested)}{_against(record)}"]
     lines += [f"{_untested_label(ending)}: {text}" for text in ending.untested]
     lines += [f"left out: {text}" for text in ending.left_out]
+    lines += [f"{_SET_BY_OTHERS}: {text}" for text in ending.set_by_others]
     lines += [status_words("needs_reboot")] if ending.reboot_required else []
     return [*lines, f"seed {result.seed}, nearmetal {record.start.version}"]
 

@@ -107,6 +107,16 @@ def test_without_a_difference_nothing_is_kept(tmp_path: Path) -> None:
     ), "what the figures say isn't what decided"
 
 
+def test_without_pairs_no_evidence_is_shown(tmp_path: Path) -> None:
+    record = begin(tmp_path)
+    found = run_to_verdict(record, Host(0.1, change=lambda number: {"code": 1} if number > 9 else {}))
+    assert (found.verdict, found.pairs) == ("not_quiet", 0)
+    lines = words.block(record.record, found, TAKEN_BACK)
+    assert "  time in s (smaller is better)  no pairs" in lines
+    assert not any("evidence" in line for line in lines)
+    assert "| time in s (smaller is better) | no pairs | – | – |" in words.markdown(record.record, found, TAKEN_BACK)
+
+
 def test_the_message_of_an_outweighed_gain_names_the_loss(tmp_path: Path) -> None:
     def change(number: int) -> Mapping[str, Any]:
         tuned = host.states[-1] == "tuned"

@@ -31,10 +31,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, in_words
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped
 
 if TYPE_CHECKING:
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
@@ -269,19 +268,6 @@ def switch(host: WritableHost, run_id: str, state: str, without: str = "") -> Ex
     return experiment
 
 
-def taken_back(host: WritableHost, experiment: Experiment, state: str, without: str = "") -> List[str]:
-    """The places that aren't in this state although the host was brought to it, because somebody else has set them."""
-    differences = []
-    for action in (*experiment.shared, *experiment.difference):
-        untuned = state == UNTUNED and without in ("", action.concern) and action not in experiment.shared
-        lever, goal = lever_of(action.what), action.before if untuned else action.after
-        now = lever.read(host, action.where)
-        if not lever.values.same(now, goal):
-            place = f"{action.what} {action.where}".strip()
-            differences.append(f"{place} is {in_words(now, 'absent', 40)}, not {in_words(goal, 'absent', 40)}")
-    return differences
-
-
 def take_back(host: WritableHost, experiment: Experiment) -> None:
     """Bring the host to how it was before the experiment, and end it."""
     with store.lock(host, PATIENCE):
@@ -289,14 +275,14 @@ def take_back(host: WritableHost, experiment: Experiment) -> None:
             switching.put_back(host, experiment)
 
 
-def end(host: WritableHost, run_id: str) -> bool:
-    """Take the experiment of this run back, or of any run when `run_id` is empty. Returns whether there was one."""
+def end(host: WritableHost, run_id: str) -> Optional[Experiment]:
+    """Take the experiment of this run back, or of any run when `run_id` is empty. Returns it; None: none."""
     with store.lock(host, PATIENCE):
         experiment = running(host)
         if experiment is None or run_id not in ("", experiment.run):
-            return False
+            return None
         switching.put_back(host, experiment)
-        return True
+        return experiment
 
 
 def leave(host: WritableHost, run_id: str) -> Experiment:

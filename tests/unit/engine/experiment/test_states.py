@@ -40,6 +40,18 @@ def test_one_concern_is_untuned_and_all_others_stay_tuned(big: FakeKernel, call:
     assert (thp(big), read_ahead(big)) == before
 
 
+def test_a_value_that_somebody_set_meanwhile_is_named_at_the_end(big: FakeKernel, call: Call) -> None:
+    steps, before = Steps(call, big), thp(big)
+    for state in ("tuned", "untuned"):
+        steps("begin", tune=PAGES)
+        steps("measure", state=state)
+        Path(f"{big.root}{THP}").write_text("[always] madvise never")
+        answer = steps("back")["answer"]
+        assert answer == {"ended": True, "set_by_others": [f"hugepages.thp is always, not {before}"]}
+        assert thp(big) == "always"
+        Path(f"{big.root}{THP}").write_text("always [madvise] never")
+
+
 def kernel(host: FakeKernel) -> Dict[str, str]:
     """The places of the queues and of their interrupts."""
     places = ("sys/class/net/*/queues/*/?ps_*", "proc/irq/*/smp_affinity*")

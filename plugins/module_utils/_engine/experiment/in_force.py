@@ -1,0 +1,53 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What somebody else has set at the places that an experiment switches. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, Optional, Tuple
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import UNTUNED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import detached
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
+
+
+def taken_back(host: WritableHost, experiment: Experiment, state: str, without: str = "") -> List[str]:
+    """The places that aren't in this state although the host was brought to it, because somebody else has set them."""
+    goals = []
+    for action in (*experiment.shared, *experiment.difference):
+        untuned = state == UNTUNED and without in ("", action.concern) and action not in experiment.shared
+        goals.append((action, action.before if untuned else action.after))
+    return list(_differing(host, goals))
+
+
+def set_by_others(host: WritableHost, experiment: Optional[Experiment]) -> Dict[str, List[str]]:
+    """The places that aren't as before the experiment although it was taken back, as a part of the answer, if any.
+
+    After a comparison with another tuning only those that nearmetal had set before are known.
+    """
+    if experiment is None:
+        return {}
+    earlier = {(action.what, action.where): action.after for action in experiment.earlier}
+    goals = [
+        (action, earlier.get((action.what, action.where), action.before))
+        for action in experiment.difference
+        if action.concern in experiment.concerns  # of those that a failed try left
+        and not (experiment.against and (action.what, action.where) not in earlier)
+        and not detached(lever_of(action.what), host, action.where)
+    ]
+    found = list(_differing(host, goals))
+    return {"set_by_others": found} if found else {}
+
+
+def _differing(host: WritableHost, goals: "List[Tuple[Action, Value]]") -> Iterator[str]:
+    for action, goal in goals:
+        lever = lever_of(action.what)
+        now = lever.read(host, action.where)
+        if not lever.values.same(now, goal):
+            place = f"{action.what} {action.where}".strip()
+            yield f"{place} is {in_words(now, 'absent', 40)}, not {in_words(goal, 'absent', 40)}"

@@ -1,0 +1,54 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run that is interrupted, or whose settings somebody else changes, says of the host at its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_kernel import FakeKernel
+from tests.support.prove.plays import CURRENT, Play, current, load
+
+
+def test_ctrl_c_before_the_run_began_says_that_nothing_was_switched(host: FakeKernel, play: Play) -> None:
+    play.before_step = lambda number: os.kill(os.getpid(), signal.SIGINT) if number == 1 else None
+    result = play(command=load(host, 120))
+    assert result["msg"] == "the run was interrupted by SIGINT: nothing was switched"
+    assert (play.steps, current(host), host.written) == (["begin", "back"], "xen", [])
+
+
+@pytest.mark.parametrize("state", ["untuned", "tuned"])
+def test_a_value_that_somebody_set_is_named_at_the_end(state: str, host: FakeKernel, play: Play) -> None:
+    path = f"{host.root}{CURRENT}"
+    source = {"tuned": "tsc", "untuned": "xen"}[state]
+    lines = f'[ "$(cat {path})" = {source} ] && [ -e {path}.pair ] && echo hpet > {path}; echo ops 100 1/s'
+    play.before_step = lambda number: Path(f"{path}.pair").touch() if number == 12 else None
+    result = play(command=lines)
+    assert result["verdict"]["verdict"] == "not_quiet"
+    assert result["msg"].startswith("not quiet, restored, but for what somebody else set: ")
+    assert current(host) == "hpet"
+    assert result["set_by_others"] == ["clock.current is hpet, not xen"]
+    assert "  left as somebody else set it: clock.current is hpet, not xen" in play.said
+    report = json.loads(Path(result["reports"][0]).read_text())
+    assert report["set_by_others"] == result["set_by_others"]
+    assert "left as somebody else set it: clock.current is hpet" in Path(result["reports"][1]).read_text()
+
+
+def test_ctrl_c_names_the_value_that_somebody_set(host: FakeKernel, play: Play) -> None:
+    def press(number: int) -> None:
+        if number == 5:
+            Path(f"{host.root}{CURRENT}").write_text("hpet\n")
+            os.kill(os.getpid(), signal.SIGINT)
+
+    play.before_step = press
+    message = play(command=load(host, 120))["msg"]
+    assert message.startswith(
+        "the run was interrupted by SIGINT: the host is as it was before, but for what somebody else set:"
+        " clock.current is hpet, not xen; to resume, set prove_resume: "
+    )

@@ -1,0 +1,34 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is printed after Ctrl-C, when Ansible itself may have ended."""
+
+from __future__ import annotations
+
+import subprocess
+
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import signals
+
+
+def test_lines_reach_the_terminal_of_ansible_though_it_has_ended() -> None:
+    with subprocess.Popen(["sleep", "60"], stderr=subprocess.PIPE) as ansible:
+        with signals.stderr_of(ansible.pid) as write:
+            write("restoring")
+            ansible.kill()
+            ansible.wait()
+            write("restored")
+        assert ansible.stderr is not None
+        assert ansible.stderr.read() == b"restoring\nrestored\n"
+
+
+def test_a_reader_that_does_not_read_or_has_gone_stops_no_restore() -> None:
+    with subprocess.Popen(["sleep", "60"], stderr=subprocess.PIPE) as ansible:
+        with signals.stderr_of(ansible.pid) as write:
+            for _line in range(20):
+                write("x" * 10_000)  # a pipe holds 64 KiB
+            assert ansible.stderr is not None
+            ansible.stderr.close()
+            write("restored")
+        ansible.kill()
+    with signals.stderr_of(ansible.pid) as write:
+        write("restored")
