@@ -48,51 +48,53 @@ _MOST_NAMED = 3
 
 
 def _decide(facts: Facts, wanted: Wanted) -> Plan:
-    found, enabled = facts.routes, _OWN.value(wanted) == "enabled"
-    if found is None or found.addresses is None:
+    routing, enabled = facts.routes, _OWN.value(wanted) == "enabled"
+    if routing is None or routing.addresses is None:
         return _OWN.says("unknown", "the kernel didn't list its addresses, routes and rules")
     if not enabled:
-        return joined(*(_back(found, key, wanted) for key in found.paths))
-    left_to_program = found.program is not None and wanted.get("owner_conflict") != "take_over"
-    lines = FOREIGN_STAYS if found.networkd and not left_to_program else {}
+        return joined(*(_back(routing, key, wanted) for key in routing.paths))
+    left_to_program = routing.program is not None and wanted.get("owner_conflict") != "take_over"
+    lines = FOREIGN_STAYS if routing.networkd and not left_to_program else {}
     # The unit plans for interfaces and addresses that come later, too.
-    return joined(Plan(replan=not left_to_program, at_boot=lines), *_interfaces(facts, found, wanted))
+    return joined(Plan(replan=not left_to_program, at_boot=lines), *_interfaces(facts, routing, wanted))
 
 
-def _back(found: RoutesFacts, key: str, wanted: Wanted) -> Plan:
-    knob = _OWN.at(key, found.names[key.partition("/")[0]])
-    return knob.change(wanted, found.paths[key], MAIN, "its replies follow the main table")
+def _back(routing: RoutesFacts, key: str, wanted: Wanted) -> Plan:
+    knob = _OWN.at(key, routing.names[key.partition("/")[0]])
+    return knob.change(wanted, routing.paths[key], MAIN, "its replies follow the main table")
 
 
-def _interfaces(facts: Facts, found: RoutesFacts, wanted: Wanted) -> Iterator[Plan]:
-    places = sorted((place for place in found.names if found.of_nic(place)), key=lambda place: found.indexes[place])
+def _interfaces(facts: Facts, routing: RoutesFacts, wanted: Wanted) -> Iterator[Plan]:
+    places = sorted(
+        (place for place in routing.names if routing.of_nic(place)), key=lambda place: routing.indexes[place]
+    )
     if len(places) < 2:
         reason = "no second interface has an address, so replies need no routes of their own"
         yield _OWN.says("not_applicable", reason)
     for place in places if len(places) > 1 else ():
-        for address in found.of_nic(place):
-            yield _address(facts, found, place, address, wanted)
+        for address in routing.of_nic(place):
+            yield _address(facts, routing, place, address, wanted)
 
 
-def _address(facts: Facts, found: RoutesFacts, place: str, address: Address, wanted: Wanted) -> Plan:
-    knob = _OWN.at(f"{place}/{address.text}", found.names[place])
-    now, first = found.paths[knob.place], _first(found, address.family)
+def _address(facts: Facts, routing: RoutesFacts, place: str, address: Address, wanted: Wanted) -> Plan:
+    knob = _OWN.at(f"{place}/{address.text}", routing.names[place])
+    now, first = routing.paths[knob.place], _first(routing, address.family)
     if first is None:
         version = ipaddress.ip_address(address.text).version
         reason = f"there is no default route of IPv{version}, so it isn't known which interface is the primary one"
         return knob.says("unknown", reason, now)
     if address.interface == first:
         return knob.change(wanted, now, MAIN, "the main table's default route leads through this interface")
-    rules = found.foreign_rules(address)
+    rules = routing.foreign_rules(address)
     if rules:
-        return _of_others(found, knob, address, rules[0].table, wanted)
-    if found.program is not None and wanted.get("owner_conflict") != "take_over":
+        return _of_others(routing, knob, address, rules[0].table, wanted)
+    if routing.program is not None and wanted.get("owner_conflict") != "take_over":
         reason = (
-            f"{found.program} should give it routes, but there are none for {address.text} yet: find out why, or set"
+            f"{routing.program} should give it routes, but there are none for {address.text} yet: find out why, or set"
             " owner_conflict: take_over"
         )
-        return Plan(findings=(knob.finding("refused", reason, now)._replace(owner=found.program),))
-    behind = _behind_software(found, address.family)
+        return Plan(findings=(knob.finding("refused", reason, now)._replace(owner=routing.program),))
+    behind = _behind_software(routing, address.family)
     if behind and wanted.get("owner_conflict") != "take_over":
         named = ", ".join(behind[:_MOST_NAMED])
         reason = (
@@ -100,10 +102,10 @@ def _address(facts: Facts, found: RoutesFacts, place: str, address: Address, wan
             " if none of these peers uses its address, set owner_conflict: take_over"
         )
         return knob.says("refused", reason, now)
-    goal, obstacle = _goal(facts, found, address)
+    goal, obstacle = _goal(facts, routing, address)
     if obstacle:
         return knob.says("unknown", obstacle, now)
-    names = {index: found.names[place] for place, index in found.indexes.items()}
+    names = {index: routing.names[place] for place, index in routing.indexes.items()}
     reason = (
         f"replies from {address.text} leave through it; by the main table they leave through"
         f" {names.get(first, 'another')}, where EC2 drops packets with another interface's address"
@@ -111,46 +113,46 @@ def _address(facts: Facts, found: RoutesFacts, place: str, address: Address, wan
     return knob.change(wanted, now, goal, reason, _GAIN)
 
 
-def _of_others(found: RoutesFacts, knob: Knob, address: Address, number: int, wanted: Wanted) -> Plan:
+def _of_others(routing: RoutesFacts, knob: Knob, address: Address, number: int, wanted: Wanted) -> Plan:
     """The plan for an address for which somebody else has made a rule: nearmetal's rule is taken back."""
-    own = [route for route in found.routes if (route.table, route.interface) == (number, address.interface)]
-    program = found.program or "another program"
+    own = [route for route in routing.routes if (route.table, route.interface) == (number, address.interface)]
+    program = routing.program or "another program"
     if not any(route.destination == "default" for route in own):
         reason = f"{program} has a rule for {address.text}, but table {number} has no default route by this interface"
-        return knob.says("advice", reason, found.paths[knob.place])
+        return knob.says("advice", reason, routing.paths[knob.place])
     reason = f"{program} has given it routes of its own, in table {number}"
-    plan = knob.change(wanted, found.paths[knob.place], MAIN, reason)
-    return plan._replace(findings=tuple(finding._replace(owner=found.program or "") for finding in plan.findings))
+    plan = knob.change(wanted, routing.paths[knob.place], MAIN, reason)
+    return plan._replace(findings=tuple(finding._replace(owner=routing.program or "") for finding in plan.findings))
 
 
-def _first(found: RoutesFacts, family: int) -> Optional[int]:
+def _first(routing: RoutesFacts, family: int) -> Optional[int]:
     """The number of the interface whose default route the kernel prefers; None without a default route."""
     key = (MAIN_TABLE, family, "default")
-    defaults = [route for route in found.routes if (route.table, route.family, route.destination) == key]
-    first = _first(found, IPV4) if family != IPV4 else None
+    defaults = [route for route in routing.routes if (route.table, route.family, route.destination) == key]
+    first = _first(routing, IPV4) if family != IPV4 else None
     order = sorted((route.metric, route.interface != first, route.interface) for route in defaults)
     return order[0][2] if order else None
 
 
-def _goal(facts: Facts, found: RoutesFacts, address: Address) -> Tuple[str, str]:
+def _goal(facts: Facts, routing: RoutesFacts, address: Address) -> Tuple[str, str]:
     """The path for all addresses of this family on an interface, or else why there is none."""
     others = [
         route
-        for route in found.routes
+        for route in routing.routes
         if (route.interface, route.family) == (address.interface, address.family)
         and route.table not in (_LOCAL_TABLE, table(address.interface))
         and not _is_narrow(route.destination)
     ]
     if any(route.special for route in others):
         return "", "its routes have an MTU or other properties that nearmetal doesn't copy"
-    subnets = _subnets(found, address)
+    subnets = _subnets(routing, address)
     chosen: Dict[str, Route] = {}
     for text in subnets:
         chosen[text] = Route(address.interface, address.family, 0, text, "", 0)
     for route in sorted(others, key=lambda route: -route.metric):
         chosen[route.destination] = route
     if "default" not in chosen or not chosen["default"].gateway:
-        gateway = _router(facts, found, address, subnets)
+        gateway = _router(facts, routing, address, subnets)
         if not gateway:
             several = ", and several subnets" if len(subnets) > 1 else ""
             return "", f"its router isn't known: it has no default route{several}"
@@ -160,13 +162,13 @@ def _goal(facts: Facts, found: RoutesFacts, address: Address) -> Tuple[str, str]
     return written(chosen.values()), ""
 
 
-def _behind_software(found: RoutesFacts, family: int) -> List[str]:
+def _behind_software(routing: RoutesFacts, family: int) -> List[str]:
     """Where the main table leads by interfaces without hardware, as those of VPNs, VLANs and containers."""
-    hardware = set(found.indexes.values())
+    hardware = set(routing.indexes.values())
     return sorted(
         {
             route.destination
-            for route in found.routes
+            for route in routing.routes
             if (route.table, route.family) == (MAIN_TABLE, family) and route.interface not in hardware
             if route.destination != "default" and not _is_of_the_host(route.destination)
         }
@@ -187,21 +189,21 @@ def _is_narrow(destination: str) -> bool:
     return network.prefixlen == network.max_prefixlen or network.is_link_local or network.is_multicast
 
 
-def _subnets(found: RoutesFacts, address: Address) -> List[str]:
+def _subnets(routing: RoutesFacts, address: Address) -> List[str]:
     """The subnets of the addresses of this family on the interface."""
     same = [
         other
-        for other in found.addresses or ()
+        for other in routing.addresses or ()
         if (other.interface, other.family) == (address.interface, address.family)
     ]
     networks = {ipaddress.ip_network(f"{other.text}/{other.prefix}", strict=False) for other in same}
     return sorted(str(network) for network in networks if network.prefixlen < network.max_prefixlen)
 
 
-def _router(facts: Facts, found: RoutesFacts, address: Address, subnets: List[str]) -> str:
+def _router(facts: Facts, routing: RoutesFacts, address: Address, subnets: List[str]) -> str:
     """The router behind the interface: that of its own table, else in EC2 the first address of the subnet."""
     own = (address.interface, address.family, table(address.interface), "default")
-    for route in found.routes:
+    for route in routing.routes:
         if (route.interface, route.family, route.table, route.destination) == own:
             return route.gateway
     ec2 = facts.platform is not None and facts.platform.host_class not in ("not_ec2", "container")

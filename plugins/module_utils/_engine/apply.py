@@ -145,7 +145,7 @@ def _already_set(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
 
 def _disturbed(host: WritableHost, places: Sequence[Action], written: AbstractSet[Tuple[str, str]]) -> List[Action]:
     """The changes of these places; of a place that was `written`, only the elements that it lost."""
-    found = []
+    disturbed = []
     for place in places:
         lever = lever_of(place.what)
         now = lever.read(host, place.where)
@@ -154,8 +154,8 @@ def _disturbed(host: WritableHost, places: Sequence[Action], written: AbstractSe
         lost = {name: None for name in earlier if name not in present}
         changed = {} if (place.what, place.where) in written or now == place.before else present
         if now is not None and (changed or lost):
-            found.append(place._replace(after=lever.values.composed({**changed, **lost}, now)))
-    return found
+            disturbed.append(place._replace(after=lever.values.composed({**changed, **lost}, now)))
+    return disturbed
 
 
 def settle_neighbors(host: WritableHost, journal: Journal) -> None:
@@ -233,7 +233,7 @@ def _restore_each_element(host: WritableHost, group: Sequence[Action]) -> List[_
 
 def _not_restored(host: WritableHost, group: Sequence[Action]) -> List[Tuple[Action, Value]]:
     """The actions of one lever whose place isn't yet as it was before them, each with the value that restores it."""
-    found = []
+    not_restored = []
     for action in group:
         lever = lever_of(action.what)
         present = present_elements(lever, host, action.where)
@@ -245,8 +245,8 @@ def _not_restored(host: WritableHost, group: Sequence[Action]) -> List[Tuple[Act
             if name in after and after[name] != part and _differs(host, action, present, name, part)
         }
         if changed:
-            found.append((action, lever.values.composed(changed, lever.read(host, action.where))))
-    return found
+            not_restored.append((action, lever.values.composed(changed, lever.read(host, action.where))))
+    return not_restored
 
 
 def _differs(host: WritableHost, action: Action, present: Mapping[str, Value], name: str, part: Value) -> bool:

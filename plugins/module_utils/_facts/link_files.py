@@ -59,13 +59,13 @@ def _interface(host: Host, name: str) -> Mapping[str, str]:
 
 def _systemd(host: Host, suffix: str) -> Iterator[_File]:
     """The files in the order in which they are read: the first one that matches an interface counts."""
-    for name, path in _found(host, _FOLDERS, suffix):
-        drop_ins = _found(host, tuple(f"{folder}/{name}.d" for folder in _FOLDERS), ".conf")
+    for name, path in _files(host, _FOLDERS, suffix):
+        drop_ins = _files(host, tuple(f"{folder}/{name}.d" for folder in _FOLDERS), ".conf")
         parts = (path, *(drop_in for _name, drop_in in drop_ins))
         yield tuple((part, link_settings.lines(host.text(part, limit=_LIMIT) or "")) for part in parts)
 
 
-def _found(host: Host, folders: Tuple[str, ...], suffix: str) -> List[Tuple[str, str]]:
+def _files(host: Host, folders: Tuple[str, ...], suffix: str) -> List[Tuple[str, str]]:
     """Name and path of the files, by name; one in an earlier folder hides one of its name in a later one."""
     paths: Dict[str, str] = {}
     for folder in folders:

@@ -75,18 +75,18 @@ def observe(host: Host) -> RoutesFacts:
     indexes = {place: host.number(f"{NET}/{name}/ifindex") or 0 for place, name in names.items()}
     lists = addresses(host), routes(host), rules(host)
     # Without one of the lists the others say too little: a rule of somebody could be missed.
-    found = lists[0] if None not in lists else None
+    valid = lists[0] if None not in lists else None
     known = State(lists[1] or (), lists[2] or ())
     return RoutesFacts(
         names=names,
         indexes=indexes,
-        addresses=found,
+        addresses=valid,
         routes=known.routes,
         rules=known.rules,
         paths={
             f"{place}/{address.text}": known.path(index, address)
             for place, index in indexes.items()
-            for address in found or ()
+            for address in valid or ()
             if address.interface == index
         },
         program=next((name for name, files in _PROGRAMS.items() if any(map(host.exists, files))), None),
@@ -130,7 +130,7 @@ def table(index: int) -> int:
     return _FIRST_TABLE + index
 
 
-def written(found: Iterable[Route]) -> str:
+def written(own_routes: Iterable[Route]) -> str:
     """A table as text, routes by gateway last."""
     texts = {
         f"{route.destination} via {route.gateway}" if route.gateway else route.destination: (
@@ -138,19 +138,19 @@ def written(found: Iterable[Route]) -> str:
             route.destination == "default",
             route.destination,
         )
-        for route in found
+        for route in own_routes
     }
     return ", ".join(sorted(texts, key=lambda text: texts[text])) or NO_ROUTES
 
 
 def places(host: Host) -> Dict[str, str]:
     """Place → name of every interface with hardware behind it."""
-    found = {}
+    names = {}
     for name in host.names(NET):
         link = host.link(f"{NET}/{name}/device")
         if link is not None and host.line(f"{NET}/{name}/type") == _ETHERNET:
-            found[os.path.basename(link)] = name
-    return found
+            names[os.path.basename(link)] = name
+    return names
 
 
 def addresses(host: Host) -> Optional[Tuple[Address, ...]]:

@@ -177,10 +177,10 @@ class Scheduler(QueueFile, Disturbing):
 
 def set_by_rules(host: WritableHost, text: str) -> Iterator[Place]:
     """The queue files that hold what udev rules of nearmetal, with this text, set there."""
-    found = [(match[1], match[2], match[3]) for match in _RULE.finditer(text)]
+    settings = [(match[1], match[2], match[3]) for match in _RULE.finditer(text)]
     for where, name in disk.names(host).items():
         layer, kind = disk.layer(host, name), disk.kind_and_driver(host, name)[0]
-        for rule_kind, attribute, value in found:
+        for rule_kind, attribute, value in settings:
             fits = layer == disk.DISK or (layer == disk.HEAD and attribute == "read_ahead_kb")
             if fits and rule_kind == kind and block_queue.holds(attribute, block.read(host, name, attribute), value):
                 yield f"block.{attribute}", where

@@ -45,15 +45,17 @@ _BUSES = ("pci", "virtio", "xen", "vmbus")
 
 def nic_at(host: WritableHost, where: str) -> Optional[Nic]:
     """The NIC at a place; None when there is none."""
-    return next((found for found in nic.observe(host, interrupts.observe(host)) if found.place == where), None)
+    return next(
+        (interface for interface in nic.observe(host, interrupts.observe(host)) if interface.place == where), None
+    )
 
 
 def demand_nic(host: WritableHost, where: str) -> Nic:
     """The NIC at a place. Raises NearmetalError when there is none."""
-    found = nic_at(host, where)
-    if found is None:
+    interface = nic_at(host, where)
+    if interface is None:
         raise NearmetalError(no_nic(where))
-    return found
+    return interface
 
 
 def no_nic(where: str) -> str:
@@ -110,15 +112,15 @@ class QueueTable(Table, OnNic):
         cpulist.parse(entry)
 
     def may_return(self, host: WritableHost, where: str, element: str) -> bool:
-        found = nic_at(host, where)
-        path = self.paths(host, found).get(element) if found is not None else None
-        return found is None or (path is not None and host.exists(path))
+        interface = nic_at(host, where)
+        path = self.paths(host, interface).get(element) if interface is not None else None
+        return interface is None or (path is not None and host.exists(path))
 
     def obstacle(self, host: WritableHost, where: str) -> str:
-        found = nic_at(host, where)
-        if found is None:
+        interface = nic_at(host, where)
+        if interface is None:
             return no_nic(where)
-        return unwritable(host, next(iter(self.paths(host, found).values()), found.folder))
+        return unwritable(host, next(iter(self.paths(host, interface).values()), interface.folder))
 
     def write(self, host: WritableHost, where: str, value: Value) -> None:
         paths = self.paths(host, demand_nic(host, where))
@@ -145,7 +147,7 @@ class QueueTable(Table, OnNic):
         return refused(error, attempt)
 
     @abstractmethod
-    def paths(self, host: WritableHost, found: Nic) -> Dict[str, str]:
+    def paths(self, host: WritableHost, interface: Nic) -> Dict[str, str]:
         """Queue label → the file to write."""
 
     def text(self, entry: object) -> str:
@@ -157,25 +159,25 @@ class Affinity(QueueTable, Choosing):
     """The CPU that each queue interrupts."""
 
     def read(self, host: WritableHost, where: str) -> Value:
-        found = nic_at(host, where)
-        return network.wanted(network.affinity(host, found)) if found is not None else None
+        interface = nic_at(host, where)
+        return network.wanted(network.affinity(host, interface)) if interface is not None else None
 
-    def paths(self, host: WritableHost, found: Nic) -> Dict[str, str]:
-        return {vector.label: f"{interrupts.IRQ}/{vector.irq}/smp_affinity_list" for vector in found.vectors}
+    def paths(self, host: WritableHost, interface: Nic) -> Dict[str, str]:
+        return {vector.label: f"{interrupts.IRQ}/{vector.irq}/smp_affinity_list" for vector in interface.vectors}
 
     def text(self, entry: object) -> str:
         return f"{entry}\n"
 
     def may_return(self, host: WritableHost, where: str, element: str) -> bool:
-        found = nic_at(host, where)
-        if found is None or element in self.paths(host, found):
+        interface = nic_at(host, where)
+        if interface is None or element in self.paths(host, interface):
             return True
         kind, _dash, number = element.rpartition("-")
-        if any(vector.queue == int(number) for vector in found.vectors):
+        if any(vector.queue == int(number) for vector in interface.vectors):
             # The driver gave the queue's interrupts other names, and with them new ones.
             return False
         # An interface that is down has freed its interrupts; the kernel remembers their affinity.
-        return int(number) in found.tx if kind == "tx" else int(number) in found.rx
+        return int(number) in interface.tx if kind == "tx" else int(number) in interface.rx
 
     def trouble(self, error: OSError, attempt: str) -> NearmetalError:
         # EIO before Linux 6.12, EPERM since then: the driver leaves the interrupt to the kernel.
@@ -184,12 +186,12 @@ class Affinity(QueueTable, Choosing):
         return refused(error, attempt)
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        found = nic_at(host, where)
+        interface = nic_at(host, where)
         default = host.line(f"{interrupts.IRQ}/default_smp_affinity")
-        if found is None or default is None:
+        if interface is None or default is None:
             return None
         cpus = cpulist.render(cpumask.parse(default))
-        return {vector.label: cpus for vector in found.vectors}
+        return {vector.label: cpus for vector in interface.vectors}
 
 
 class QueueFile(QueueTable, Choosing):
@@ -200,16 +202,18 @@ class QueueFile(QueueTable, Choosing):
         self.side, self.file, self.table, self.choice = side, file, table, choice
 
     def read(self, host: WritableHost, where: str) -> Value:
-        found = nic_at(host, where)
-        return self.table(host, found) if found is not None else None
+        interface = nic_at(host, where)
+        return self.table(host, interface) if interface is not None else None
 
-    def paths(self, host: WritableHost, found: Nic) -> Dict[str, str]:
-        labels = [f"{self.side}-{queue}" for queue in (found.rx if self.side == "rx" else found.tx)]
-        return {label: f"{found.folder}/queues/{label}/{self.file}" for label in labels}
+    def paths(self, host: WritableHost, interface: Nic) -> Dict[str, str]:
+        labels = [f"{self.side}-{queue}" for queue in (interface.rx if self.side == "rx" else interface.tx)]
+        return {label: f"{interface.folder}/queues/{label}/{self.file}" for label in labels}
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        found = nic_at(host, where)
-        return dict.fromkeys(self.paths(host, found), self.choice) if found and self.choice is not None else None
+        interface = nic_at(host, where)
+        return (
+            dict.fromkeys(self.paths(host, interface), self.choice) if interface and self.choice is not None else None
+        )
 
 
 class RpsValues(TableValues):
@@ -239,8 +243,8 @@ class QueueNumber(QueueFile):
 
 LEVERS = (
     Affinity("network.affinity"),
-    Rps("network.rps", "rx", "rps_cpus", lambda host, found: network.steering(host, found).rps, ""),
-    QueueNumber("network.rfs", "rx", "rps_flow_cnt", lambda host, found: network.steering(host, found).rfs, 0),
-    QueueFile("network.xps", "tx", "xps_cpus", lambda host, found: network.steering(host, found).xps, None),
+    Rps("network.rps", "rx", "rps_cpus", lambda host, interface: network.steering(host, interface).rps, ""),
+    QueueNumber("network.rfs", "rx", "rps_flow_cnt", lambda host, interface: network.steering(host, interface).rfs, 0),
+    QueueFile("network.xps", "tx", "xps_cpus", lambda host, interface: network.steering(host, interface).xps, None),
     QueueNumber("network.bql", "tx", "byte_queue_limits/limit_min", network.bql, 0),
 )

@@ -140,13 +140,13 @@ def with_new_elements(host: WritableHost, lever: Lever, where: str, original: Va
 
 
 def remaining(
-    lever: Lever, found: Judged, set_now: Mapping[str, Value], original: Value, after: Value
+    lever: Lever, judged: Judged, set_now: Mapping[str, Value], original: Value, after: Value
 ) -> Dict[str, Value]:
     """nearmetal's elements after an action that set or kept `set_now`, and is to bring its place to `after`."""
-    held = {**found.held, **set_now, **found.absent}
+    held = {**judged.held, **set_now, **judged.absent}
     goal = lever.values.elements(after, held)
     initial = originals(lever, original, held)
-    restored = {name for name in goal if name in initial and goal[name] == initial[name] and name not in found.absent}
+    restored = {name for name in goal if name in initial and goal[name] == initial[name] and name not in judged.absent}
     return {name: part for name, part in held.items() if name not in restored}
 
 

@@ -121,8 +121,8 @@ class Entry(NamedTuple):
         intended = self.value(set_now) if set_now else lever_of(self.what).values.remembered(action.after)
         earlier = [value for value in self.set_values if value != intended]
         if len(earlier) >= MOST_VALUES:
-            found = self.judged(host, self.original)
-            held = () if found.settled else (self.value({**found.held, **found.absent}),)
+            judged = self.judged(host, self.original)
+            held = () if judged.settled else (self.value({**judged.held, **judged.absent}),)
             earlier = [*held, *earlier[2 - MOST_VALUES :]]
         return self._replace(set_values=(*earlier, intended), whole=False)
 

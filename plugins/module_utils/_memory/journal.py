@@ -176,9 +176,9 @@ class Journal:
             # This run has verified its writes: only those of an earlier run may have ended halfway.
             before_run = self._earlier.get(entry.key)
             whole = before_run is None or before_run.whole
-            found = entry._replace(whole=whole).judged(self._host, entry.original)
+            judged = entry._replace(whole=whole).judged(self._host, entry.original)
             lever, set_now = lever_of(entry.what), entry.setting(action)
-            held = elements.remaining(lever, found, set_now, entry.original, action.after)
+            held = elements.remaining(lever, judged, set_now, entry.original, action.after)
             if before_run is not None and before_run.unread:  # what it changed beside its own
                 names = elements.originals(lever, entry.original, ())
                 changed = elements.changed(lever, entry.original, lever.values.elements(action.before))
@@ -203,7 +203,7 @@ class Journal:
         lever = lever_of(entry.what)
         before = self._earlier.get(entry.key)
         was_written = before is not None and self._was_written(before, place)
-        found = entry._replace(disturbed_by="").judged(self._host, entry.original)
+        judged = entry._replace(disturbed_by="").judged(self._host, entry.original)
         present, before_run = present_elements(lever, self._host, entry.where), lever.values.elements(place.before)
         changed = {
             name: lever.values.remembered(part) for name, part in present.items() if before_run.get(name, part) != part
@@ -211,8 +211,8 @@ class Journal:
         changed = elements.changed(lever, entry.original, changed)
         changed = {**self._hidden(entry, before_run, changed), **changed}
         return entry._replace(disturbed_by="" if was_written else entry.disturbed_by, written=False), {
-            **found.held,
-            **found.absent,
+            **judged.held,
+            **judged.absent,
             **changed,
         }
 
@@ -370,9 +370,9 @@ def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, 
 def set_by_files(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:
     """The places that have the value that a file of nearmetal gave them, at boot or when their device was attached."""
     levers = [(lever_of(entry.what), entry.where) for entry in entries]
-    found = {place for lever, at in levers if isinstance(lever, SetsOthers) for place in lever.sets(host, at)}
-    found |= set_at_boot(host, entries)
-    setters = [(lever_of(what), where) for what, where in found]
-    return found | {
+    places = {place for lever, at in levers if isinstance(lever, SetsOthers) for place in lever.sets(host, at)}
+    places |= set_at_boot(host, entries)
+    setters = [(lever_of(what), where) for what, where in places]
+    return places | {
         place for lever, at in setters if isinstance(lever, Disturbing) for place in lever.kernel_chosen(host, at)
     }

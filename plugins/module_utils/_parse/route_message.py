@@ -104,7 +104,7 @@ def errno_of(body: bytes) -> int:
 
 def addresses(data: bytes) -> Tuple[Address, ...]:
     """The lasting addresses that are valid beyond the link."""
-    found = []
+    entries = []
     for body in _of_kind(data, _NEW_ADDRESS, _ADDRESS.size):
         family, prefix, flags, scope, index = _ADDRESS.unpack_from(body)
         attributes = _attributes(body[_ADDRESS.size :])
@@ -112,13 +112,13 @@ def addresses(data: bytes) -> Tuple[Address, ...]:
         text = _text(family, attributes.get(2) or attributes.get(1))
         passing = _PASSING if family == IPV6 else _PASSING & ~_SECONDARY
         if text and scope == _GLOBAL and not flags & passing:
-            found.append(Address(index, family, text, prefix))
-    return tuple(found)
+            entries.append(Address(index, family, text, prefix))
+    return tuple(entries)
 
 
 def routes(data: bytes) -> Tuple[Route, ...]:
     """The routes of all tables that lead out by one interface."""
-    found = []
+    entries = []
     for body in _of_kind(data, _NEW_ROUTE, _BODY.size):
         family, bits, from_bits, tos, table, _protocol, _scope, sort, flags = _BODY.unpack_from(body)
         attributes = _attributes(body[_BODY.size :])
@@ -132,13 +132,13 @@ def routes(data: bytes) -> Tuple[Route, ...]:
             # The kernel gives the hop limit of a router's advertisement to its route.
             special = bool(flags & _ON_LINK or {*_attributes(attributes.get(_METRICS, b""))} - {_HOP_LIMIT})
             special = special or _ENCAPSULATION in attributes
-            found.append(Route(index, family, table, text, _text(family, gateway), _word(attributes, 6), special))
-    return tuple(found)
+            entries.append(Route(index, family, table, text, _text(family, gateway), _word(attributes, 6), special))
+    return tuple(entries)
 
 
 def rules(data: bytes) -> Tuple[Rule, ...]:
     """The rules for all packets from one address or subnet; other conditions make other rules."""
-    found = []
+    entries = []
     for body in _of_kind(data, _NEW_RULE, _BODY.size):
         family, to_bits, bits, tos, table, _none, _unused, action, flags = _BODY.unpack_from(body)
         attributes = _attributes(body[_BODY.size :])
@@ -147,8 +147,8 @@ def rules(data: bytes) -> Tuple[Rule, ...]:
         plain = not to_bits and not tos and not flags & _INVERTED and not conditions
         if source and plain and action == _TO_TABLE:
             text = source if bits == _bits(family) else f"{source}/{bits}"
-            found.append(Rule(family, _word(attributes, 6), text, _word(attributes, 15) or table))
-    return tuple(found)
+            entries.append(Rule(family, _word(attributes, 6), text, _word(attributes, 15) or table))
+    return tuple(entries)
 
 
 def with_route(route: Route) -> bytes:
@@ -208,14 +208,14 @@ def _of_kind(data: bytes, wanted: int, least: int) -> Iterator[bytes]:
 
 def _attributes(data: bytes) -> Dict[int, bytes]:
     """Type → value; what follows a damaged attribute is left out."""
-    found = {}
+    attributes = {}
     while len(data) >= _ATTRIBUTE.size:
         length, kind_of = _ATTRIBUTE.unpack_from(data)
         if not _ATTRIBUTE.size <= length <= len(data):
             break
-        found[kind_of & 0x3FFF] = data[_ATTRIBUTE.size : length]  # the upper two bits are flags of netlink
+        attributes[kind_of & 0x3FFF] = data[_ATTRIBUTE.size : length]  # the upper two bits are flags of netlink
         data = data[_aligned(length) :]
-    return found
+    return attributes
 
 
 def _word(attributes: Dict[int, bytes], kind_of: int) -> int:

@@ -69,7 +69,7 @@ class Paths(OnNic, Choosing):
     def read(self, host: WritableHost, where: str) -> Value:
         index, text = _looked_up(host, where)
         family, state = routes.family_of(text), _state(host)
-        held = any((found.interface, found.text) == (index, text) for found in routes.addresses(host) or ())
+        held = any((address.interface, address.text) == (index, text) for address in routes.addresses(host) or ())
         if not held and not _nearmetal_rules(host, where):
             return None
         return state.path(index, Address(index, family, text, 0))
@@ -85,8 +85,8 @@ class Paths(OnNic, Choosing):
             else [old for old in state.nearmetal_rules(family, text) if old != rule]
         )
         if value == MAIN:
-            others = [found for found in state.rules if (found.family, found.table) == (family, rule.table)]
-            goal = list(own) if any(found.source != text for found in others) else []
+            others = [other for other in state.rules if (other.family, other.table) == (family, rule.table)]
+            goal = list(own) if any(other.source != text for other in others) else []
         elif not index:
             raise NearmetalError(no_nic(where.partition("/")[0]))
         else:
@@ -99,8 +99,8 @@ class Paths(OnNic, Choosing):
                 host.set_routing(route_message.with_route(route))
             for route in (route for route in own if route not in goal):
                 _removed(host, route_message.without_route(route))
-            for found in stale:
-                _removed(host, route_message.without_rule(found))
+            for other in stale:
+                _removed(host, route_message.without_rule(other))
         except OSError as error:
             raise refused(error, f"the path of {text}: {value}") from None
 
@@ -138,9 +138,9 @@ def _nearmetal_rules(host: WritableHost, where: str) -> List[Rule]:
     """nearmetal's rules for the address, without that of another interface to which it has moved."""
     index, text = _looked_up(host, where)
     elsewhere = {
-        routes.table(found.interface)
-        for found in routes.addresses(host) or ()
-        if found.text == text and found.interface != index
+        routes.table(address.interface)
+        for address in routes.addresses(host) or ()
+        if address.text == text and address.interface != index
     }
     return [rule for rule in _state(host).nearmetal_rules(routes.family_of(text), text) if rule.table not in elsewhere]
 
@@ -180,7 +180,7 @@ def _route(text: str, family: int) -> Optional[Route]:
     versions: List[int] = [ipaddress.ip_network(destination).version] if destination != "default" else []
     if via:
         versions.append(_address(gateway) or 0)
-    if any(found != version for found in versions) or not (via or versions):
+    if any(number != version for number in versions) or not (via or versions):
         return None
     # IPv6 gives every route a metric; this is its default (IP6_RT_PRIO_USER).
     return Route(0, family, 0, destination, gateway, 1024 if version == 6 else 0)
@@ -189,10 +189,10 @@ def _route(text: str, family: int) -> Optional[Route]:
 def _address(text: str) -> Optional[int]:
     """The version of an address in its usual form; None for any other text."""
     try:
-        found = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
         return None
-    return found.version if str(found) == text else None
+    return address.version if str(address) == text else None
 
 
 LEVERS = (Paths("routes.paths"),)
