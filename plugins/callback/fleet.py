@@ -114,7 +114,8 @@ class CallbackModule(DefaultCallback):
             self._mode = plays.combined_mode(self._mode, mode)
             if mode and not self._has_nearmetal_tasks:
                 self._join(mode)
-            self._collector.groups(host.get_name(), [group.get_name() for group in host.get_groups()])
+            groups = [group.get_name() for group in host.get_groups() if group.get_name() != "all"]
+            self._collector.groups(host.get_name(), groups)
             self._progress.show(self._collector, self._mode)
         super().v2_runner_on_start(host, task)
 

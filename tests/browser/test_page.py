@@ -165,12 +165,13 @@ def test_a_long_name_breaks_between_its_words(open_page: Open, width: Any) -> No
     page = open_page(collected.report(reports.RUN))
     width, media = (718, "print") if width == "paper" else (width, "")
     page.view(width, 800, media=media)
-    lines = page.run("""['code', '.from'].map((name) => {
+    lines = page.run("""['.tops .knob', '.sheet th[scope=row] code', '.sheet th[scope=row] .from'].map((name) => {
       const range = document.createRange();
-      return [...document.querySelector(`.sheet th[scope=row] ${name}`).childNodes].filter((n) => n.data).map((n) =>
+      return [...document.querySelector(name).childNodes].filter((n) => n.data).map((n) =>
         [range.selectNodeContents(n), n.data, range.getClientRects().length].slice(1));
     })""")
-    assert ["".join(part for part, _lines in name) for name in lines] == [knob, where]
+    shown = [f"network_stack.{knob}", knob, where]
+    assert ["".join(part for part, _lines in name) for name in lines] == shown
     assert {count for name in lines for _part, count in name} == {1}
 
 
@@ -267,6 +268,7 @@ def test_what_only_keeps_values_is_folded_and_what_is_open_comes_first(open_page
     page = open_page(pictured())
     headings = "[...document.querySelectorAll('.sheet .heading th')].map((e) => e.firstChild.textContent)"
     assert page.run(headings) == ["clocksource", "smt", "numa"]
+    assert page.run("document.getElementById('filters').hidden"), "there is nothing to choose among one host"
     assert page.run("document.querySelector('.upkeep').open") is False
     assert page.run("document.querySelector('.upkeep summary').textContent") == "Kept over reboots by 1 file or unit"
 

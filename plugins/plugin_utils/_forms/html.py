@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import time
 from collections import Counter
 from pathlib import Path
@@ -42,6 +43,7 @@ def render(report: Report) -> str:
     script = "".join((_FOLDER / name).read_text("utf-8") for name in ("picture.js", "report.js"))
     concerns = summary.concerns_of(report)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(breakable=_breakable, command=_command)
     template = environment.from_string((_FOLDER / "report.html.j2").read_text("utf-8"))
     tops = summary.top_findings(report)
     return template.render(
@@ -73,6 +75,16 @@ def render(report: Report) -> str:
         ranking_title=words.title,
         ranking_says=words.sentences,
     )
+
+
+def _breakable(name: str) -> Markup:
+    """A name that a narrow page breaks between its words alone."""
+    return Markup("<wbr>").join(re.findall(r"[^._]+[._]*|[._]+", name))
+
+
+def _command(text: str) -> Markup:
+    """A command that a narrow page breaks between its words, not behind the hyphens of an option."""
+    return Markup(" ").join(Markup("<span class='word'>{}</span>").format(word) for word in text.split(" "))
 
 
 def _hash(text: str) -> str:

@@ -388,7 +388,7 @@
     map.append(element("table", { class: "map" },
       element("caption", { class: "sr" }, "Hosts and concerns. Enter on a host shows its findings; the arrow keys go from host to host."), head(), body));
     new ResizeObserver(() => map.style.setProperty("--wide", `${map.clientWidth}px`)).observe(map);
-    filters.hidden = false;
+    filters.hidden = hosts.length === 1;
   } else {
     map.append(element("p", { class: "none" }, "The play had no hosts."));
   }

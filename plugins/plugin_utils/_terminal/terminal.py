@@ -50,6 +50,9 @@ def _title(report: Report, columns: int, paint: Paint) -> List[str]:
     lines = [paint(clip(head, columns), "bold")]
     if counts or any(host.state == model.REPORTED for host in report.hosts):
         lines += wrap(worth.verdict(report).lead, columns)
+    kept = sum(finding.upkeep for host in report.hosts for finding in host.findings)
+    if kept and kept < sum(totals.values()):
+        counts += f"; {kept:,} of these only {'keeps' if kept == 1 else 'keep'} values over reboots"
     return lines + (wrap(counts, columns) if counts else [])
 
 

@@ -132,6 +132,7 @@ def test_a_persist_finding_neither_marks_a_good_concern_nor_comes_first(
         for name, kind in kinds.items()
     }
     lines = shown(reports.collector(results).report(reports.RUN))
+    assert "of these only keep values over reboots" in " ".join(lines)
     mark = "●" if check else "◆"
     assert [line.split() for line in lines if line.startswith(("n1 ", "n2 ", "xen "))] == [
         ["n1", "✓", "✓", "–", mark],

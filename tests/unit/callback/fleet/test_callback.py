@@ -35,6 +35,7 @@ def test_mixed_fleet(fleet: Fleet) -> None:
     assert run.returncode == 4  # Ansible's own exit code for unreachable hosts
     assert states(checked(fleet)) == {"db1": "reported", "db2": "reported", "dead": "failed", "gone": "unreachable"}
     assert re.search(r"^AUDIT  4 hosts", shown, re.M)
+    assert not re.search(r'[\[,] ?"all"', (fleet.reports / "report.html").read_text()), "this group chooses nothing"
     assert re.search(r"^db1 +●  !$", shown, re.M)
     assert re.search(r"^db2 +✓  ✓$", shown, re.M)
     assert re.search(r"^gone +unreachable$", shown, re.M)
