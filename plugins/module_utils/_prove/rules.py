@@ -15,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History, differences, levels
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import estimate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import SHAM, Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import NOT_WORSE, Settings
 
 BETTER, WORSE, SAME, UNCLEAR = "better", "worse", "same", "unclear"
@@ -69,7 +69,7 @@ def obstacle(record: Record, history: History) -> Optional[Answer]:
         guard = history.guards.most_common(1)[0][0]
         reason = f"{repeated} of {tries} pairs had to be repeated, most because of {GUARDS[guard]}"
         states = {firing_state(attempt) for attempt in history.repeated}
-        if len(states) == 1:
+        if len(states) == 1 and not any(attempt.phase == SHAM for attempt in history.repeated):
             reason += f", each time in the {states.pop()} state"
         return Answer(CAPPED if guard in ALLOWANCES else NOT_QUIET, reason)
     return None

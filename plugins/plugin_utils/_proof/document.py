@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from typing import Any, Dict, List
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -69,10 +70,15 @@ def write(base: str, record: Record, result: Verdict, ending: words.Ending) -> L
 
 
 def write_file(path: str, text: str) -> None:
-    """Write a report that only its owner may read. Raises NearmetalError."""
+    """Write a report that only its owner may read, all of it or none. Raises NearmetalError."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
+                stream.write(text)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(path)
+            raise
     except OSError as error:
         raise NearmetalError(f"the report {path} can't be written: {error.strerror}") from None

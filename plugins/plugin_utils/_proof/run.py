@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from typing import Any, Dict, Mapping, NoReturn, Protocol
+from typing import Any, Callable, Dict, Mapping, NoReturn, Protocol
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import CONTROLLER, HOST, OPTIONS
@@ -136,13 +136,10 @@ class Run(loop.HostControl):
                 self._announce(log, compared.tested)
                 result = loop.run_to_verdict(log, self, self._show_progress, longest_load(self._settings.seconds))
             except signals.Interrupted as interrupted:
-                write(f"{self._host}  {interrupted}: restoring the host …")
-                try:
-                    self._abort(str(interrupted), ": nothing was switched")
-                except NearmetalError as error:
-                    write(f"{self._host}  {error}")
-                    raise
+                self._interrupted(str(interrupted), write)
             except (NearmetalError, OSError) as error:
+                if os.getppid() != self._parent:  # nobody would show the task's result
+                    self._interrupted(signals.ANSIBLE_ENDED, write)
                 self._abort(str(error))
             except BaseException:
                 with suppress(NearmetalError):
@@ -152,7 +149,10 @@ class Run(loop.HostControl):
         for line in words.block(log.record, result, ending):
             self._action.show(line)
         # The reports quote the load's errors and figures, which may contain a secret too.
-        reports = [] if self._action.secret else document.write(self._base, log.record, result, ending)
+        try:
+            reports = [] if self._action.secret else document.write(self._base, log.record, result, ending)
+        except NearmetalError as error:
+            raise NearmetalError(f"{words.summary(result, ending)}; but {error}") from None
         return results.ended(log.record, result, ending, log.path, reports)
 
     def _nothing_to_compare(self, reason: str) -> dict[str, Any]:
@@ -164,7 +164,7 @@ class Run(loop.HostControl):
 
     def measure(self, state: str, without: str) -> loop.Answer:
         if os.getppid() != self._parent:
-            raise signals.Interrupted("Ansible ended")
+            raise signals.Interrupted(signals.ANSIBLE_ENDED)
         answer = self._step("measure", state=state, without=without)
         self._busiest_programs = answer.get("others")
         if self._options["load_on"] == HOST or "unhealthy" in answer:
@@ -238,6 +238,15 @@ class Run(loop.HostControl):
 
     def _show_progress(self, log: record_log.Log, _measurement: Measurement) -> None:
         self._action.show(words.progress(log.record, answers.busiest(self._busiest_programs)))
+
+    def _interrupted(self, reason: str, write: Callable[[str], None]) -> NoReturn:
+        """Restore the host, and print what became of it. Raises NearmetalError that says the same."""
+        write(f"{self._host}  {reason}: restoring the host …")
+        try:
+            self._abort(reason, ": nothing was switched")
+        except NearmetalError as error:
+            write(f"{self._host}  {error}")
+            raise
 
     def _abort(self, reason: str, without_experiment: str = "") -> NoReturn:
         """Restore the host. Raises NearmetalError with the reason, and whether the host was restored.

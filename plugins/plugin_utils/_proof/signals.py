@@ -13,6 +13,7 @@ from typing import Callable, Iterator, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.ending import handled
 
+ANSIBLE_ENDED = "Ansible ended"
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 

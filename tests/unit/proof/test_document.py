@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import json
+import resource
+import signal
 from pathlib import Path
 from typing import Any, Dict
 
 import jsonschema
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.parts import Part
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import VERDICTS
@@ -70,3 +73,16 @@ def test_the_schema_has_the_numbers_and_words_of_the_code() -> None:
 def test_another_form_is_not_taken_for_a_report(change: Dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft202012Validator(SCHEMA).validate({**content(start()), **change})
+
+
+def test_a_full_disk_leaves_no_part_of_a_report(tmp_path: Path) -> None:
+    path, limits = tmp_path / "run.json", resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(NearmetalError, match="can't be written: File too large"):
+            document.write_file(str(path), "x" * 1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert not path.exists()

@@ -194,6 +194,14 @@ def test_a_guard_that_always_fires_ends_the_run_and_is_named(guard: str) -> None
     assert (found.over, found.keep, found.pairs) == (True, False, 0)
 
 
+def test_sham_pairs_are_not_said_to_be_disturbed_in_one_state() -> None:
+    def disturb(step: Step, measurement: Measurement) -> Measurement:
+        return BEYOND["steal"](measurement) if step.phase == "sham" else measurement
+
+    (reason,) = verdict(run(noisy(0.05, 0.02), disturb, seed=8)).reasons
+    assert reason.endswith(f"most because of {GUARDS['steal']}"), "they have the untuned state alone"
+
+
 def test_a_host_that_is_not_quiet_from_the_start() -> None:
     # As a T type whose CPU credits are gone: nothing is compared.
     record = run(noisy(0.05, 0.02), lambda step, measurement: BEYOND["steal"](measurement), seed=8)

@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Callable, Iterator, List
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import signals
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.prove.plays import CURRENT, Play, current, load
@@ -21,6 +25,43 @@ def test_ctrl_c_before_the_run_began_says_that_nothing_was_switched(host: FakeKe
     result = play(command=load(host, 120))
     assert result["msg"] == "the run was interrupted by SIGINT: nothing was switched"
     assert (play.steps, current(host), host.written) == (["begin", "back"], "xen", [])
+
+
+def test_a_step_that_fails_because_ansible_ended_is_told_to_its_terminal(
+    host: FakeKernel, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: List[str] = []
+
+    @contextmanager
+    def stderr_of(_parent: int) -> Iterator[Callable[[str], None]]:
+        yield said.append
+
+    def end(number: int) -> None:
+        if number == 5:
+            monkeypatch.setattr(os, "getppid", lambda: 1)
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr(signals, "stderr_of", stderr_of)
+    play.before_step = end
+    result = play(command=load(host, 120))
+    assert said[0] == "db-1  Ansible ended: restoring the host …"
+    assert said[1].startswith("db-1  Ansible ended: the host is as it was before; to resume, set prove_resume: ")
+    assert (result["failed"], current(host)) == (True, "xen")
+
+
+@pytest.mark.parametrize(("tuned", "outcome"), [(120, "better, kept: "), (80, "worse, restored: ")])
+def test_a_report_that_cannot_be_written_hides_no_verdict(
+    tuned: int, outcome: str, host: FakeKernel, play: Play, tmp_path: Path
+) -> None:
+    def block(_number: int) -> None:
+        for path in (tmp_path / "report" / "prove").glob("*.jsonl"):
+            path.with_suffix(".json").mkdir(exist_ok=True)
+
+    play.before_step = block
+    message = play(command=load(host, tuned))["msg"]
+    assert message.startswith(outcome)
+    assert "is needed); but the report " in message
+    assert message.endswith(".json can't be written: Is a directory")
 
 
 @pytest.mark.parametrize("state", ["untuned", "tuned"])
