@@ -219,12 +219,12 @@ def _facts(instance_id: str, volumes: Answers, metrics: Answers, host: Mapping[s
         for metric in metrics.by_id.get(instance_id, ())
         if metric["values"]
     }
-    found = None
+    attached = None
     if instance_id not in volumes.failed:
-        found = tuple(
+        attached = tuple(
             volume_facts(volume, instance_id, lowest.get(("BurstBalance", volume["VolumeId"])))
             for volume in sorted(volumes.by_id.get(instance_id, ()), key=lambda volume: str(volume["VolumeId"]))
         )
     balances = {name: value for (name, dimension), value in lowest.items() if dimension == instance_id}
     exceeded = tuple(ExceededFacts(**counters) for counters in host.get("exceeded") or ())
-    return EbsFacts(found, balances, exceeded)
+    return EbsFacts(attached, balances, exceeded)

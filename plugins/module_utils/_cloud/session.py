@@ -292,22 +292,22 @@ def targets(options: Mapping[str, Any]) -> Tuple[List[Target], List[str]]:
         log_ins = {str(account): _log_in(home, account, role) for account, role in options["assume_roles"].items()}
         sessions, failed = _assumed(boto, log_ins)
     read_seconds = min(_READ_SECONDS, options["timeout"])
-    found = [
+    all_targets = [
         Target(boto, account_session, log_ins[account], account, region, read_seconds)
         for account, account_session in sessions.items()
         for region in regions
     ]
-    return found, failed
+    return all_targets, failed
 
 
 def _assumed(boto: Boto, log_ins: Mapping[str, Callable[[], Any]]) -> Tuple[Dict[str, Any], List[str]]:
-    found, failed = {}, []
+    sessions, failed = {}, []
     for account, log_in in log_ins.items():
         try:
-            found[account] = log_in()
+            sessions[account] = log_in()
         except boto.errors as error:
             failed.append(boto.explain(error, f"assume_roles: {account}"))
-    return found, failed
+    return sessions, failed
 
 
 def _log_in(home: Target, account: object, role: Any) -> Callable[[], Any]:

@@ -72,12 +72,12 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
 
 def after_switches(effects: Mapping[str, float], names: Mapping[str, str]) -> str:
     """What switches leave behind in each state, where it outweighs what the states differ by."""
-    found = [
+    phrases = [
         f"{abs(percent(effect)):.1f} % {'better' if effect > 0 else 'worse'} right after a switch to {names[state]}"
         for state, effect in effects.items()
     ]
     return (
-        f"{' and '.join(found)} than later in the same state, which outweighs what the states differ by: let the host"
+        f"{' and '.join(phrases)} than later in the same state, which outweighs what the states differ by: let the host"
         " settle longer, or let the load run once before it is measured"
     )
 

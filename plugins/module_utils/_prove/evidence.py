@@ -42,7 +42,7 @@ def path(differences: Sequence[float], shift: float = 0.0) -> List[Evidence]:
     """
     above = [_WEIGHT] * len(LAMBDAS)
     below = list(above)
-    found = []
+    evidence = []
     for difference in differences:
         distance = abs(difference - shift)
         winners, losers = (above, below) if difference > shift else (below, above)
@@ -52,8 +52,8 @@ def path(differences: Sequence[float], shift: float = 0.0) -> List[Evidence]:
             factor = 2 / (1 + ratio)
             winners[index] *= factor
             losers[index] *= factor * ratio
-        found.append(Evidence(sum(above), sum(below)))
-    return found
+        evidence.append(Evidence(sum(above), sum(below)))
+    return evidence
 
 
 def peak(differences: Sequence[float], shift: float = 0.0) -> Evidence:

@@ -118,16 +118,16 @@ def _of_client(measurement: Measurement) -> Around:
 
 def firings_of(measurement: Measurement, reference: Reference, settings: Settings) -> Tuple[Firing, ...]:
     """All guards that fired in a measurement."""
-    found: List[Tuple[str, str]] = []
+    firings: List[Tuple[str, str]] = []
     if measurement.error:
-        found.append(("health" if measurement.unhealthy else "load", measurement.error))
+        firings.append(("health" if measurement.unhealthy else "load", measurement.error))
     elif reference.kinds and other_kinds(reference.kinds, measurement.metrics):
         difference = other_kinds(reference.kinds, measurement.metrics)
-        found.append(("load", f"the command printed other metrics than before: {difference}"))
+        firings.append(("load", f"the command printed other metrics than before: {difference}"))
     if measurement.state_lost:
-        found.append(("state", measurement.state_lost))
+        firings.append(("state", measurement.state_lost))
     if measurement.generator_busy is not None and measurement.generator_busy > GENERATOR_SHARE:
-        found.append(("generator", f"{measurement.generator_busy:.0%} busy"))
+        firings.append(("generator", f"{measurement.generator_busy:.0%} busy"))
     previous = reference.previous
     if previous is not None and _pair_of(previous) != _pair_of(measurement):
         previous = None
@@ -142,10 +142,10 @@ def firings_of(measurement: Measurement, reference: Reference, settings: Setting
             of_host += _reboot_firings(samples(previous)[1], samples(measurement)[0])
         of_host += _clock_firings(since, measurement, settings, samples) if since else []
         of_host += _job_firings(jobs, measurement, samples)
-        found += [(prefix + guard, detail) for guard, detail in of_host]
-    found += _pause_firings(previous, measurement, settings) if previous else []
-    found += _same_boot_firings(reference.clock, measurement) if settings.reboot and reference.clock else []
-    return tuple(Firing(guard, measurement.host_state, detail) for guard, detail in found)
+        firings += [(prefix + guard, detail) for guard, detail in of_host]
+    firings += _pause_firings(previous, measurement, settings) if previous else []
+    firings += _same_boot_firings(reference.clock, measurement) if settings.reboot and reference.clock else []
+    return tuple(Firing(guard, measurement.host_state, detail) for guard, detail in firings)
 
 
 def _load_firings(before: Optional[Sample], after: Optional[Sample]) -> List[Tuple[str, str]]:
@@ -154,35 +154,35 @@ def _load_firings(before: Optional[Sample], after: Optional[Sample]) -> List[Tup
         return []
     if before.boot_id != after.boot_id:
         return [("reboot", "the host has another boot id after the load")]
-    found = []
+    firings = []
     for guard, first, last, limit in (
         ("steal", before.cpu_steal, after.cpu_steal, STEAL_SHARE),
         ("foreign_cpu", before.cpu_foreign, after.cpu_foreign, FOREIGN_SHARE),
     ):
         share = _share(first, last, before.cpu_total, after.cpu_total)
         if share is not None and share > limit:
-            found.append((guard, f"{share:.1%} of the CPUs' time"))
+            firings.append((guard, f"{share:.1%} of the CPUs' time"))
     seconds = max(0.0, after.host_seconds - before.host_seconds)
     for guard, first_count, last_count, most in (
         ("throttled", before.throttled, after.throttled, 0.0),
         ("swap", before.swapped, after.swapped, SWAPPED_PAGES * seconds),
     ):
         if first_count is not None and last_count is not None and last_count - first_count > most:
-            found.append((guard, f"{last_count - first_count} more"))
+            firings.append((guard, f"{last_count - first_count} more"))
     exceeded = [name for name, count in after.allowances.items() if count > before.allowances.get(name, count)]
     if exceeded:
-        found.append(("allowance", ", ".join(sorted(exceeded))))
-    return found
+        firings.append(("allowance", ", ".join(sorted(exceeded))))
+    return firings
 
 
 def _seen(jobs: Jobs, sample: Optional[Sample], at: float) -> Jobs:
     """What is known of the jobs after one more sample."""
-    found = dict(jobs)
+    seen = dict(jobs)
     for name, mark in sample.jobs.items() if sample else ():
-        known = found.get(name)
+        known = seen.get(name)
         if known is None or (mark and mark != known.mark):
-            found[name] = Job(mark, at if known else None)
-    return found
+            seen[name] = Job(mark, at if known else None)
+    return seen
 
 
 def _job_firings(jobs: Jobs, measurement: Measurement, samples: Samples) -> List[Tuple[str, str]]:

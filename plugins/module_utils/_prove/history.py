@@ -96,34 +96,34 @@ def levels(history: History, concern: str) -> Levels:
 
     Of a concern only those of its own pairs: what a switch of all settings leaves behind may be something else.
     """
-    found: Levels = {UNTUNED: ([], []), TUNED: ([], [])}
+    levels_of: Levels = {UNTUNED: ([], []), TUNED: ([], [])}
     last = "" if concern else UNTUNED
     for attempt in (*(() if concern else history.shams), *history.attempts(concern)):
         for measurement in attempt.measurements:
             if attempt.valid and last:
                 stayed = measurement.host_state == last
-                found[measurement.host_state][stayed].append(level(measurement, history.primary))
+                levels_of[measurement.host_state][stayed].append(level(measurement, history.primary))
             last = measurement.host_state
-    return found
+    return levels_of
 
 
 def history_of(record: Record) -> History:
     """The attempts of a record, with the guards that fired in them."""
-    found: Dict[str, List[Attempt]] = {WARM_UP: [], SHAM: [], PAIR: []}
+    attempts_of: Dict[str, List[Attempt]] = {WARM_UP: [], SHAM: [], PAIR: []}
     parts: Dict[str, List[Attempt]] = {}
     reference = Reference()
     for measurement in record.measurements:
         firings = firings_of(measurement, reference, record.start.settings)
         part = measurement.phase == EACH
-        attempts = parts.setdefault(measurement.concern, []) if part else found[measurement.phase]
+        attempts = parts.setdefault(measurement.concern, []) if part else attempts_of[measurement.phase]
         _put(attempts, measurement, firings)
         reference = reference.with_measurement(measurement, firings)
     kinds = reference.kinds
     primary = record.start.settings.primary or (kinds[0].name if kinds else "")
     return History(
-        warm_ups=tuple(found[WARM_UP]),
-        shams=tuple(found[SHAM]),
-        pairs=tuple(found[PAIR]),
+        warm_ups=tuple(attempts_of[WARM_UP]),
+        shams=tuple(attempts_of[SHAM]),
+        pairs=tuple(attempts_of[PAIR]),
         kinds=kinds,
         primary=primary,
         parts={concern: tuple(attempts) for concern, attempts in parts.items()},

@@ -219,10 +219,10 @@ def _texts(value: Any) -> "tuple[str, ...]":
 def _metrics(value: Any) -> "tuple[Metric, ...]":
     if not isinstance(value, list) or len(value) > MOST_METRICS:
         raise NearmetalError(f"it has {_brief(value)} in place of a list of metrics")
-    found = tuple(_checked_form(Metric, item, _METRIC) for item in value)
-    if len({metric.name for metric in found}) != len(found):
+    metrics = tuple(_checked_form(Metric, item, _METRIC) for item in value)
+    if len({metric.name for metric in metrics}) != len(metrics):
         raise NearmetalError("it names a metric twice")
-    return found
+    return metrics
 
 
 def _by_name(what: str, name_of: "Callable[[Any], str]", checked: "Callable[[Any], Any]") -> "Callable[[Any], Any]":

@@ -42,31 +42,31 @@ def metrics_of(output: bytes) -> Tuple[Metric, ...]:
     """
     if len(output) > MOST_BYTES:
         raise NearmetalError(f"the command printed more than {MOST_BYTES} bytes, the most that are read")
-    found: List[Metric] = []
+    metrics: List[Metric] = []
     for number, raw in enumerate(output.split(b"\n"), 1):
         try:
             line = raw.decode("utf-8").strip(" \t\r")
         except UnicodeDecodeError:
             raise NearmetalError(f"line {number} of the command's output isn't UTF-8") from None
         if line:
-            found.append(_metric(line, number))
-            _check_last(found, number)
-    if not found:
+            metrics.append(_metric(line, number))
+            _check_last(metrics, number)
+    if not metrics:
         raise NearmetalError(f"the command printed nothing; it must print one metric per line: {FORM}")
-    return tuple(found)
+    return tuple(metrics)
 
 
 def other_kinds(first: Tuple[Metric, ...], second: Tuple[Metric, ...]) -> str:
     """How the metrics of the second measurement differ from those of the first, apart from their values; "" if not."""
     before, now = ({metric.name: metric for metric in metrics} for metrics in (first, second))
-    found = [f"without {name}" for name in before if name not in now]
-    found += [f"with {name}" for name in now if name not in before]
-    found += [
+    differing = [f"without {name}" for name in before if name not in now]
+    differing += [f"with {name}" for name in now if name not in before]
+    differing += [
         f"{name} is {_kind(metric)}, not {_kind(before[name])}"
         for name, metric in now.items()
         if name in before and _kind(metric) != _kind(before[name])
     ]
-    return "; ".join(found or (["in another order"] if list(before) != list(now) else []))
+    return "; ".join(differing or (["in another order"] if list(before) != list(now) else []))
 
 
 def _kind(metric: Metric) -> str:
@@ -113,10 +113,10 @@ def _value(text: str, place: str) -> float:
     return value
 
 
-def _check_last(found: List[Metric], number: int) -> None:
-    if len(found) > MOST_METRICS:
+def _check_last(metrics: List[Metric], number: int) -> None:
+    if len(metrics) > MOST_METRICS:
         raise NearmetalError(
-            f"line {number} of the command's output is metric {len(found)}; at most {MOST_METRICS} are read"
+            f"line {number} of the command's output is metric {len(metrics)}; at most {MOST_METRICS} are read"
         )
-    if found[-1].name in [metric.name for metric in found[:-1]]:
-        raise NearmetalError(f"line {number} of the command's output names {found[-1].name} a second time")
+    if metrics[-1].name in [metric.name for metric in metrics[:-1]]:
+        raise NearmetalError(f"line {number} of the command's output names {metrics[-1].name} a second time")

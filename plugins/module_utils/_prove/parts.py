@@ -53,8 +53,8 @@ class Part(NamedTuple):
 
 def concerns_of(record: Record) -> Tuple[str, ...]:
     """The concerns in which the states differ; none where a single one has all of the effect, or nobody asks."""
-    found = _tested_concerns(record)
-    return found if record.start.settings.each and len(found) > 1 else ()
+    tested = _tested_concerns(record)
+    return tested if record.start.settings.each and len(tested) > 1 else ()
 
 
 def _tested_concerns(record: Record) -> Tuple[str, ...]:
@@ -90,32 +90,34 @@ def pairs_left(record: Record, history: History) -> int:
 def parts_of(record: Record, history: History) -> Tuple[Part, ...]:
     """What each concern did, as far as it was measured; none before the first of them was."""
     concerns = concerns_of(record) if history.parts else ()
-    found = {concern: _differences(history, concern) for concern in concerns}
-    needed = holm(found)
-    return tuple(_part(record, history, concern, found[concern], needed[concern], len(concerns)) for concern in found)
+    changes = {concern: _differences(history, concern) for concern in concerns}
+    needed = holm(changes)
+    return tuple(
+        _part(record, history, concern, changes[concern], needed[concern], len(concerns)) for concern in changes
+    )
 
 
-def holm(found: "Dict[str, List[float]]") -> Dict[str, float]:
+def holm(changes: "Dict[str, List[float]]") -> Dict[str, float]:
     """The evidence that each needs: the strongest the most, up to the first that hasn't got it."""
     needed: Dict[str, float] = {}
-    step = len(found)
-    for concern in sorted(found, key=lambda name: -max(peak(found[name]))):
+    step = len(changes)
+    for concern in sorted(changes, key=lambda name: -max(peak(changes[name]))):
         needed[concern] = NEEDED * step
-        step -= max(peak(found[concern])) >= needed[concern]
+        step -= max(peak(changes[concern])) >= needed[concern]
     return needed
 
 
-def _part(record: Record, history: History, concern: str, found: Sequence[float], needed: float, count: int) -> Part:
+def _part(record: Record, history: History, concern: str, changes: Sequence[float], needed: float, count: int) -> Part:
     settings = record.start.settings
     repeated = [attempt for attempt in history.attempts(concern) if attempt.over and not attempt.valid]
     metric = next(metric for metric in history.kinds if metric.name == history.primary)
     shown_verdict = _shown_verdict(settings, history, concern, needed, count)
-    verdict, reason = _answer(concern, shown_verdict, len(found), repeated)
+    verdict, reason = _answer(concern, shown_verdict, len(changes), repeated)
     if verdict == UNCLEAR and not shown_verdict:
         reason = _unsettled(settings, history, concern) or reason
     needed = NEEDED * count if shown_verdict == SAME else needed
-    comparison = comparison_of(found, metric, rules.margin_of(settings), needed, primary=True)
-    return Part(concern, verdict, reason, comparison, len(found), len(repeated))
+    comparison = comparison_of(changes, metric, rules.margin_of(settings), needed, primary=True)
+    return Part(concern, verdict, reason, comparison, len(changes), len(repeated))
 
 
 def _answer(concern: str, word: str, pairs: int, repeated: Sequence[Attempt]) -> Tuple[str, str]:
@@ -148,17 +150,17 @@ def _shown_verdict(settings: Settings, history: History, concern: str, needed: f
 
 def _unsettled(settings: Settings, history: History, concern: str) -> str:
     """What a switch leaves behind, if it outweighs what the concern does; else empty."""
-    found = rules.unsettled_states(settings, history, concern)
+    states = rules.unsettled_states(settings, history, concern)
     names = {UNTUNED: f"the host without {concern}", TUNED: "the host with all concerns"}
-    return f"{history.primary} is {after_switches(found, names)}" if found else ""
+    return f"{history.primary} is {after_switches(states, names)}" if states else ""
 
 
 def _is_over(settings: Settings, history: History, concern: str, count: int) -> bool:
-    found = _differences(history, concern)
+    changes = _differences(history, concern)
     tries = [attempt for attempt in history.attempts(concern) if attempt.over]
-    repeated = len(tries) - len(found)
+    repeated = len(tries) - len(changes)
     return (
-        len(found) >= settings.pairs
+        len(changes) >= settings.pairs
         or rules.too_many_repeated(repeated, len(tries))
         or bool(rules.settled_verdict(settings, history, concern, NEEDED * count))
     )

@@ -150,14 +150,14 @@ def shams_done(history: History) -> bool:
 
     Three can't exclude anything: a coin gives them one sign in 1 of 4 runs. Eight of one sign come in 1 of 128 runs.
     """
-    found = differences(history.shams, history.primary)
-    return len(found) >= (MOST_SHAMS if _one_sign(found) else FEWEST_SHAMS)
+    changes = differences(history.shams, history.primary)
+    return len(changes) >= (MOST_SHAMS if _one_sign(changes) else FEWEST_SHAMS)
 
 
 def sham_differs(history: History) -> bool:
     """Whether untuned differs from untuned: then the way of measuring does, and no verdict can be trusted."""
-    found = differences(history.shams, history.primary)
-    return len(found) >= MOST_SHAMS and _one_sign(found)
+    changes = differences(history.shams, history.primary)
+    return len(changes) >= MOST_SHAMS and _one_sign(changes)
 
 
 def _one_sign(values: Sequence[float]) -> bool:
@@ -183,8 +183,8 @@ def uncleared_metrics(settings: Settings, history: History) -> List[str]:
 
 def suspected_metrics(settings: Settings, history: History) -> List[str]:
     """The other metrics that look as if they had lost the margin or more, though that isn't shown."""
-    found = {name: differences(history.pairs, name) for name in uncleared_metrics(settings, history)}
-    return [name for name, values in found.items() if values and estimate(values) <= -margin_of(settings)]
+    changes = {name: differences(history.pairs, name) for name in uncleared_metrics(settings, history)}
+    return [name for name, values in changes.items() if values and estimate(values) <= -margin_of(settings)]
 
 
 def needed_for_secondary(history: History) -> float:
@@ -204,25 +204,25 @@ def decision(settings: Settings, history: History) -> str:
 def settled_verdict(settings: Settings, history: History, concern: str, needed: float) -> str:
     """What the pairs of a concern, or of the whole tuning (""), show at so much evidence, in the same words; "" too
     while what switches leave behind outweighs it, or is known of too few measurements and more may follow."""
-    found = differences(history.attempts(concern), history.primary)
-    word = shown_verdict(settings, found, needed)
+    changes = differences(history.attempts(concern), history.primary)
+    word = shown_verdict(settings, changes, needed)
     if not word or word == UNCLEAR or settings.reboot:
         return word
     known = switch_effects(history, concern)
-    unknown = len(known) < len((UNTUNED, TUNED)) and len(found) < settings.pairs
+    unknown = len(known) < len((UNTUNED, TUNED)) and len(changes) < settings.pairs
     return "" if unknown or unsettled_states(settings, history, concern) else word
 
 
-def shown_verdict(settings: Settings, found: Sequence[float], needed: float) -> str:
+def shown_verdict(settings: Settings, changes: Sequence[float], needed: float) -> str:
     """What these differences show at so much evidence, in the same words."""
     margin = margin_of(settings)
-    nothing = peak(found)
+    nothing = peak(changes)
     better, worse = nothing.above >= needed, nothing.below >= needed
     if better and worse:
         return UNCLEAR
     if better or worse:
         return BETTER if better else WORSE
-    same = peak(found, -margin).above >= needed and peak(found, margin).below >= needed
+    same = peak(changes, -margin).above >= needed and peak(changes, margin).below >= needed
     return SAME if same else ""
 
 
@@ -236,8 +236,8 @@ def unsettled_states(settings: Settings, history: History, concern: str = "") ->
     if settings.reboot:
         return {}
     effects = switch_effects(history, concern)
-    found = differences(history.attempts(concern), history.primary)
-    change = estimate(found)
+    changes = differences(history.attempts(concern), history.primary)
+    change = estimate(changes)
     settled = change - effects.get(TUNED, 0.0) + effects.get(UNTUNED, 0.0)
     bound = max(min(abs(change), abs(settled)), margin_of(settings))
     return {state: effect for state, effect in effects.items() if abs(effect) > bound}

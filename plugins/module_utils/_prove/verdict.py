@@ -132,18 +132,18 @@ def _keeps(record: Record, history: History, answer: "rules.Answer", metrics: Se
 
 def _comparisons(record: Record, history: History) -> Tuple[Comparison, ...]:
     margin = rules.margin_of(record.start.settings)
-    found = []
+    comparisons = []
     for metric in sorted(history.kinds, key=lambda metric: metric.name != history.primary):
         primary = metric.name == history.primary
         needed = NEEDED if primary else rules.needed_for_secondary(history)
-        found.append(comparison_of(differences(history.pairs, metric.name), metric, margin, needed, primary))
-    return tuple(found)
+        comparisons.append(comparison_of(differences(history.pairs, metric.name), metric, margin, needed, primary))
+    return tuple(comparisons)
 
 
-def _sham(found: Sequence[float]) -> Sham:
-    if not found:
+def _sham(changes: Sequence[float]) -> Sham:
+    if not changes:
         return Sham(0, None, None, None)
-    return Sham(len(found), percent(estimate(found)), percent(min(found)), percent(max(found)))
+    return Sham(len(changes), percent(estimate(changes)), percent(min(changes)), percent(max(changes)))
 
 
 def _carry_over(history: History) -> Optional[float]:

@@ -46,16 +46,16 @@ def of_network_facts(result: Any, now: float) -> List[Dict[str, Any]]:
     With `sample_seconds` the result has differences, which make two samples. Without it, the result has the counters
     since the driver's reset: one sample, to be compared with that of an earlier report.
     """
-    found = result
+    facts = result
     for name in ("ansible_facts", "nearmetal", "network", "sample"):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    if not isinstance(found, Mapping) or not isinstance(found.get("allowances"), Mapping):
+        facts = facts.get(name) if isinstance(facts, Mapping) else None
+    if not isinstance(facts, Mapping) or not isinstance(facts.get("allowances"), Mapping):
         return []
-    seconds = float(found["seconds"]) if _number(found.get("seconds")) else 0.0
-    reported = found.get("packets")
+    seconds = float(facts["seconds"]) if _number(facts.get("seconds")) else 0.0
+    reported = facts.get("packets")
     packets = reported if isinstance(reported, Mapping) else {}
     samples: List[Dict[str, Any]] = []
-    for interface, counters in found["allowances"].items():
+    for interface, counters in facts["allowances"].items():
         sample = {"interface": interface, "seconds": now, "packets": packets.get(interface), "counters": counters}
         if seconds > 0:
             samples.append({**sample, "seconds": now - seconds, "packets": 0, "counters": dict.fromkeys(LIMITS, 0)})
@@ -81,8 +81,8 @@ def verdicts(samples: Iterable[Mapping[str, Any]]) -> List[Dict[str, Any]]:
             by_interface.setdefault(sample["interface"], []).append(sample)
     return [
         verdict(interface, ordered[-2], ordered[-1])
-        for interface, found in sorted(by_interface.items())
-        if len(ordered := sorted(found, key=lambda sample: float(sample["seconds"]))) > 1
+        for interface, of_interface in sorted(by_interface.items())
+        if len(ordered := sorted(of_interface, key=lambda sample: float(sample["seconds"]))) > 1
     ]
 
 

@@ -237,7 +237,8 @@ class Collector:
 def gate_of(hosts: Iterable[HostReport], statuses: Tuple[str, ...]) -> Gate:
     """The hosts with findings whose status fails the run, and the number of such findings."""
     hits = {
-        host.name: sum(status in statuses for found in host.statuses().values() for status in found) for host in hosts
+        host.name: sum(status in statuses for of_concern in host.statuses().values() for status in of_concern)
+        for host in hosts
     }
     return Gate(statuses, tuple(sorted(name for name, count in hits.items() if count)), sum(hits.values()))
 
@@ -249,12 +250,12 @@ def _limits(samples: Iterable[Mapping[str, Any]]) -> List[ReportedFinding]:
             concern="allowances",
             knob="limits",
             status="advice",
-            where=found["interface"],
-            reason=found["sentence"],
+            where=verdict["interface"],
+            reason=verdict["sentence"],
             reference="ENA driver guide; Netflix, 2014–2017",
         )
-        for found in allowances.verdicts(samples)
-        if found["sentence"]
+        for verdict in allowances.verdicts(samples)
+        if verdict["sentence"]
     ]
 
 
@@ -282,7 +283,7 @@ def _workloads(names: Any, budget: Budget) -> str:
 
 def _findings(entries: Any, budget: Budget) -> Tuple[List[ReportedFinding], int]:
     """The findings with a known form, and the number of the others."""
-    found: List[ReportedFinding] = []
+    findings: List[ReportedFinding] = []
     strange = 0
     for entry in entries if isinstance(entries, (list, tuple)) else ():
         if not isinstance(entry, Mapping) or entry.get("status") not in STATUSES or not entry.get("concern"):
@@ -290,9 +291,9 @@ def _findings(entries: Any, budget: Budget) -> Tuple[List[ReportedFinding], int]
         elif not budget.exhausted():
             finding = ReportedFinding(**_fields(entry, FINDING_FIELDS, budget))
             # A finding that exhausts the budget is incomplete.
-            found += [] if budget.exhausted() else [finding]
-    found.sort(key=lambda finding: (finding.concern, finding.upkeep, ORDER.get(finding.status, 0)))
-    return found, strange
+            findings += [] if budget.exhausted() else [finding]
+    findings.sort(key=lambda finding: (finding.concern, finding.upkeep, ORDER.get(finding.status, 0)))
+    return findings, strange
 
 
 def _actions(entries: Any, budget: Budget) -> List[Mapping[str, Any]]:

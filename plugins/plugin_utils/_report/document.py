@@ -65,10 +65,10 @@ def document(report: Report) -> Dict[str, Any]:
 
 def _totals(past: Past) -> Dict[str, int]:
     """How many findings all hosts of an earlier audit had of each status."""
-    found: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for statuses in past.hosts.values():
-        found.update(statuses)
-    return dict(found)
+        totals.update(statuses)
+    return dict(totals)
 
 
 def _ranking(ranking: Ranking) -> Dict[str, Any]:

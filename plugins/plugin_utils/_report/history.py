@@ -37,13 +37,13 @@ def load(directory: str) -> Tuple[Past, ...]:
         return ()
     except OSError as error:
         raise NearmetalError(f"audit_history: can't read {directory}: {error.strerror}") from None
-    found: List[Past] = []
+    runs: List[Past] = []
     for name in names[-SHOWN:]:
         try:
-            found.append(_read(os.path.join(directory, name)))
+            runs.append(_read(os.path.join(directory, name)))
         except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
             continue
-    return tuple(found)
+    return tuple(runs)
 
 
 def keep(directory: str, report: Report) -> str:
@@ -70,8 +70,8 @@ def _read(path: str) -> Past:
         raise ValueError(path)
     hosts = {
         str(name): {
-            status: int(count) for status, count in found.items() if status in ORDER and 0 <= int(count) < 10**6
+            status: int(count) for status, count in counts.items() if status in ORDER and 0 <= int(count) < 10**6
         }
-        for name, found in plain["hosts"].items()
+        for name, counts in plain["hosts"].items()
     }
     return Past(plain["finished"], hosts)

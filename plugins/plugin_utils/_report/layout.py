@@ -13,39 +13,39 @@ MOST = 4096  # cores, or devices, of a host
 LISTS = 2048  # characters of a list of CPUs
 
 
-def of_result(found: Any, budget: Budget) -> Dict[str, Any]:
+def of_result(topology: Any, budget: Budget) -> Dict[str, Any]:
     """The layout of a result's `topology`; parts of another form are left out. Empty without one."""
-    if not isinstance(found, Mapping) or not found:
+    if not isinstance(topology, Mapping) or not topology:
         return {}
     return {
-        "sockets": _lists(found.get("sockets"), budget),
+        "sockets": _lists(topology.get("sockets"), budget),
         "nodes": [
             {
                 "id": _number(node.get("id")),
                 "cpus": _list(node.get("cpus"), budget),
                 "memory": _number(node.get("memory")),
             }
-            for node in _mappings(found.get("nodes"))
+            for node in _mappings(topology.get("nodes"))
         ],
-        "cores": _lists(found.get("cores"), budget),
-        "offline": _list(found.get("offline"), budget),
+        "cores": _lists(topology.get("cores"), budget),
+        "offline": _list(topology.get("offline"), budget),
         "caches": [
             {
                 "name": budget.text(cache.get("name") or "", NAME),
                 "size": _number(cache.get("size")),
                 "shared": _lists(cache.get("shared"), budget),
             }
-            for cache in _mappings(found.get("caches"))
+            for cache in _mappings(topology.get("caches"))
         ],
-        "nics": _devices(found.get("nics"), ("name", "place", "driver"), budget),
-        "disks": _devices(found.get("disks"), ("name", "kind"), budget),
+        "nics": _devices(topology.get("nics"), ("name", "place", "driver"), budget),
+        "disks": _devices(topology.get("disks"), ("name", "kind"), budget),
     }
 
 
-def _devices(found: Any, names: "tuple[str, ...]", budget: Budget) -> List[Dict[str, Any]]:
+def _devices(devices: Any, names: "tuple[str, ...]", budget: Budget) -> List[Dict[str, Any]]:
     return [
         {**{name: budget.text(device.get(name) or "", NAME) for name in names}, "node": _number(device.get("node"))}
-        for device in _mappings(found)
+        for device in _mappings(devices)
     ]
 
 

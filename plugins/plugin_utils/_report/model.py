@@ -79,10 +79,10 @@ class HostReport:
 
     def statuses(self) -> Dict[str, List[str]]:
         """Concern → the statuses of its findings, `failed` for one that ended with an error."""
-        found: Dict[str, List[str]] = {concern: ["failed"] for concern in self.errors}
+        statuses: Dict[str, List[str]] = {concern: ["failed"] for concern in self.errors}
         for finding in self.findings:
-            found.setdefault(finding.concern, []).append(finding.status)
-        return found
+            statuses.setdefault(finding.concern, []).append(finding.status)
+        return statuses
 
     def marks(self) -> Dict[str, List[str]]:
         """Concern → the statuses that its mark shows: upkeep counts only for a concern without other findings."""

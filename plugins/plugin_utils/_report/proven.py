@@ -75,15 +75,15 @@ def last(directory: str, hosts: Iterable[str]) -> Dict[str, Proof]:
         match = _NAME.fullmatch(name)
         if match:
             files.setdefault(match["host"], []).append((match["when"], name))
-    found = {}
+    proof_of_host = {}
     for host in hosts:
         latest = sorted(files.get(log.file_name(host), ()), reverse=True)[:_MOST]
         proofs = filter(None, (_read(os.path.join(folder, name), host) for _when, name in latest))
         # A resumed run may end after a run that began later.
         proof = max(proofs, key=lambda proof: proof.ended, default=None)
         if proof is not None:
-            found[host] = proof
-    return found
+            proof_of_host[host] = proof
+    return proof_of_host
 
 
 def with_proof(findings: Iterable[ReportedFinding], proof: Optional[Proof]) -> Tuple[ReportedFinding, ...]:
@@ -113,15 +113,15 @@ def _read(path: str, host: str) -> Optional[Proof]:
 
 def proof_of(plain: Mapping[str, Any]) -> Proof:
     """The proof in the report of a run. Raises a built-in exception, such as KeyError, for anything else."""
-    found = plain["verdict"]
-    if found["verdict"] not in VERDICTS:
-        raise ValueError(found["verdict"])
+    verdict = plain["verdict"]
+    if verdict["verdict"] not in VERDICTS:
+        raise ValueError(verdict["verdict"])
     ended = float(plain["ended"])
     time.gmtime(ended)
-    first: Mapping[str, Any] = next((metric for metric in found["metrics"] if metric["primary"] is True), {})
+    first: Mapping[str, Any] = next((metric for metric in verdict["metrics"] if metric["primary"] is True), {})
     change, low, high, evidence = (_number(first.get(name)) for name in ("change", "low", "high", "evidence"))
     return Proof(
-        verdict=str(found["verdict"]),
+        verdict=str(verdict["verdict"]),
         kept=plain["kept"] is True,
         ended=ended,
         load=text(plain["load"]["command"]),

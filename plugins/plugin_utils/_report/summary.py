@@ -70,7 +70,7 @@ def cells(host: HostReport, concerns: List[str]) -> List[str]:
 def status_totals(report: Report) -> Dict[str, int]:
     """How many findings have each status; only those that occur, in the order of ORDER."""
     count: Counter[str] = Counter(
-        status for host in report.hosts for found in host.statuses().values() for status in found
+        status for host in report.hosts for statuses in host.statuses().values() for status in statuses
     )
     return {status: count[status] for status in sorted(count, key=lambda status: ORDER[status])}
 
@@ -157,13 +157,13 @@ def fix_command(report: Report, hosts: Tuple[str, ...], only: str = "") -> str:
 
 def changing(report: Report) -> Tuple[str, ...]:
     """The hosts on which tune would change anything."""
-    found = (
+    hosts = (
         host.name
         for host in report.hosts
         for finding in host.findings
         if finding.status == "would_change" and finding.concern not in BY_API
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(hosts))
 
 
 def hosts_files(report: Report) -> Dict[str, str]:

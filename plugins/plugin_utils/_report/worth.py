@@ -49,24 +49,24 @@ def worth_of(host: HostReport, finding: ReportedFinding) -> str:
 
 def risks_of(host: HostReport) -> Dict[Tuple[str, str], str]:
     """Concern and knob → what the change costs, for the changes that cost something."""
-    found: Dict[Tuple[str, str], str] = {}
+    risks: Dict[Tuple[str, str], str] = {}
     for action in host.actions:
         key = (str(action.get("concern")), str(action.get("knob")))
         if action.get("disruptive") is True:
-            found[key] = INTERRUPTS
+            risks[key] = INTERRUPTS
         elif action.get("scope") == "boot":
-            found.setdefault(key, REBOOT)
+            risks.setdefault(key, REBOOT)
     for finding in host.findings:
         if finding.status == "needs_reboot":
-            found.setdefault((finding.concern, finding.knob), REBOOT)
-    return found
+            risks.setdefault((finding.concern, finding.knob), REBOOT)
+    return risks
 
 
 def counts(host: HostReport) -> Dict[str, int]:
     """How many findings a host has of each status that isn't settled, without what only keeps values."""
-    found = Counter("failed" for _concern in host.errors)
-    found.update(finding.status for finding in host.findings if not finding.upkeep)
-    return {status: count for status, count in found.items() if status not in _SETTLED}
+    counted = Counter("failed" for _concern in host.errors)
+    counted.update(finding.status for finding in host.findings if not finding.upkeep)
+    return {status: count for status, count in counted.items() if status not in _SETTLED}
 
 
 def changes_of(host: HostReport) -> List[ReportedFinding]:
