@@ -53,14 +53,14 @@ class Fault:
 
 def faults(word: str) -> "list[Fault]":
     """All faults whose name contains the word, in the order of their files."""
-    found = []
+    all_faults = []
     for path in sorted(FAULTS.rglob("*.toml")):
         data: "dict[str, Any]" = tomllib.loads(path.read_text(encoding="utf-8"))
         for name, entry in data.items():
             if set(entry) != KEYS:
                 raise FaultError(f"{path.name}: {name} needs exactly the keys {', '.join(sorted(KEYS))}")
-            found.append(Fault(name, **entry))
-    chosen = [fault for fault in found if word in fault.name]
+            all_faults.append(Fault(name, **entry))
+    chosen = [fault for fault in all_faults if word in fault.name]
     if not chosen:
         raise FaultError(f"no fault has a name with {word!r} in it")
     return chosen
@@ -109,9 +109,9 @@ class Slot:
 
     def clean(self) -> None:
         """Restore the copy: files that a run leaves could fail the tests for the next fault."""
-        found = self._files()
-        for name in found.keys() | self._state.keys():
-            if found.get(name) == self._state.get(name):
+        files = self._files()
+        for name in files.keys() | self._state.keys():
+            if files.get(name) == self._state.get(name):
                 continue
             path = self.copy / name
             path.unlink(missing_ok=True)
@@ -121,15 +121,15 @@ class Slot:
 
     def _files(self) -> "dict[str, tuple[int, int]]":
         """Size and time of each file, bytecode excepted: it stays for the next run."""
-        found = {}
+        files = {}
         start = len(f"{self.copy}/")
         for folder, folders, names in os.walk(self.copy):
             folders[:] = [name for name in folders if name != "__pycache__"]
             for name in names:
                 path = f"{folder}/{name}"
                 state = os.lstat(path)
-                found[path[start:]] = (state.st_size, state.st_mtime_ns)
-        return found
+                files[path[start:]] = (state.st_size, state.st_mtime_ns)
+        return files
 
 
 class Seeded:
@@ -141,8 +141,8 @@ class Seeded:
         path = slot.copy / fault.file
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         if text.count(fault.find) != 1:
-            found = f"occurs {text.count(fault.find)} times in {fault.file}, must be once"
-            raise FaultError(f"`{fault.find.strip()}` {found}")
+            complaint = f"occurs {text.count(fault.find)} times in {fault.file}, must be once"
+            raise FaultError(f"`{fault.find.strip()}` {complaint}")
         absent = [name for name in fault.tests if not (slot.copy / name.partition("::")[0]).exists()]
         if absent:
             raise FaultError(f"no such tests: {', '.join(absent)}")

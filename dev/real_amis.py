@@ -40,13 +40,13 @@ def matrix() -> "list[str]":
 def _settings(name: str) -> "dict[str, Any]":
     try:
         text = Path(name).read_text(encoding="utf-8")
-        found = yaml.safe_load(text)
+        settings = yaml.safe_load(text)
     except OSError as error:
         raise SettingsError(f"{name}: {error.strerror}.") from error
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise SettingsError(f"{name} is no YAML: line {line}.") from error
-    return found if isinstance(found, dict) else {}
+    return settings if isinstance(settings, dict) else {}
 
 
 def environment(given: "Mapping[str, str]") -> "dict[str, str]":

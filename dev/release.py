@@ -53,10 +53,10 @@ def numbers(version: str) -> "tuple[int, ...]":
 
 def present() -> str:
     """The version in galaxy.yml."""
-    found = re.search(r"^version: (\S+)", (ROOT / "galaxy.yml").read_text(encoding="utf-8"), re.MULTILINE)
-    if not found:
+    match = re.search(r"^version: (\S+)", (ROOT / "galaxy.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    if not match:
         raise ReleaseError("galaxy.yml: there is no version in it")
-    return found[1]
+    return match[1]
 
 
 def look_first(version: str) -> None:

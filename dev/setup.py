@@ -91,8 +91,8 @@ def install_packages(packages: List[str], reason: str) -> None:
 
 def controller_python(progress: Progress) -> Dict[str, Path]:
     """The interpreters of this machine, with at least one that can run ansible-core 2.19 and venv."""
-    found = pythons.find()
-    if not pythons.first(found, pythons.CONTROLLERS):
+    interpreters = pythons.find()
+    if not pythons.first(interpreters, pythons.CONTROLLERS):
         # Ubuntu 22.04 has Python 3.10 as python3, and 3.11 as a package of its own.
         with progress.step("Python 3.11 from the distribution"):
             try:
@@ -102,15 +102,15 @@ def controller_python(progress: Progress) -> Dict[str, Path]:
                     "ansible-core 2.19 needs Python 3.11, 3.12 or 3.13 on this machine and the distribution "
                     f"offers none; install one so that `python3.11` starts, then run again.\n{error}"
                 ) from error
-        found = pythons.find()
-    version = pythons.first(found, pythons.CONTROLLERS)
+        interpreters = pythons.find()
+    version = pythons.first(interpreters, pythons.CONTROLLERS)
     if version is None:
         raise SetupError("Python 3.11 was installed but does not start: run `python3.11 --version` to see why.")
-    has_venv = [str(found[version]), "-I", "-c", "import ensurepip, venv"]
+    has_venv = [str(interpreters[version]), "-I", "-c", "import ensurepip, venv"]
     if subprocess.run(has_venv, stderr=subprocess.DEVNULL, check=False).returncode:
         with progress.step(f"python{version}-venv"):
             install_packages([f"python{version}-venv"], "virtual environments need ensurepip")
-    return found
+    return interpreters
 
 
 def ssh_client(progress: Progress) -> None:
@@ -188,18 +188,18 @@ def set_up(with_lab: bool) -> None:
     """All steps in order; with_lab also installs what the lab needs."""
     progress = Progress()
     started = time.monotonic()
-    found = controller_python(progress)
-    version = pythons.first(found, pythons.CONTROLLERS) or ""
-    uv = uv_command(found[version], version, progress)
-    environment(uv, ".venv", "dev.txt", version, found[version], progress)
-    newest = pythons.first(found, pythons.CONTROLLERS_NEWEST)
+    interpreters = controller_python(progress)
+    version = pythons.first(interpreters, pythons.CONTROLLERS) or ""
+    uv = uv_command(interpreters[version], version, progress)
+    environment(uv, ".venv", "dev.txt", version, interpreters[version], progress)
+    newest = pythons.first(interpreters, pythons.CONTROLLERS_NEWEST)
     if newest:
-        environment(uv, ".venv-newest", "newest.txt", newest, found[newest], progress)
+        environment(uv, ".venv-newest", "newest.txt", newest, interpreters[newest], progress)
     for core, versions in pythons.CORES.items():
-        fitting = pythons.first(found, versions)
+        fitting = pythons.first(interpreters, versions)
         if fitting:
-            environment(uv, f".venv-core-{core}", f"core-{core}.txt", fitting, found[fitting], progress)
-    for version, python in found.items():
+            environment(uv, f".venv-core-{core}", f"core-{core}.txt", fitting, interpreters[fitting], progress)
+    for version, python in interpreters.items():
         environment(uv, f".venv-target-{version}", "target.txt", version, python, progress)
     ssh_client(progress)
     symlink_tree()
@@ -209,7 +209,7 @@ def set_up(with_lab: bool) -> None:
     if with_lab:
         lab_packages(ROOT / ".venv/bin/python")
     summary = f"{progress.steps} steps" if progress.steps else "nothing to do"
-    print(f"Set-up: {summary} ({time.monotonic() - started:.1f} s). Pythons: {' '.join(found)}", flush=True)
+    print(f"Set-up: {summary} ({time.monotonic() - started:.1f} s). Pythons: {' '.join(interpreters)}", flush=True)
 
 
 def main(arguments: Sequence[str]) -> int:

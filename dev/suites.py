@@ -133,8 +133,8 @@ def lint() -> "list[Job]":
     }
     # molecule/ec2 alone uses amazon.aws, and ansible-lint wants to know every module.
     places = os.pathsep.join(map(str, (ROOT / ".ansible" / "collections", amazon_aws.HOME)))
-    found = {**environment(".venv"), "ANSIBLE_COLLECTIONS_PATH": places}
-    return [Job("lint", name, argv, environment=found) for name, argv in commands.items()]
+    variables = {**environment(".venv"), "ANSIBLE_COLLECTIONS_PATH": places}
+    return [Job("lint", name, argv, environment=variables) for name, argv in commands.items()]
 
 
 def _is_shell(name: str) -> bool:
@@ -172,15 +172,15 @@ def _pytest(suite: str, lane: str, venv: str, paths: "list[str]", live: bool = F
 
 def target() -> "list[Job]":
     """The pure tests on the oldest and the newest supported Python of this machine."""
-    found = list(pythons.find())
-    ends = sorted({found[0], found[-1]}, key=found.index)
+    versions = list(pythons.find())
+    ends = sorted({versions[0], versions[-1]}, key=versions.index)
     return [_pytest("target", version, f".venv-target-{version}", list(HOST_TESTS)) for version in ends]
 
 
 def between() -> "list[Job]":
     """Parsing and starting programs on the Pythons between those two."""
-    found = list(pythons.find())[1:-1]
-    return [_pytest("between", version, f".venv-target-{version}", list(BETWEEN_TESTS)) for version in found]
+    versions = list(pythons.find())[1:-1]
+    return [_pytest("between", version, f".venv-target-{version}", list(BETWEEN_TESTS)) for version in versions]
 
 
 def random() -> "list[Job]":
@@ -210,8 +210,8 @@ def newest() -> "list[Job]":
 
 def cores() -> "list[Job]":
     """What a user does first, on each ansible-core that has no other tests."""
-    found = [core for core in pythons.CORES if (ROOT / f".venv-core-{core}").is_dir()]
-    jobs = [(core, _pytest("cores", core, ".venv", ["tests/cores"])) for core in found]
+    installed = [core for core in pythons.CORES if (ROOT / f".venv-core-{core}").is_dir()]
+    jobs = [(core, _pytest("cores", core, ".venv", ["tests/cores"])) for core in installed]
     return [replace(job, environment={**job.environment, "NEARMETAL_CORE": f".venv-core-{core}"}) for core, job in jobs]
 
 

@@ -33,7 +33,7 @@ def _has_its_place(copy: Copy, name: str) -> bool:
     words = [word[len("test_") :] if word.startswith("test_") else word for word in name.split("/")]
     if words[0] in SUBJECTS or words[0] in set(_loose(copy)):
         return True
-    return len(words) > 1 and words[1] in {found for room in ROOMS for found in _in(copy, room.format(words[0]))}
+    return len(words) > 1 and words[1] in {place for room in ROOMS for place in _in(copy, room.format(words[0]))}
 
 
 def _in(copy: Copy, folder: str) -> "Iterator[str]":

@@ -208,9 +208,9 @@ def planning_is_check_mode(copy: Copy) -> "list[str]":
 
 
 def _asks_for_check_mode(test: ast.AST) -> bool:
-    found = {_word(node) for node in ast.walk(test)}
-    found |= {str(node.value) for node in ast.walk(test) if isinstance(node, ast.Constant)}
-    return not found.isdisjoint(CHECK_MODE)
+    words = {_word(node) for node in ast.walk(test)}
+    words |= {str(node.value) for node in ast.walk(test) if isinstance(node, ast.Constant)}
+    return not words.isdisjoint(CHECK_MODE)
 
 
 def _chooses(node: ast.AST) -> bool:

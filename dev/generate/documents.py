@@ -36,12 +36,12 @@ def documentation(copy: Copy, module: str) -> "dict[str, Any]":
 
 def groups(copy: Copy) -> "dict[str, list[str]]":
     """Each action group with the modules whose documentation says that they are in it."""
-    found: "dict[str, list[str]]" = {}
+    members: "dict[str, list[str]]" = {}
     for module in modules(copy):
         attributes = documentation(copy, module).get("attributes") or {}
         for group in (attributes.get("action_group") or {}).get("membership") or ():
-            found.setdefault(group[len(COLLECTION) :], []).append(module)
-    return {group: sorted(found[group]) for group in sorted(found)}
+            members.setdefault(group[len(COLLECTION) :], []).append(module)
+    return {group: sorted(members[group]) for group in sorted(members)}
 
 
 def fragments(document: "dict[str, Any]") -> "list[str]":

@@ -53,13 +53,13 @@ def template(value: str, indent: int) -> str:
 
 def sentence(text: str) -> str:
     """The first sentence, without its full stop."""
-    found = FIRST.match(text)
-    return (found[1] if found else text).rstrip(".")
+    match = FIRST.match(text)
+    return (match[1] if match else text).rstrip(".")
 
 
 def markdown(text: str) -> str:
     """Ansible's markup as Markdown, escaped for a cell of a table."""
-    return MARKUP.sub(lambda found: _marked(found[1], found[2]), text).replace("|", "\\|")
+    return MARKUP.sub(lambda match: _marked(match[1], match[2]), text).replace("|", "\\|")
 
 
 def values(spec: "dict[str, Any]") -> str:

@@ -53,16 +53,16 @@ def find(versions: "tuple[str, ...]" = TARGETS) -> Dict[str, Path]:
     for folder in _folders():
         if folder not in folders:
             folders.append(folder)
-    found: Dict[str, Path] = {}
+    interpreters: Dict[str, Path] = {}
     for version in versions:
         for folder in folders:
             python = folder / ("python" + version)
             if python.exists() and _answers(python, version):
-                found[version] = python
+                interpreters[version] = python
                 break
-    return found
+    return interpreters
 
 
-def first(found: Dict[str, Path], wanted: "tuple[str, ...]") -> Optional[str]:
+def first(interpreters: Dict[str, Path], wanted: "tuple[str, ...]") -> Optional[str]:
     """The first of the wanted versions that was found."""
-    return next((version for version in wanted if version in found), None)
+    return next((version for version in wanted if version in interpreters), None)

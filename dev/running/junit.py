@@ -24,9 +24,9 @@ class Case:
 
 def _outcome(element: ElementTree.Element) -> "tuple[str, str]":
     for tag in ("failure", "error", "skipped"):
-        found = element.find(tag)
-        if found is not None:
-            words = found.text or found.get("message") or ""
+        child = element.find(tag)
+        if child is not None:
+            words = child.text or child.get("message") or ""
             return ("skipped" if tag == "skipped" else "failed", words.strip())
     return ("passed", "")
 

@@ -24,15 +24,15 @@ HEAD = "asked for"
 
 def column(result: Dict[str, Any]) -> Column:
     """Knob → the statuses that the host reported for it, all places of a knob together."""
-    found: Dict[str, List[str]] = {}
+    words_of: Dict[str, List[str]] = {}
     for finding in result["findings"]:
         if finding["status"] == "advice" or finding["concern"] == "unit":
             continue
         word = finding["status"].replace("_", " ")
-        words = found.setdefault(f"{finding['concern']}.{finding['knob']}", [])
+        words = words_of.setdefault(f"{finding['concern']}.{finding['knob']}", [])
         if word not in words:
             words.append(word)
-    return {row: ", ".join(words) for row, words in found.items()}
+    return {row: ", ".join(words) for row, words in words_of.items()}
 
 
 def title(result: Dict[str, Any]) -> str:
@@ -43,9 +43,9 @@ def title(result: Dict[str, Any]) -> str:
 
 def table(columns: Dict[str, Column]) -> str:
     """A Markdown table of all rows, in the order in which the first column has them."""
-    rows = list(dict.fromkeys(row for found in columns.values() for row in found))
+    rows = list(dict.fromkeys(row for words in columns.values() for row in words))
     lines = [f"| {HEAD} | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
-    lines += [f"| `{row}` | {' | '.join(found.get(row, '–') for found in columns.values())} |" for row in rows]
+    lines += [f"| `{row}` | {' | '.join(words.get(row, '–') for words in columns.values())} |" for row in rows]
     return "\n".join(lines)
 
 

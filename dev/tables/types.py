@@ -98,14 +98,14 @@ def main(arguments: List[str]) -> int:
     parser.add_argument("--as-of", default=datetime.datetime.now(datetime.timezone.utc).date().isoformat())
     chosen = parser.parse_args(arguments)
     if chosen.region:
-        found, source = from_api(chosen.region), f"DescribeInstanceTypes in {chosen.region}"
+        types, source = from_api(chosen.region), f"DescribeInstanceTypes in {chosen.region}"
     elif chosen.json:
-        found, source = answers(chosen.json.read_bytes()), f"DescribeInstanceTypes, saved as {chosen.json.name}"
+        types, source = answers(chosen.json.read_bytes()), f"DescribeInstanceTypes, saved as {chosen.json.name}"
     else:
         dump = resources.files("moto").joinpath("ec2", "resources", "instance_types.json.gz")
         source = f"DescribeInstanceTypes as shipped by the PyPI package moto {metadata.version('moto')} (Apache-2.0)"
-        found = answers(dump.read_bytes())
-    old, new = present(), {answer["InstanceType"]: type_facts(answer) for answer in found}
+        types = answers(dump.read_bytes())
+    old, new = present(), {answer["InstanceType"]: type_facts(answer) for answer in types}
     packed = pack(new.values())
     TARGET.write_text(module_text(packed, source, chosen.as_of), encoding="utf-8")
     print("\n".join([*changes(old, unpack(packed)), f"{len(new)} types, {len(packed)} bytes packed: {TARGET.name}"]))

@@ -32,32 +32,32 @@ class RulesError(Exception):
 def description(name: str) -> Dict[str, Any]:
     """A host of the table as tests/hosts describes hosts."""
     host = RULES["hosts"][name]
-    found: Dict[str, Any] = json.loads((FOLDER.parent / "hosts" / f"{host['file']}.json").read_text("utf-8"))
-    found["shape"] = host.get("shape", found["shape"])
-    found["nics"] = [{**nic, **host.get("nic", {})} for nic in found.get("nics", ())[: host.get("nics")]]
-    found["files"].update({path: f"{text}\n" for path, text in host.get("files", {}).items()})
+    entry: Dict[str, Any] = json.loads((FOLDER.parent / "hosts" / f"{host['file']}.json").read_text("utf-8"))
+    entry["shape"] = host.get("shape", entry["shape"])
+    entry["nics"] = [{**nic, **host.get("nic", {})} for nic in entry.get("nics", ())[: host.get("nics")]]
+    entry["files"].update({path: f"{text}\n" for path, text in host.get("files", {}).items()})
     if "type" in host and host["class"] != "xen_hvm":
-        found["files"]["/sys/devices/virtual/dmi/id/product_name"] = f"{host['type']}\n"
-    return found
+        entry["files"]["/sys/devices/virtual/dmi/id/product_name"] = f"{host['type']}\n"
+    return entry
 
 
 def values(workload: str) -> Dict[str, Any]:
     """Knob → what the workload wants of it."""
     inherited = {**RULES["workloads"]["base"], **(RULES["workloads"]["named"] if workload != "base" else {})}
-    found = {**inherited, **RULES["workloads"][workload]}
-    unruled = sorted(set(found) - set(RULES["knobs"]))
+    chosen = {**inherited, **RULES["workloads"][workload]}
+    unruled = sorted(set(chosen) - set(RULES["knobs"]))
     if unruled:
         raise RulesError(f"workload_rules.toml: {workload} wants {unruled[0]}, which has no [knobs] table")
-    return {knob: found[knob] for knob in RULES["knobs"] if knob in found}
+    return {knob: chosen[knob] for knob in RULES["knobs"] if knob in chosen}
 
 
 def statuses(workload: str, knob: str, name: str) -> str:
     """The cell of the table: the statuses of the NICs or disks of the host, joined by a plus."""
     goal = values(workload)[knob]
     rules = RULES["knobs"][knob]
-    found = {_status(knob, {**view, "goal": goal}) for view in _views(rules.get("each", ""), workload, name)}
+    words = {_status(knob, {**view, "goal": goal}) for view in _views(rules.get("each", ""), workload, name)}
     # A disk that the rule doesn't mean has no status if another disk has one.
-    return "+".join(sorted(found - {"not_applicable"} or found))
+    return "+".join(sorted(words - {"not_applicable"} or words))
 
 
 def check(knob: str, name: str) -> str:

@@ -96,11 +96,11 @@ def renumbered(hardware: Dict[str, str], by: int) -> Dict[str, str]:
         number = int(match[2])
         return f"{match[1]}{number + by if number >= _FIRST_MSI else number}{match[3]}"
 
-    found = {re.sub(r"^(/proc/irq/|/sys/.*/msi_irqs/)(\d+)(/.*|)$", after, path): hardware[path] for path in hardware}
+    files = {re.sub(r"^(/proc/irq/|/sys/.*/msi_irqs/)(\d+)(/.*|)$", after, path): hardware[path] for path in hardware}
     table = re.sub(r"^( *)(\d+)(:)", after, hardware.get("/proc/interrupts", ""), flags=re.MULTILINE)
     if table:
-        found["/proc/interrupts"] = re.sub(r"( PCI-MSI )(\d+)(-edge)", after, table)
-    return found
+        files["/proc/interrupts"] = re.sub(r"( PCI-MSI )(\d+)(-edge)", after, table)
+    return files
 
 
 def obey(root: Path, arguments: Sequence[str], take: Take) -> None:
@@ -231,11 +231,11 @@ def tmpfiles(root: Path, take: Take) -> None:
 
 def _configuration(root: Path, folder: str, tops: Sequence[str]) -> Iterator[Tuple[str, List[str]]]:
     """Files sorted by name, each from the first folder that has it; their lines without comments."""
-    found: Dict[str, Path] = {}
+    paths: Dict[str, Path] = {}
     for top in reversed(tops):
-        found.update((path.name, path) for path in (root / top / folder).glob("*.conf"))
-    for name in sorted(found):
-        text = found[name].read_text() if found[name].exists() else ""
+        paths.update((path.name, path) for path in (root / top / folder).glob("*.conf"))
+    for name in sorted(paths):
+        text = paths[name].read_text() if paths[name].exists() else ""
         lines = [line.strip() for line in text.splitlines()]
         yield name, [line for line in lines if line and line[0] not in "#;"]
 

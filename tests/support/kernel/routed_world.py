@@ -145,42 +145,42 @@ def run(host: FakeKernel, main: Any, check: bool = False, **options: Any) -> Dic
 def life(host: Routed, peer: int) -> Dict[str, Any]:
     """Tune, disturb, unplug and restore; what was seen after each step."""
     wanted = {"own_routes": "enabled", "persist": False}
-    found: Dict[str, Any] = {"untuned": seen(peer), "before": state()}
-    found["checked"] = run(host, network_routes.main, check=True, **wanted)
-    found["after check"] = state()
-    found["applied"] = run(host, network_routes.main, **wanted)
-    found["tuned"] = seen(peer)
-    found["state tuned"] = state()
-    found["rules by whom"] = [line for family in ("-4", "-6") for line in ip("-d", family, "rule").splitlines()]
-    found["again"] = run(host, network_routes.main, **wanted)
-    found["restored"] = run(host, restore.main)
-    found["after restore"], found["restored answers"] = state(), seen(peer)
+    events: Dict[str, Any] = {"untuned": seen(peer), "before": state()}
+    events["checked"] = run(host, network_routes.main, check=True, **wanted)
+    events["after check"] = state()
+    events["applied"] = run(host, network_routes.main, **wanted)
+    events["tuned"] = seen(peer)
+    events["state tuned"] = state()
+    events["rules by whom"] = [line for family in ("-4", "-6") for line in ip("-d", family, "rule").splitlines()]
+    events["again"] = run(host, network_routes.main, **wanted)
+    events["restored"] = run(host, restore.main)
+    events["after restore"], events["restored answers"] = state(), seen(peer)
     run(host, network_routes.main, **wanted)
-    found["looks"] = [fingerprint(host)]
+    events["looks"] = [fingerprint(host)]
     ip("rule", "delete", "from", ADDRESSES[2], "priority", "27000")
-    found["looks"].append(fingerprint(host))
+    events["looks"].append(fingerprint(host))
     ip("route", "flush", "table", f"{2700000 + index('a1')}")
-    found["looks"].append(fingerprint(host))
+    events["looks"].append(fingerprint(host))
     ip("-6", "route", "flush", "table", f"{2700000 + index('a2')}")
-    found["looks"].append(fingerprint(host))
-    found["repaired"] = run(host, network_routes.main, **wanted)
-    found["looks"].append(fingerprint(host))
-    found["after repair"] = _asked(peer, FAR, ADDRESSES[1])
+    events["looks"].append(fingerprint(host))
+    events["repaired"] = run(host, network_routes.main, **wanted)
+    events["looks"].append(fingerprint(host))
+    events["after repair"] = _asked(peer, FAR, ADDRESSES[1])
     ip("address", "delete", f"{ADDRESSES[7]}/24", "dev", "a1")
     ip("address", "add", f"{ADDRESSES[7]}/24", "dev", "a2")
-    found["moved"] = run(host, network_routes.main, **wanted)
-    found["after move"] = _asked(peer, FAR, ADDRESSES[7])
-    found["moved again"] = run(host, network_routes.main, **wanted)
+    events["moved"] = run(host, network_routes.main, **wanted)
+    events["after move"] = _asked(peer, FAR, ADDRESSES[7])
+    events["moved again"] = run(host, network_routes.main, **wanted)
     ip("link", "delete", "a2")
     shutil.rmtree(Path(host.root) / "sys/class/net/a2")
-    found["without a2"] = run(host, network_routes.main, **wanted)
-    found["rules without a2"] = state()["rules -4"]
+    events["without a2"] = run(host, network_routes.main, **wanted)
+    events["rules without a2"] = state()["rules -4"]
     host.silent = True
-    found["silent"] = run(host, restore.main)
+    events["silent"] = run(host, restore.main)
     host.silent = False
-    found["restored at last"] = run(host, restore.main)
-    found["at last"] = state()
-    return found
+    events["restored at last"] = run(host, restore.main)
+    events["at last"] = state()
+    return events
 
 
 def index(name: str) -> int:

@@ -39,10 +39,10 @@ class Udev:
 
     def _files(self, folder: str, pattern: str) -> List[Path]:
         """Sorted by name, those of /etc in place of others of the same name."""
-        found: Dict[str, Path] = {}
+        files: Dict[str, Path] = {}
         for top in ("usr/lib", "run", "etc"):
-            found.update((path.name, path) for path in (self._root / top / folder).glob(pattern))
-        return [found[name] for name in sorted(found)]
+            files.update((path.name, path) for path in (self._root / top / folder).glob(pattern))
+        return [files[name] for name in sorted(files)]
 
     def _follow(self, name: str, known: Dict[str, str], text: str) -> None:
         folder = CLASSES[known["SUBSYSTEM"]]
@@ -74,19 +74,19 @@ class Udev:
         key, inner, sign, value = term
         ways = [folder, *folder.parents]
         if key == "TEST":
-            found = os.path.lexists(f"{self._root}{value}") if value.startswith("/") else (folder / value).exists()
+            holds = os.path.lexists(f"{self._root}{value}") if value.startswith("/") else (folder / value).exists()
         elif key == "ATTR":
             file = folder / inner
-            found = file.exists() and _fits(file.read_text().strip(), value)
+            holds = file.exists() and _fits(file.read_text().strip(), value)
         elif key == "ATTRS":
-            found = any((way / inner).is_file() and _fits((way / inner).read_text().rstrip(), value) for way in ways)
+            holds = any((way / inner).is_file() and _fits((way / inner).read_text().rstrip(), value) for way in ways)
         elif key == "DRIVERS":
-            found = any(_fits(os.path.basename(_link(way / "driver")), value) for way in ways)
+            holds = any(_fits(os.path.basename(_link(way / "driver")), value) for way in ways)
         elif key == "DEVPATH":
-            found = _fits(str(folder)[len(str(self._root)) + len("/sys") :], value)
+            holds = _fits(str(folder)[len(str(self._root)) + len("/sys") :], value)
         else:
-            found = _fits(known.get(f"{key}.{inner}" if inner else key, ""), value)
-        return found == (sign == "==")
+            holds = _fits(known.get(f"{key}.{inner}" if inner else key, ""), value)
+        return holds == (sign == "==")
 
     def _link(self, name: str) -> None:
         """The first .link file that matches, and no other."""

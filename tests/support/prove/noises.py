@@ -105,11 +105,11 @@ HARSH: "Dict[str, Callable[[random.Random], Iterator[float]]]" = {
 
 def differences(noise: "Iterator[float]", seed: int, effect: float, pairs: int) -> "List[float]":
     """The pairs of one run, in the order of its coins."""
-    found = []
+    changes = []
     for pair in range(1, pairs + 1):
         values = {state: next(noise) for state in order(seed, "db-1", "pair", pair, 1)}
-        found.append(values["tuned"] - values["untuned"] + effect)
-    return found
+        changes.append(values["tuned"] - values["untuned"] + effect)
+    return changes
 
 
 class Boots:
@@ -135,20 +135,20 @@ class Boots:
 
 def of_pairs(boots: Boots, seed: int, effect: float, pairs: int) -> "List[float]":
     """Pairs in which each measurement has a boot of its own, whose first load isn't counted."""
-    found = []
+    changes = []
     for pair in range(1, pairs + 1):
         values = {}
         for state in order(seed, "db-1", "pair", pair, 1):
             boots.boot()
             boots.load()
             values[state] = boots.load()
-        found.append(values["tuned"] - values["untuned"] + effect)
-    return found
+        changes.append(values["tuned"] - values["untuned"] + effect)
+    return changes
 
 
 def of_blocks(boots: Boots, seed: int, effect: float, blocks: int) -> "List[List[float]]":
     """Blocks of four measurements in three boots, in the order ABBA or BAAB by one coin: their two differences each."""
-    found = []
+    pairs = []
     for block in range(1, blocks + 1):
         outer, inner = order(seed, "db-1", "pair", block, 1)
         values = {outer: [0.0, 0.0], inner: [0.0, 0.0]}
@@ -157,5 +157,5 @@ def of_blocks(boots: Boots, seed: int, effect: float, blocks: int) -> "List[List
                 boots.boot()
                 boots.load()
             values[state][place] = boots.load()
-        found.append([tuned - untuned + effect for tuned, untuned in zip(values["tuned"], values["untuned"])])
-    return found
+        pairs.append([tuned - untuned + effect for tuned, untuned in zip(values["tuned"], values["untuned"])])
+    return pairs

@@ -43,11 +43,11 @@ class Picture:
         self.source = source
         self.root = ElementTree.fromstring(source)
         self.boxes = [
-            Box(found.get("class", ""), *(int(found.get(key, "")) for key in ("x", "y", "width", "height")))
-            for found in self._all("rect")
+            Box(element.get("class", ""), *(int(element.get(key, "")) for key in ("x", "y", "width", "height")))
+            for element in self._all("rect")
         ]
-        self.texts = [self._text(found) for found in self._all("text")]
-        self.description = next(found.text or "" for found in self._all("desc"))
+        self.texts = [self._text(element) for element in self._all("text")]
+        self.description = next(element.text or "" for element in self._all("desc"))
 
     def cpus(self, style: str = "") -> List[int]:
         """The CPUs that are drawn, without those of the legend."""
@@ -70,8 +70,8 @@ class Picture:
     def _all(self, tag: str) -> List[ElementTree.Element]:
         return list(self.root.iter(f"{{http://www.w3.org/2000/svg}}{tag}"))
 
-    def _text(self, found: ElementTree.Element) -> Text:
-        styles, text, x = found.get("class", "").split(), found.text or "", int(found.get("x", ""))
+    def _text(self, element: ElementTree.Element) -> Text:
+        styles, text, x = element.get("class", "").split(), element.text or "", int(element.get("x", ""))
         width = len(text) * CHARACTER * (16 / 11 if "title" in styles else 1)
         left = x - width / 2 if "middle" in styles else x
-        return Text(styles[0], text, left, left + width, int(found.get("y", "")))
+        return Text(styles[0], text, left, left + width, int(element.get("y", "")))
