@@ -243,15 +243,17 @@ class Run(loop.HostControl):
         """Restore the host, and print what became of it. Raises NearmetalError that says the same."""
         write(f"{self._host}  {reason}: restoring the host …")
         try:
-            self._abort(reason, ": nothing was switched")
+            self._abort(
+                reason, "its timer or a person had taken the host back" if self._began else "nothing was switched"
+            )
         except NearmetalError as error:
             write(f"{self._host}  {error}")
             raise
 
-    def _abort(self, reason: str, without_experiment: str = "") -> NoReturn:
+    def _abort(self, reason: str, nothing_to_restore: str = "") -> NoReturn:
         """Restore the host. Raises NearmetalError with the reason, and whether the host was restored.
 
-        `without_experiment` is said of a host on which the run had not begun.
+        `nothing_to_restore` is said of a host that has no experiment.
         """
         try:
             with signals.ignored():
@@ -264,12 +266,12 @@ class Run(loop.HostControl):
             raise NearmetalError(f"{reason}; the host may be tuned already: run an audit to see")
         record = f"{self._base}.jsonl"
         resume_hint = f"; to resume, set prove_resume: {plays.short_path(record)}" if os.path.exists(record) else ""
-        state = self._state_after() if ended else "" if self._began else without_experiment
-        raise NearmetalError(f"{reason}{state}{resume_hint}")
+        state = self._state_after() if ended else nothing_to_restore
+        raise NearmetalError(f"{reason}{': ' if state else ''}{state}{resume_hint}")
 
     def _state_after(self) -> str:
         others = f", but for what somebody else set: {'; '.join(self._set_by_others)}" if self._set_by_others else ""
-        return f": the host is as it was before{others}"
+        return f"the host is as it was before{others}"
 
     def _new_path(self) -> str:
         name = record_log.file_name(self._host)

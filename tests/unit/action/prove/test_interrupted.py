@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Callable, Iterator, List
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import signals
 
 from tests.support.fake_kernel import FakeKernel
@@ -25,6 +26,19 @@ def test_ctrl_c_before_the_run_began_says_that_nothing_was_switched(host: FakeKe
     result = play(command=load(host, 120))
     assert result["msg"] == "the run was interrupted by SIGINT: nothing was switched"
     assert (play.steps, current(host), host.written) == (["begin", "back"], "xen", [])
+
+
+def test_ctrl_c_after_the_host_was_taken_back_says_so(host: FakeKernel, play: Play) -> None:
+    def press(number: int) -> None:
+        if number == 5:
+            assert command(["abandoned"], host) == 0
+            os.kill(os.getpid(), signal.SIGINT)
+
+    play.before_step = press
+    message = play(command=load(host, 120))["msg"]
+    assert message.startswith(
+        "the run was interrupted by SIGINT: its timer or a person had taken the host back; to resume, "
+    )
 
 
 def test_a_step_that_fails_because_ansible_ended_is_told_to_its_terminal(
