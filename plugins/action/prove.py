@@ -22,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof.run import Ru
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._reboot import reboot
 
 _MODULE = "nearmetal.ec2.prove"
+_NO_ANSWER = "the host gave no answer"
 
 
 class ActionModule(ActionBase):
@@ -52,7 +53,7 @@ class ActionModule(ActionBase):
         answered = explained(self, answered, task_vars)
         answer = answered.get("answer")
         if answered.get("failed") or answered.get("unreachable") or not isinstance(answer, dict):
-            raise NearmetalError(sentence(str(answered.get("msg") or "the host gave no answer")))
+            raise NearmetalError(sentence(_failure(answered, str(arguments["step"]))))
         return answer
 
     def on_client(self, name: str, task_vars: dict[str, Any]) -> client.Client:
@@ -88,3 +89,9 @@ class ActionModule(ActionBase):
     def secret(self) -> bool:
         """Whether the task has `no_log`."""
         return bool(self._task.no_log)
+
+
+def _failure(answered: Mapping[str, Any], step: str) -> str:
+    """Why a step failed; of a module that broke off, Ansible gives an exception in place of a message."""
+    crash = getattr(getattr(answered.get("exception"), "event", None), "msg", "")
+    return str(answered.get("msg") or (f"the step {step} broke off on the host: {crash}" if crash else _NO_ANSWER))

@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import S
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import heat_map, page, several, words
 
-from tests.support.prove.proofs import run, start
+from tests.support.prove.proofs import run, shared, start
 from tests.support.report.browser import Browser
 
 NOW = 1_795_000_000.0
@@ -141,6 +141,13 @@ def test_each_text_of_the_map_can_be_read_on_its_color(browser: Browser, tmp_pat
       }));
     })()"""
     assert browser.run(contrast) >= 4.5
+
+
+def test_the_marks_of_a_list_are_on_its_card(browser: Browser, tmp_path: Path) -> None:
+    begun = start(each=True)
+    tested = begun._replace(start=begun.start._replace(tested=("clocksource.source", "hugepages.thp")))
+    opened(browser, run(shared({"clocksource": 0.05, "hugepages": 0.0}), record=tested), tmp_path)
+    assert browser.run("parseFloat(getComputedStyle(document.querySelector('ul.card')).paddingLeft)") > 30
 
 
 def test_each_pair_is_a_dot_whose_shape_says_its_order(browser: Browser, tmp_path: Path) -> None:

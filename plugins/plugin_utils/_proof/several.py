@@ -197,8 +197,8 @@ def _combined_line(common: CombinedEvidence) -> str:
         if common.left_out
         else ""
     )
-    ratio = f"{common.evidence:.3g}:1" if common.evidence <= 100000 else "more than 100000:1"
+    evidence = f"evidence {words.ratio(common.evidence)}, {verb} ({NEEDED:.0f}:1 is needed){left_out}"
     return (
         f"combined, {common.metric} on {common.hosts} hosts: {words.percent(common.change)}"
-        f" ({words.interval(common.low, common.high)}), evidence {ratio}, {verb} ({NEEDED:.0f}:1 is needed){left_out}"
+        f" ({words.interval(common.low, common.high)}), {evidence}"
     )

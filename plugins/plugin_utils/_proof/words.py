@@ -228,9 +228,14 @@ def interval(low: Optional[float], high: Optional[float]) -> str:
 
 
 def _evidence(metric: Comparison) -> str:
-    ratio = f"{metric.evidence:.0f}" if metric.evidence >= 10 else f"{metric.evidence:.1f}"
-    ratio = "more than 100000" if metric.evidence > 100000 else ratio
-    return f"{ratio}:1 ({metric.needed:.0f}:1 is needed)"
+    return f"{ratio(metric.evidence)} ({metric.needed:.0f}:1 is needed)"
+
+
+def ratio(evidence: float) -> str:
+    """An evidence as `38:1`."""
+    if evidence > 100000:
+        return "more than 100000:1"
+    return f"{evidence:.0f}:1" if evidence >= 10 else f"{evidence:.1f}:1"
 
 
 def _quality(result: Verdict) -> List[str]:

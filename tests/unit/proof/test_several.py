@@ -15,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import heat_map, several
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import heat_map, several, words
 
 from tests.support.fleet import Fleet
 from tests.support.prove.proofs import noisy, run
@@ -148,6 +148,8 @@ def test_very_strong_evidence_on_both_sides_stays_a_number() -> None:
     common = several.combine([*[host([0.8] * 200, "multiply")] * 6, host([-150.0] * 6, "multiply")])
     assert common is not None
     assert math.isfinite(common.evidence)
+    lines = several.lines([host([0.06] * 12, "multiply"), host([0.06] * 8, "multiply")], lambda line, _color: line, 200)
+    assert "evidence more than 100000:1" in lines[-1]
     strong = several.combine([host([0.8] * 200, "multiply")] * 6)
     assert strong is not None
     assert math.isfinite(strong.evidence)
@@ -210,3 +212,10 @@ def test_a_map_that_is_wider_than_the_terminal_has_a_line_for_each_figure() -> N
     assert max(map(len, shown)) <= 80
     assert shown[2] == "  ▲  ip-10-0-0-1.eu-centr…-1.compute.internal  better, kept"
     assert shown[3:6] == [f"     {name}: +5.0 % (+1.0 to +9.0)" for name in ("throughput", "p99", "p999")]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "text"), [(0.5, "0.5:1"), (38.4, "38:1"), (54321.0, "54321:1"), (1e6, "more than 100000:1")]
+)
+def test_evidence_is_a_number_without_an_exponent(evidence: float, text: str) -> None:
+    assert words.ratio(evidence) == text

@@ -89,7 +89,7 @@ def plot_of(history: History, settings: Settings, metric: Comparison) -> Plot:
         zero=y(0.0),
         left=left_edge,
         levels=tuple(Line(y(level), label) for level, label in levels),
-        pairs=tuple(Line(x(pair), str(pair)) for pair in _marked(len(gains_in_percent))),
+        pairs=tuple(Line(x(pair), str(pair)) for pair in marked(len(gains_in_percent))),
         says=(
             f"{metric.name}, change in percent of each of {len(gains_in_percent)} pairs in their order;"
             f" {sum(value > 0 for value in gains_in_percent)} rose, {sum(value < 0 for value in gains_in_percent)} fell"
@@ -113,9 +113,9 @@ def _counts(pairs: int) -> List[int]:
     return sorted({*range(pairs, 0, -step)})
 
 
-def _marked(pairs: int) -> Sequence[int]:
+def marked(pairs: int) -> Sequence[int]:
     """The pairs that the axis names."""
-    step = _round((pairs + 5) / 6)
+    step = _round((pairs + 1) / 6)
     return range(max(1, int(step)), pairs + 1, max(1, int(step)))
 
 

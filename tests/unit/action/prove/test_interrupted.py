@@ -11,7 +11,8 @@ import os
 import signal
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Callable, Iterator, List
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
@@ -61,6 +62,24 @@ def test_a_step_that_fails_because_ansible_ended_is_told_to_its_terminal(
     assert said[0] == "db-1  Ansible ended: restoring the host …"
     assert said[1].startswith("db-1  Ansible ended: the host is as it was before; to resume, set prove_resume: ")
     assert (result["failed"], current(host)) == (True, "xen")
+
+
+CRASH = SimpleNamespace(event=SimpleNamespace(msg="[Errno 22] Invalid argument"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ({"exception": CRASH}, "the step measure broke off on the host: [Errno 22] Invalid argument"),
+        ({}, "the host gave no answer"),
+    ],
+)
+def test_a_step_that_breaks_off_is_reported_with_its_reason(
+    answer: Dict[str, Any], sentence: str, host: FakeKernel, play: Play
+) -> None:
+    play.before_step = lambda number: {"failed": True, **answer} if number == 5 else None
+    message = play(command=load(host, 120))["msg"]
+    assert message.startswith(f"{sentence}: the host is as it was before; to resume")
 
 
 @pytest.mark.parametrize(("tuned", "outcome"), [(120, "better, kept: "), (80, "worse, restored: ")])
