@@ -9,7 +9,7 @@ Pure. PRIVATE to the collection.
 from __future__ import annotations
 
 import math
-from statistics import median, stdev
+from statistics import median, variance
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History
@@ -26,9 +26,15 @@ _PAIRS_PER_SQUARE, _EXTRA_PAIRS = 14.0, 4
 _FEWEST_NEEDED = 11
 
 
-def noise(differences: Sequence[float]) -> Optional[float]:
-    """The standard deviation of the differences, a logarithm of a ratio; None of fewer than two."""
-    return stdev(differences) if len(differences) >= 2 else None
+def noise(*groups: Sequence[float]) -> Optional[float]:
+    """The standard deviation of the differences within each group, a logarithm of a ratio; None of fewer than two.
+
+    What the groups differ by is the effect, not noise.
+    """
+    several = [group for group in groups if len(group) >= 2]
+    freedom = sum(len(group) - 1 for group in several)
+    squares = sum((len(group) - 1) * variance(group) for group in several)
+    return math.sqrt(squares / freedom) if freedom else None
 
 
 def smallest_visible(deviation: float, pairs: int) -> float:

@@ -81,9 +81,7 @@ def verdict(record: Record) -> Verdict:
     answer, further_reasons = answer_of(record, history)
     pair_differences = differences(history.pairs, history.primary) if has_primary(history) else []
     shams = differences(history.shams, history.primary) if has_primary(history) else []
-    deviation = forecast.noise(
-        pair_differences if len(pair_differences) >= FEWEST_PAIRS else [*shams, *pair_differences]
-    )
+    deviation = forecast.noise(pair_differences, *([shams] if len(pair_differences) < FEWEST_PAIRS else []))
     seconds = forecast.seconds_of_pair([*history.shams, *history.pairs])
     ended = rules.ends(record, history)
     over = ended and not parts.waiting_concerns(record, history)

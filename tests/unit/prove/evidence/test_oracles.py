@@ -214,6 +214,8 @@ def test_forecast_says_how_many_pairs_four_runs_of_five_need() -> None:
     assert forecast.pairs_needed(0.0, 0.05) == 11
     assert forecast.smallest_visible(0.0, 6) == 0.0
     assert forecast.noise([0.1]) is None
+    assert forecast.noise([0.1], [0.2]) is None
+    assert forecast.noise([-0.1, 0.0, 0.1], [0.9, 1.1, 1.0]) == pytest.approx(0.1)
     assert forecast.noise([0.1, 0.2, 0.4]) == pytest.approx(numpy.std([0.1, 0.2, 0.4], ddof=1))
 
 

@@ -235,6 +235,12 @@ def test_noise_and_the_smallest_effect_that_could_be_shown() -> None:
     assert found.pairs_needed == pytest.approx(4 + 14 * (7.0 / 4.9) ** 2, rel=0.4)
 
 
+@pytest.mark.parametrize("measurements", [3 + 6 + 2 * pairs for pairs in range(1, 6)])
+def test_an_effect_is_not_taken_for_noise(measurements: int) -> None:
+    found = verdict(run(noisy(0.3, 0.0), most=measurements, seed=8))
+    assert (found.noise, found.smallest_visible) == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-9))
+
+
 def numbers(value: Any) -> "List[float]":
     """All numbers in plain data."""
     if isinstance(value, (list, tuple)):
