@@ -216,7 +216,13 @@ class Host:
 
     def reboot(self) -> None:
         """Reboot it through its own boot loader and wait until it has booted."""
-        before = self.run("cat /proc/sys/kernel/random/boot_id; systemctl --no-block reboot").split()[0]
+        before = self.run("cat /proc/sys/kernel/random/boot_id").strip()
+        try:
+            self.run("systemctl --no-block reboot")
+        except LabError as error:
+            # It may end the session before the command has ended.
+            if f"Connection to {self.address} closed" not in str(error):
+                raise
         self._patiently("it does not come back from a reboot", lambda: self._boot_id() not in ("", before))
         self.booted()
 

@@ -43,3 +43,15 @@ def test_a_command_that_fails_shows_its_output(host: Slow) -> None:
 def test_a_command_that_does_not_end_is_killed(host: Slow) -> None:
     with pytest.raises(LabError, match="'wait' did not end within 2 s; the end of its console"):
         host("exec tail -f /dev/null").run("wait", seconds=2.0)
+
+
+def test_a_reboot_that_ends_its_own_session_has_begun(host: Slow, tmp_path: Path) -> None:
+    (tmp_path / "serial.log").touch()
+    closed = "case $* in *reboot) echo Connection to 127.0.0.1 closed by remote host. >&2; exit 255;; *) echo 1;; esac"
+    with pytest.raises(LabError, match="its QEMU ended"):
+        host(closed).reboot()
+
+
+def test_a_reboot_that_is_refused_says_why(host: Slow) -> None:
+    with pytest.raises(LabError, match="failed with status 1:\nno bus"):
+        host("case $* in *reboot) echo no bus >&2; exit 1;; *) echo 1;; esac").reboot()
