@@ -16,7 +16,14 @@ from ansible.plugins.loader import callback_loader
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms.write import write_all
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, document, history, summary, worth
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import (
+    allowances,
+    document,
+    history,
+    proven,
+    summary,
+    worth,
+)
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import FAILABLE
@@ -66,8 +73,9 @@ class ActionModule(ActionBase):
             blind_spots = () if seen_by_callback else (BLIND,)
             directory = "" if seen_by_callback else _directory()
             run = plays.Clock().run("audit")
+            proofs = proven.last(directory, collector.names()) if directory else {}
             report = collector.report(
-                run, blind_spots, options["fail_on"], earlier, plays.short_path(directory), past=past
+                run, blind_spots, options["fail_on"], earlier, plays.short_path(directory), proofs, past=past
             )
             written = [] if seen_by_callback else write_all(report, directory)
             if options["history"] and not seen_by_callback:

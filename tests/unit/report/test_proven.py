@@ -164,3 +164,11 @@ def test_an_audit_reports_it(fleet: Fleet) -> None:
     run = fleet.run()
     assert SAID in well(run)
     assert fleet.report()["hosts"][0]["proven"]["verdict"] == "better"
+
+
+def test_an_audit_without_our_callback_reports_it_too(fleet: Fleet) -> None:
+    fleet.inventory({"db-1": {"module_result": result_with(SLOW_CLOCK)}})
+    fleet.reports.mkdir()
+    wrote(fleet.reports, 0.08, "20260921T100000Z")
+    well(fleet.run(callback="ansible.builtin.default"))
+    assert fleet.report()["hosts"][0]["proven"]["verdict"] == "better"
