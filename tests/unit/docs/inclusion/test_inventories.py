@@ -55,4 +55,4 @@ def test_a_group_with_a_space_in_yaml_is_shown_as_it_is(fleet: Fleet) -> None:
     )
     run = fleet.run()
     assert run.returncode == 0, run.stdout
-    assert [host["groups"] for host in fleet.report()["hosts"]] == [["all", "web servers"]]
+    assert [host["groups"] for host in fleet.report()["hosts"]] == [["web servers"]]
