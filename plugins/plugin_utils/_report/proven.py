@@ -133,7 +133,7 @@ def proof_of(plain: Mapping[str, Any]) -> Proof:
         change=change,
         low=low,
         high=high,
-        evidence=evidence,
+        evidence=None if change is None else evidence,
     )
 
 

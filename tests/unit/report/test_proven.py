@@ -11,6 +11,7 @@ from typing import Any, Dict, Optional
 
 import jsonschema
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html, markdown, prometheus
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document as proof_document
@@ -146,15 +147,16 @@ def test_the_last_verdict_is_that_of_the_run_that_ended_last(tmp_path: Path) -> 
     assert proven.last(str(tmp_path), ["db-1"])["db-1"].verdict == "worse"
 
 
-def test_a_run_without_pairs_has_no_figure(tmp_path: Path) -> None:
-    record = start(host="db-1")
+@pytest.mark.parametrize("record", [start(host="db-1"), run(noisy(0.08, 0.02), most=5, host="db-1")])
+def test_a_run_without_pairs_has_no_figure(record: Record, tmp_path: Path) -> None:
     found = verdict(record)._replace(verdict="not_quiet")
     (tmp_path / "prove").mkdir()
     content = proof_document.content(record, found, words.Ending(False, ["clocksource.source"]))
     (tmp_path / "prove/db-1-20260921T100000Z-1.json").write_text(json.dumps(content))
     proof = proven.last(str(tmp_path), ["db-1"])["db-1"]
     assert proof.says() == "prove found not quiet on 21 Sep 2026"
-    assert "change_percent" not in prometheus.render(report_of(tmp_path))
+    text = prometheus.render(report_of(tmp_path))
+    assert not [name for name in ("change_percent", "prove_evidence") if name in text]
 
 
 def test_an_audit_reports_it(fleet: Fleet) -> None:
