@@ -121,17 +121,19 @@ def preview(
         ]
         for of_tuning in actions
     )
-    differing = list(compare(another[0], tuned).difference if another else tuned)
+    compared = compare(another[0], tuned) if another else Comparison((), tuple(tuned))
+    differing = list(compared.difference)
     if not another:
         # What nearmetal has set already is wanted by no action, and differs from the untuned host.
         wanted = {(finding.concern, finding.knob) for finding in findings if finding.wanted is not None}
         set_before = switching.earlier_actions(host, experiment)
         differing += [action for action in set_before if (action.concern, action.knob) in wanted]
     tested = tuple(dict.fromkeys(f"{action.concern}.{action.knob}" for action in differing))
+    in_force = {(action.concern, action.knob) for action in (*differing, *compared.shared)}
     left_out = [
         finding._replace(reason=resting.get(switching.place_of(finding), finding.reason))
         for finding in findings
-        if _waits(experiment, finding) and f"{finding.concern}.{finding.knob}" not in tested
+        if _waits(experiment, finding) and (finding.concern, finding.knob) not in in_force
     ]
     if not tested:
         raise NothingDiffers(no_difference(left_out, findings))

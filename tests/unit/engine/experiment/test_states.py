@@ -170,6 +170,12 @@ def test_a_host_on_which_tune_refuses_says_why_nothing_differs(step: str, tmp_pa
     assert files(elsewhere) == before
 
 
+def test_check_mode_leaves_nothing_out_that_both_tunings_set(big: FakeKernel, call: Call) -> None:
+    options = {"tune": BOTH, "against": {"concerns": {**pages("always"), **DISKS}}}
+    planned = Steps(call, big)("plan", **options)["answer"]
+    assert (planned["tested"], planned["untested"]) == (["hugepages.thp"], [])
+
+
 @pytest.mark.parametrize("against", [{}, {"concerns": {"hugepages": {"thp": "always"}}}])
 def test_a_preview_plans_each_tuning_once(
     against: Dict[str, Any], big: FakeKernel, call: Call, monkeypatch: pytest.MonkeyPatch
