@@ -15,6 +15,8 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import callback_loader
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import store
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.sisters import rankings
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms.write import write_all
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import (
     allowances,
@@ -74,8 +76,9 @@ class ActionModule(ActionBase):
             directory = "" if seen_by_callback else _directory()
             run = plays.Clock().run("audit")
             proofs = proven.last(directory, collector.names()) if directory else {}
+            ranked = rankings(store.runs(directory), collector.names()) if directory else ()
             report = collector.report(
-                run, blind_spots, options["fail_on"], earlier, plays.short_path(directory), proofs, past=past
+                run, blind_spots, options["fail_on"], earlier, plays.short_path(directory), proofs, ranked, past
             )
             written = [] if seen_by_callback else write_all(report, directory)
             if options["history"] and not seen_by_callback:

@@ -25,7 +25,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from tests.support.fleet import SLOW_CLOCK, Fleet, result_with
 from tests.support.report import reports
+from tests.support.report.judged import well
 
 DAY = 86400
 FLEETS = 500
@@ -239,6 +241,16 @@ def test_a_ranking_without_a_host_of_this_run_is_left_out() -> None:
     runs = fleet_of(steady())
     assert sisters.rankings(runs, ["elsewhere"]) == ()
     assert len(sisters.rankings(runs, ["h-5", "elsewhere"])) == 1
+
+
+@pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])
+def test_an_audit_ranks_a_host_by_what_was_written_down(callback: str, fleet: Fleet) -> None:
+    fleet.inventory({"h-1": {"module_result": result_with(SLOW_CLOCK)}})
+    for entries in fleet_of(steady(odd=math.log(0.85))).values():
+        for written in entries:
+            store.append(str(fleet.reports), written)
+    well(fleet.run(callback=callback))
+    assert [host["host"] for host in fleet.report()["rankings"][0]["hosts"] if host["odd"]] == ["h-3"]
 
 
 def test_every_form_of_the_report_names_the_odd_one() -> None:
