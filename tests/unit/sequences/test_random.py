@@ -32,7 +32,7 @@ def seeds(batch: int) -> List[int]:
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
-@pytest.mark.parametrize("draw", [wanted.steps, wanted.interrupted_steps])
+@pytest.mark.parametrize("draw", [wanted.steps, wanted.interrupted_steps], ids=["usual", "interrupted"])
 def test_every_life_ends_as_if_it_had_not_been_tuned(draw: Draw, batch: int, tmp_path: Path) -> None:
     failures = [failure for seed in seeds(batch) for failure in [life.failure(seed, tmp_path, draw)] if failure]
     assert not failures, "\n\n".join(failures)
