@@ -40,11 +40,11 @@ def set_by_others(host: WritableHost, experiment: Optional[Experiment]) -> Dict[
         and not (experiment.against and (action.what, action.where) not in earlier)
         and not detached(lever_of(action.what), host, action.where)
     ]
-    found = list(_differing(host, goals))
-    return {"set_by_others": found} if found else {}
+    differing = list(_differing(host, goals))
+    return {"set_by_others": differing} if differing else {}
 
 
-def _differing(host: WritableHost, goals: "List[Tuple[Action, Value]]") -> Iterator[str]:
+def _differing(host: WritableHost, goals: List[Tuple[Action, Value]]) -> Iterator[str]:
     for action, goal in goals:
         lever = lever_of(action.what)
         now = lever.read(host, action.where)
