@@ -6,10 +6,15 @@
 from __future__ import annotations
 
 import json
+import math
 
+import pytest
 import yaml
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import store
 
 from tests.support.fleet import GOOD_CLOCK, ROOT, SLOW_CLOCK, Fleet, result_with
+from tests.support.report.benchmarked import fleet_of, steady
+from tests.support.report.judged import well
 
 HOSTS = {"a": {"module_result": result_with(SLOW_CLOCK)}, "b": {"module_result": result_with(GOOD_CLOCK)}}
 LEAD = "1 setting on 1 of 2 hosts can be tuned better."
@@ -43,6 +48,16 @@ def test_two_audits_show_a_trend(fleet: Fleet) -> None:
     assert {json.loads(path.read_text())["hosts"]["a"]["would_change"] for path in kept} == {1}
     report = json.loads((fleet.reports / "report.json").read_text())
     assert [past["totals"] for past in report["history"]] == [{"would_change": 1}]
+
+
+@pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])
+def test_an_audit_ranks_a_host_by_what_was_written_down(callback: str, fleet: Fleet) -> None:
+    fleet.inventory({"h-1": {"module_result": result_with(SLOW_CLOCK)}})
+    for entries in fleet_of(steady(odd=math.log(0.85))).values():
+        for written in entries:
+            store.append(str(fleet.reports), written)
+    well(fleet.run(callback=callback))
+    assert [host["host"] for host in fleet.report()["rankings"][0]["hosts"] if host["odd"]] == ["h-3"]
 
 
 def test_the_survey_asks_for_options_that_the_roles_have() -> None:

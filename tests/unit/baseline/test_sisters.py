@@ -10,7 +10,7 @@ import math
 import random
 import re
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, List
 
 import jsonschema
 import pytest
@@ -25,38 +25,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from tests.support.fleet import SLOW_CLOCK, Fleet, result_with
 from tests.support.report import reports
-from tests.support.report.judged import well
+from tests.support.report.benchmarked import DAY, a_run, fleet_of, steady
 
-DAY = 86400
 FLEETS = 500
 THREE_DEVIATIONS = 3 * math.sqrt(0.05 * 0.95 / FLEETS)
 SCHEMA = Path(document.__file__).with_name("report.schema.json")
-
-
-def a_run(host: str, value: float, day: int = 0, **changed: Any) -> Entry:
-    """One run of ten seconds on some day."""
-    plain = Entry(
-        host=host,
-        at=1_790_000_000 // DAY * DAY + DAY * day,
-        benchmark="disk",
-        options='{"seconds": 10.0, "shape": "random_read"}',
-        instance_type="m5.2xlarge",
-        instance="0123456789ab",
-        kernel="6.1.0",
-        versions=("fio: fio-3.33",),
-        metrics=(Metric("read_rate", value, "1/s", LARGER),),
-    )
-    return plain._replace(**changed)
-
-
-def fleet_of(values: Sequence[Sequence[float]], **changed: Any) -> Dict[str, List[Entry]]:
-    """A host for each list of values; a run each day."""
-    return {
-        f"h-{number}": [a_run(f"h-{number}", value, day, **changed) for day, value in enumerate(found)]
-        for number, found in enumerate(values, 1)
-    }
 
 
 def ranked(runs: Dict[str, List[Entry]]) -> sisters.Ranking:
@@ -66,13 +40,6 @@ def ranked(runs: Dict[str, List[Entry]]) -> sisters.Ranking:
 
 def odd_ones(runs: Dict[str, List[Entry]]) -> List[str]:
     return [host.host for ranking in sisters.rankings(runs, runs) for host in ranking.hosts if host.odd]
-
-
-def steady(hosts: int = 10, odd: float = 0.0, seed: int = 1, deviation: float = 0.01) -> List[List[float]]:
-    """Hosts that differ a little, with five runs each; the third one differs by `odd`, a logarithm."""
-    generator = random.Random(seed)
-    centers = [generator.gauss(0, deviation) + (odd if number == 2 else 0) for number in range(hosts)]
-    return [[30000 * math.exp(center + generator.gauss(0, 0.005)) for _run in range(5)] for center in centers]
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 7, 8, 18, 99, 998])
@@ -241,16 +208,6 @@ def test_a_ranking_without_a_host_of_this_run_is_left_out() -> None:
     runs = fleet_of(steady())
     assert sisters.rankings(runs, ["elsewhere"]) == ()
     assert len(sisters.rankings(runs, ["h-5", "elsewhere"])) == 1
-
-
-@pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])
-def test_an_audit_ranks_a_host_by_what_was_written_down(callback: str, fleet: Fleet) -> None:
-    fleet.inventory({"h-1": {"module_result": result_with(SLOW_CLOCK)}})
-    for entries in fleet_of(steady(odd=math.log(0.85))).values():
-        for written in entries:
-            store.append(str(fleet.reports), written)
-    well(fleet.run(callback=callback))
-    assert [host["host"] for host in fleet.report()["rankings"][0]["hosts"] if host["odd"]] == ["h-3"]
 
 
 def test_every_form_of_the_report_names_the_odd_one() -> None:

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Dict, Iterable, Set
@@ -42,6 +44,16 @@ def test_every_file_that_starts_ansible_runs_with_the_newest_too() -> None:
     tools = {name for name in run_by("controller") if name.startswith(suites.TOOLS_ALONE)}
     assert starting - tools <= set(suites.differing_tests())
     assert set(suites.MODULE_CONTRACT) <= run_by("controller")
+
+
+def test_what_runs_with_the_newest_ansible_imports_only_what_is_installed_beside_it() -> None:
+    locked = (ROOT / "requirements/newest.txt").read_text("utf-8")
+    installed = set(re.findall(r"(?m)^([a-z0-9_.-]+)==", locked))
+    distributions = metadata.packages_distributions()
+    for name in suites.differing_tests():
+        modules = set(re.findall(r"(?m)^(?:import|from) (\w+)", (ROOT / name).read_text("utf-8")))
+        for module in sorted(modules & set(distributions)):
+            assert installed & {re.sub("[-_.]+", "-", each.lower()) for each in distributions[module]}, (name, module)
 
 
 def test_every_lab_test_and_scenario_is_in_make_test_or_in_make_test_lab() -> None:
