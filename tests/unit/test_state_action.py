@@ -56,3 +56,15 @@ def test_a_difference_of_any_callback_names_its_host_and_its_file(module: str, o
 
 def test_without_diff_the_result_keeps_its_one_difference(tmp_path: Path) -> None:
     assert "one difference" in shown(tmp_path, "clocksource", "{}")
+
+
+def test_a_python_that_cannot_load_its_simulated_host_runs_nothing(tmp_path: Path) -> None:
+    python = simulate(tmp_path, "xen_hvm")["ansible_python_interpreter"]
+    command = [python, "-I", "-S", "-c", "print('ran')"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "ran\n"
+    script = Path(python)
+    script.write_text(script.read_text("utf-8").replace("NEARMETAL_SIMULATED=", "NEARMETAL_NOT_SIMULATED="), "utf-8")
+    broken = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert broken.returncode != 0
+    assert broken.stdout == ""
+    assert "without its simulated host this Python would tune this machine: KeyError" in broken.stderr
