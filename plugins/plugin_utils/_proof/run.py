@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, Callable, Dict, Mapping, NoReturn, Protocol
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED
@@ -65,6 +65,7 @@ class Run(loop.HostControl):
     def __init__(self, action: Action, arguments: Mapping[str, Any], task_vars: dict[str, Any]) -> None:
         self._action, self._task_vars = action, task_vars
         self._parent = os.getppid()
+        self._interrupts = signals.Interrupts()
         self._began = self._keeping = self._reboot_required = False
         self._set_by_others: list[str] = []
         self._busiest_programs: Any = None  # programs other than the load that used CPU time, the busiest first
@@ -123,7 +124,7 @@ class Run(loop.HostControl):
             self._client.leave()
 
     def _measured(self) -> dict[str, Any]:
-        with signals.first_interrupts(), signals.stderr_of(self._parent) as write:
+        with signals.first_interrupts() as self._interrupts, signals.stderr_of(self._parent) as write:
             try:
                 answer = self._step_around_reboot("begin")
                 if "nothing" in answer:
@@ -138,22 +139,34 @@ class Run(loop.HostControl):
             except signals.Interrupted as interrupted:
                 self._interrupted(str(interrupted), write)
             except (NearmetalError, OSError) as error:
-                if os.getppid() != self._parent:  # nobody would show the task's result
+                if os.getppid() != self._parent:
                     self._interrupted(signals.ANSIBLE_ENDED, write)
-                self._abort(str(error))
+                self._abort(str(error), write)
             except BaseException:
                 with suppress(NearmetalError):
                     self.restore()
                 raise
-        ending = results.ending(log.record, compared, self._reboot_required, self._set_by_others)
-        for line in words.block(log.record, result, ending):
-            self._action.show(line)
-        # The reports quote the load's errors and figures, which may contain a secret too.
-        try:
-            reports = [] if self._action.secret else document.write(self._base, log.record, result, ending)
-        except NearmetalError as error:
-            raise NearmetalError(f"{words.summary(result, ending)}; but {error}") from None
+            ending = results.ending(log.record, compared, self._reboot_required, self._set_by_others)
+            self._show_block(words.block(log.record, result, ending), write)
+            # The reports quote the load's errors and figures, which may contain a secret too.
+            try:
+                reports = [] if self._action.secret else document.write(self._base, log.record, result, ending)
+            except NearmetalError as error:
+                raise NearmetalError(f"{words.summary(result, ending)}; but {error}") from None
         return results.ended(log.record, result, ending, log.path, reports)
+
+    def _show_block(self, lines: list[str], write: Callable[[str], None]) -> None:
+        """Print the lines at the end of a run. To a terminal that needs them, `no_log` leaves the first: no figure."""
+        if not self._unheard():
+            for line in lines:
+                self._action.show(line)
+            return
+        for line in lines[:1] if self._action.secret else lines:
+            write(line)
+
+    def _unheard(self) -> bool:
+        """Whether Ansible shows nothing more of this run, neither a line nor its result."""
+        return self._interrupts.came or os.getppid() != self._parent
 
     def _nothing_to_compare(self, reason: str) -> dict[str, Any]:
         """The result when both states are the same, for example on a host that needs no change."""
@@ -189,17 +202,19 @@ class Run(loop.HostControl):
 
     def keep(self) -> bool:
         self._keeping = True
-        with signals.ignored():
-            answer = self._step_around_reboot("keep")
+        self._interrupts.no_more()
+        answer = self._step_around_reboot("keep")
         self._reboot_required = answer.get("reboot_required") is True
         return answer.get("kept") is True
 
     def restore(self) -> None:
-        with signals.ignored():
-            self._step_around_reboot("back")
+        self._interrupts.no_more()
+        self._step_around_reboot("back")
 
     def _step(self, name: str, **arguments: Any) -> dict[str, Any]:
-        return self._action.step({**self._arguments, **arguments, "step": name}, self._task_vars)
+        # The host completes a step that is interrupted here, and this one would begin what was just taken back.
+        with self._interrupts.held() if name == "begin" else nullcontext():
+            return self._action.step({**self._arguments, **arguments, "step": name}, self._task_vars)
 
     def reboot_into(self, state: str) -> float:
         began = time.monotonic()
@@ -242,32 +257,34 @@ class Run(loop.HostControl):
     def _interrupted(self, reason: str, write: Callable[[str], None]) -> NoReturn:
         """Restore the host, and print what became of it. Raises NearmetalError that says the same."""
         write(f"{self._host}  {reason}: restoring the host …")
-        try:
-            self._abort(
-                reason, "its timer or a person had taken the host back" if self._began else "nothing was switched"
-            )
-        except NearmetalError as error:
-            write(f"{self._host}  {error}")
-            raise
+        gone = "its timer or a person had taken the host back" if self._began else "nothing was switched"
+        self._abort(reason, write, gone)
 
-    def _abort(self, reason: str, nothing_to_restore: str = "") -> NoReturn:
+    def _abort(self, reason: str, write: Callable[[str], None], nothing_to_restore: str = "") -> NoReturn:
         """Restore the host. Raises NearmetalError with the reason, and whether the host was restored.
 
         `nothing_to_restore` is said of a host that has no experiment.
         """
         try:
-            with signals.ignored():
-                ended = self._step_around_reboot("back").get("ended") is True
+            self._interrupts.no_more()
+            ended = self._step_around_reboot("back").get("ended") is True
+            message = f"{reason}{self._what_became(ended, nothing_to_restore)}"
         except NearmetalError as error:
-            raise NearmetalError(
-                results.not_restored(reason, str(error), self._settings, self._options, self._began, self._keeping)
-            ) from None
+            message = results.not_restored(
+                reason, str(error), self._settings, self._options, self._began, self._keeping
+            )
+        if self._unheard():
+            write(f"{self._host}  {message}")
+        raise NearmetalError(message)
+
+    def _what_became(self, ended: bool, nothing_to_restore: str) -> str:
+        """What is said of the host and the record after the reason."""
         if self._keeping and not ended:
-            raise NearmetalError(f"{reason}; the host may be tuned already: run an audit to see")
+            return "; the host may be tuned already: run an audit to see"
         record = f"{self._base}.jsonl"
         resume_hint = f"; to resume, set prove_resume: {plays.short_path(record)}" if os.path.exists(record) else ""
         state = self._state_after() if ended else nothing_to_restore
-        raise NearmetalError(f"{reason}{': ' if state else ''}{state}{resume_hint}")
+        return f"{': ' if state else ''}{state}{resume_hint}"
 
     def _state_after(self) -> str:
         others = f", but for what somebody else set: {'; '.join(self._set_by_others)}" if self._set_by_others else ""

@@ -21,24 +21,55 @@ class Interrupted(BaseException):
     """The run was interrupted by Ctrl-C, by a signal, or by the end of Ansible."""
 
 
-@contextmanager
-def first_interrupts() -> Iterator[None]:
-    """The first signal ends the run; later ones are ignored, so that they can't interrupt the restore."""
+class Interrupts:
+    """The signals that come while a run goes on: the first ends it, the others change nothing.
 
-    def arrives(number: int, _frame: Optional[FrameType]) -> None:
-        for ending in _ENDING:
-            signal.signal(ending, signal.SIG_IGN)
+    A signal that may not interrupt is blocked, not ignored: so the run can tell that it came, and what it starts, such
+    as ssh, isn't ended by it either.
+    """
+
+    def __init__(self) -> None:
+        self._came = False
+
+    @property
+    def came(self) -> bool:
+        """Whether a signal came, be it that it still waits."""
+        return self._came or not signal.sigpending().isdisjoint(_ENDING)
+
+    def no_more(self) -> None:
+        """Interrupt nothing from now on: the host is restored, or the tuning kept, and then all that is said of it."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Interrupt after this block, not in it."""
+        self.no_more()
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+
+    def arrives(self, number: int, _frame: Optional[FrameType]) -> None:
+        """Handle a signal. Raises Interrupted for the first; a second may have come with it."""
+        if self._came:
+            return
+        self._came = True
+        self.no_more()
         raise Interrupted(f"the run was interrupted by {signal.Signals(number).name}")
 
-    with handled(_ENDING, arrives):
-        yield
-
 
 @contextmanager
-def ignored() -> Iterator[None]:
-    """No signal interrupts the step that keeps the tuning or restores the host."""
-    with handled(_ENDING, signal.SIG_IGN):
-        yield
+def first_interrupts() -> Iterator[Interrupts]:
+    """The first signal ends this block, which says when none may."""
+    interrupts = Interrupts()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with handled(_ENDING, interrupts.arrives):
+        try:
+            yield interrupts
+        finally:
+            for number in _ENDING:
+                signal.signal(number, signal.SIG_IGN)  # drops those that wait
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

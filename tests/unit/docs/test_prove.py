@@ -134,7 +134,7 @@ def test_the_page_shows_the_closing_lines_of_a_run() -> None:
         return measurement._replace(after=measurement.after._replace(cpu_steal=9999.0))
 
     record = start(seed=4711, host="redis-1", seconds=10)
-    begun = record.start._replace(load="redis-benchmark -t get -n 500000", load_on="host")
+    begun = record.start._replace(load="redis-benchmark -t get -n 5000000", load_on="host")
     record = run(noisy(0.07, 0.03, name="get"), stolen, record._replace(start=begun))
     ending = words.Ending(
         kept=True,

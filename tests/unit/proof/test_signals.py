@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 
+import pytest
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import signals
 
 
@@ -32,3 +35,28 @@ def test_a_reader_that_does_not_read_or_has_gone_stops_no_restore() -> None:
         ansible.kill()
     with signals.stderr_of(ansible.pid) as write:
         write("restored")
+
+
+def test_of_two_signals_that_were_held_the_second_does_not_interrupt_the_restore() -> None:
+    said = []
+    with signals.first_interrupts() as interrupts:
+        try:
+            with interrupts.held():
+                for number in (signal.SIGINT, signal.SIGTERM):
+                    os.kill(os.getpid(), number)
+        except signals.Interrupted as interrupted:
+            said.append(str(interrupted))
+            os.kill(os.getpid(), signal.SIGINT)
+            said.append("restored")
+    assert said == ["the run was interrupted by SIGINT", "restored"]
+
+
+def test_after_the_block_signals_are_handled_as_before_and_those_that_waited_are_gone() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with signals.first_interrupts() as interrupts:
+        interrupts.no_more()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert interrupts.came
+    assert (signal.getsignal(signal.SIGTERM), signal.sigpending()) == (before, set())
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)

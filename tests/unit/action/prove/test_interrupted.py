@@ -22,20 +22,77 @@ from tests.support.fake_kernel import FakeKernel
 from tests.support.prove.plays import CURRENT, Play, current, load
 
 
-def test_ctrl_c_before_the_run_began_says_that_nothing_was_switched(host: FakeKernel, play: Play) -> None:
-    play.before_step = lambda number: os.kill(os.getpid(), signal.SIGINT) if number == 1 else None
+@pytest.fixture
+def heard(monkeypatch: pytest.MonkeyPatch) -> List[str]:
+    """What is written to the standard error of Ansible."""
+    lines: List[str] = []
+
+    @contextmanager
+    def stderr_of(_parent: int) -> Iterator[Callable[[str], None]]:
+        yield lines.append
+
+    monkeypatch.setattr(signals, "stderr_of", stderr_of)
+    return lines
+
+
+def press() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_while_the_run_begins_takes_back_what_the_host_began_after_it(host: FakeKernel, play: Play) -> None:
+    play.before_step = lambda number: press() if number == 1 else None
     result = play(command=load(host, 120))
+    assert result["msg"] == "the run was interrupted by SIGINT: the host is as it was before"
+    assert (play.steps, current(host)) == (["begin", "back"], "xen")
+
+
+def test_ctrl_c_while_a_run_cannot_begin_says_that_nothing_was_switched(host: FakeKernel, play: Play) -> None:
+    play.before_step = lambda number: press() if number == 1 else None
+    result = play(command=load(host, 120), health="exit 1")
     assert result["msg"] == "the run was interrupted by SIGINT: nothing was switched"
     assert (play.steps, current(host), host.written) == (["begin", "back"], "xen", [])
 
 
+@pytest.mark.parametrize(
+    ("tuned", "last_step", "line"),
+    [(120, "keep", "PROVE  db-1  better, kept"), (80, "back", "PROVE  db-1  worse, restored")],
+)
+@pytest.mark.parametrize("secret", [False, True])
+def test_ctrl_c_after_the_verdict_interrupts_nothing_and_the_verdict_is_told_to_the_terminal(
+    tuned: int, last_step: str, line: str, secret: bool, host: FakeKernel, play: Play, heard: List[str]
+) -> None:
+    play.before_step = lambda _number: press() if play.steps[-1] == last_step else None
+    play.no_log = secret
+    result = play(command=load(host, tuned))
+    assert (heard[0], len(heard) == 1) == (line, secret)
+    assert [said for said in play.said if said.startswith("PROVE")] == []
+    ended = json.loads(Path(result["record"]).read_text().splitlines()[-1])
+    assert line.endswith(f"{ended['verdict']}, {ended['outcome']}")
+    assert not signal.sigpending()
+
+
+def test_ctrl_c_while_a_run_that_failed_is_taken_back_changes_nothing_and_the_end_is_told_to_the_terminal(
+    host: FakeKernel, play: Play, heard: List[str]
+) -> None:
+    def fail(number: int) -> "Dict[str, Any] | None":
+        if play.steps[-1] == "back":
+            press()
+        return {"failed": True, "msg": "no space left"} if number == 5 else None
+
+    play.before_step = fail
+    message = play(command=load(host, 120))["msg"]
+    assert message.startswith("no space left: the host is as it was before; to resume, set prove_resume: ")
+    assert heard == [f"db-1  {message}"]
+    assert current(host) == "xen"
+
+
 def test_ctrl_c_after_the_host_was_taken_back_says_so(host: FakeKernel, play: Play) -> None:
-    def press(number: int) -> None:
+    def take_back(number: int) -> None:
         if number == 5:
             assert command(["abandoned"], host) == 0
-            os.kill(os.getpid(), signal.SIGINT)
+            press()
 
-    play.before_step = press
+    play.before_step = take_back
     message = play(command=load(host, 120))["msg"]
     assert message.startswith(
         "the run was interrupted by SIGINT: its timer or a person had taken the host back; to resume, "
@@ -43,24 +100,17 @@ def test_ctrl_c_after_the_host_was_taken_back_says_so(host: FakeKernel, play: Pl
 
 
 def test_a_step_that_fails_because_ansible_ended_is_told_to_its_terminal(
-    host: FakeKernel, play: Play, monkeypatch: pytest.MonkeyPatch
+    host: FakeKernel, play: Play, monkeypatch: pytest.MonkeyPatch, heard: List[str]
 ) -> None:
-    said: List[str] = []
-
-    @contextmanager
-    def stderr_of(_parent: int) -> Iterator[Callable[[str], None]]:
-        yield said.append
-
     def end(number: int) -> None:
         if number == 5:
             monkeypatch.setattr(os, "getppid", lambda: 1)
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
-    monkeypatch.setattr(signals, "stderr_of", stderr_of)
     play.before_step = end
     result = play(command=load(host, 120))
-    assert said[0] == "db-1  Ansible ended: restoring the host …"
-    assert said[1].startswith("db-1  Ansible ended: the host is as it was before; to resume, set prove_resume: ")
+    assert heard[0] == "db-1  Ansible ended: restoring the host …"
+    assert heard[1].startswith("db-1  Ansible ended: the host is as it was before; to resume, set prove_resume: ")
     assert (result["failed"], current(host)) == (True, "xen")
 
 
@@ -115,12 +165,12 @@ def test_a_value_that_somebody_set_is_named_at_the_end(state: str, host: FakeKer
 
 
 def test_ctrl_c_names_the_value_that_somebody_set(host: FakeKernel, play: Play) -> None:
-    def press(number: int) -> None:
+    def set_another(number: int) -> None:
         if number == 5:
             Path(f"{host.root}{CURRENT}").write_text("hpet\n")
-            os.kill(os.getpid(), signal.SIGINT)
+            press()
 
-    play.before_step = press
+    play.before_step = set_another
     message = play(command=load(host, 120))["msg"]
     assert message.startswith(
         "the run was interrupted by SIGINT: the host is as it was before, but for what somebody else set:"
