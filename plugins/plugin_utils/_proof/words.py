@@ -70,7 +70,7 @@ def _figure(last: Measurement) -> str:
     if last.error:
         return last.error
     metric = last.metrics[0]
-    return " ".join(filter(None, (metric.name, f"{metric.value:.6g}", metric.unit)))
+    return " ".join(filter(None, (metric.name, figure(metric.value), metric.unit)))
 
 
 def _interim_result(record: Record, last: Measurement, result: Verdict, busiest: str) -> str:
@@ -80,6 +80,8 @@ def _interim_result(record: Record, last: Measurement, result: Verdict, busiest:
     attempts += [attempt for pairs in history.parts.values() for attempt in pairs]
     firings = [firing for attempt in attempts for firing in attempt.firings if last in attempt.measurements]
     if firings:
+        if firings[0].detail == last.error:
+            return f"; void: {GUARDS[firings[0].guard]}"
         program = f", most by {busiest}: if it is a part of the load, name it in prove_programs" if busiest else ""
         detail = f"{firings[0].detail}{program if firings[0].guard.endswith('foreign_cpu') else ''}"
         return f"; void: {GUARDS[firings[0].guard]} ({detail})"
@@ -284,6 +286,11 @@ def command(record: Record) -> str:
     return clipped(printable(record.start.load), _LONGEST_COMMAND) + where
 
 
+def figure(value: float) -> str:
+    """A measured value as a person writes it: six digits, and all of those before the point."""
+    return f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"
+
+
 def percent(value: float) -> str:
     """A change in percent, with its sign."""
     return f"{signed(value)} %"
@@ -314,7 +321,9 @@ def markdown(record: Record, result: Verdict, ending: Ending) -> str:
     lines += ["", *(f"- {cell(line)}" for line in facts(record, result, ending)), f"- {SCOPE}", ""]
     lines += ["| phase | pair | attempt | state | figures |", "|---|---|---|---|---|"]
     for measurement in record.measurements:
-        figures = measurement.error or ", ".join(f"{metric.name} {metric.value:.6g}" for metric in measurement.metrics)
+        figures = measurement.error or ", ".join(
+            f"{metric.name} {figure(metric.value)}" for metric in measurement.metrics
+        )
         phase, state = measurement.phase.replace("_", " "), cell(condition(record, measurement))
         lines.append(f"| {phase} | {measurement.pair} | {measurement.attempt} | {state} | {cell(figures)} |")
     return "\n".join(lines) + "\n"

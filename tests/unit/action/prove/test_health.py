@@ -102,3 +102,13 @@ def test_a_resumed_run_has_the_health_command_of_its_record(host: FakeKernel, pl
     play.before_step = lambda _number: None
     assert play(resume=record)["verdict"]["verdict"] == "better"
     assert play.arguments["health"] == "true"
+
+
+@pytest.mark.parametrize(("runs", "reason"), [(True, "refused"), (False, "refused (no process of redis-server runs)")])
+def test_a_load_that_fails_without_its_server_says_which_program_does_not_run(
+    runs: bool, reason: str, host: FakeKernel, play: Play
+) -> None:
+    if runs:
+        served_since(host, 500)
+    result = play(command="echo refused >&2; exit 1", programs=["redis-server"])
+    assert result["msg"].endswith(f"the command ended with code 1: {reason}")
