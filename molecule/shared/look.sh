@@ -4,6 +4,7 @@
 set -eu
 mkdir -p "$1"
 find /etc /usr/local /boot /var/lib -xdev -type f -not -path '/var/lib/systemd/*' -not -path '/var/lib/dhcp/*' \
+    -not -path '/var/lib/NetworkManager/*' \
     -not -path '/boot/grub/grubenv' -exec sha256sum {} + | sort -k2 > "$1/files"
 for knob in /sys/devices/system/clocksource/clocksource0/current_clocksource /sys/devices/system/cpu/online \
     /sys/devices/system/cpu/smt/control /sys/kernel/mm/transparent_hugepage/enabled \
