@@ -15,19 +15,19 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import Wr
 
 
 def answer(
-    go: Callable[[WritableHost, Ask, Conditions], Run],
+    execute: Callable[[WritableHost, Ask, Conditions], Run],
     host: WritableHost,
     ask: Ask,
     conditions: Conditions = PLAIN,
     named: Mapping[str, Any] = MappingProxyType({}),
     show_commands: bool = False,
 ) -> Dict[str, Any]:
-    """`go`, which is `run` or `plan_run`, with what is asked; `failed` is in it when something went wrong.
+    """`execute`, which is `run` or `plan_run`, with what is asked; `failed` is in it when something went wrong.
 
     `named` is in it as it is. `show_commands`, for what is planned, adds the shell commands that would do the same.
     """
     try:
-        done = go(host, ask, conditions)
+        done = execute(host, ask, conditions)
     except NearmetalError as error:
         return {"failed": True, "msg": str(error), **named}
     result = {**described(done.facts, done.outcomes), **named}

@@ -109,7 +109,7 @@ def dead_man(host: WritableHost) -> int:
 
 def abandoned(host: WritableHost) -> int:
     """Take back an experiment of prove whose controller made no step."""
-    if lasting_timer.is_left(host):
+    if lasting_timer.is_present(host):
         return _abandoned_across_reboots(host)
     with ending.at_signals():
         experiment = states.fire(host)

@@ -40,28 +40,28 @@ OPTIONS: Spec = {
     "show": {"type": "str", "choices": ["findings", "commands"], "default": "findings"},
 }
 
-Go = Callable[[WritableHost, Ask, Conditions], Run]
+Execute = Callable[[WritableHost, Ask, Conditions], Run]
 
 
-class Asked(NamedTuple):
+class TuneRequest(NamedTuple):
     """The workloads that were chosen, and how a run asks for them."""
 
     chosen: Chosen
     ask: Ask
 
 
-def asked(host: WritableHost, options: Mapping[str, Any]) -> Asked:
-    """What these options of `tune`, checked, ask of the host. Raises NearmetalError for what makes no sense."""
+def tune_request(host: WritableHost, options: Mapping[str, Any]) -> TuneRequest:
+    """What these checked options of `tune` ask of the host. Raises NearmetalError for options that make no sense."""
     common = {option: options[option] for option in COMMON if options.get(option) is not None}
     arguments: Dict[str, Any] = {option: options[option] for option in ("prune", "exclude", "waivers")}
-    spelled_out = options["workload_concerns"]
-    named, of = options.get("workload"), options["workload_concerns_of"]
-    chosen = choose(host, named, options["workload_auto"], spelled_out, of, **arguments)
+    workload_concerns = options["workload_concerns"]
+    named, concerns_of = options.get("workload"), options["workload_concerns_of"]
+    chosen = choose(host, named, options["workload_auto"], workload_concerns, concerns_of, **arguments)
     arguments.update(workloads=chosen.names, findings=chosen.findings, programs=chosen.programs)
-    arguments.update(concerns=options["concerns"], spelled_out=spelled_out, common=common)
+    arguments.update(concerns=options["concerns"], workload_concerns=workload_concerns, common=common)
     # prove has no such options
     arguments.update(only=options.get("only", ()), metrics=options.get("metrics_directory"))
-    return Asked(chosen, lambda known: tune_requests(on_host=known, **arguments))
+    return TuneRequest(chosen, lambda known: tune_requests(on_host=known, **arguments))
 
 
 def forecast(host: WritableHost, options: Mapping[str, Any], drawn: bool = True) -> Dict[str, Any]:
@@ -80,9 +80,9 @@ def tune(host: WritableHost, options: Mapping[str, Any], drawn: bool = True) -> 
     return _answer(run, host, options, drawn)
 
 
-def _answer(go: Go, host: WritableHost, options: Mapping[str, Any], drawn: bool) -> Dict[str, Any]:
+def _answer(execute: Execute, host: WritableHost, options: Mapping[str, Any], drawn: bool) -> Dict[str, Any]:
     try:
-        chosen, ask = asked(host, options)
+        chosen, ask = tune_request(host, options)
     except NearmetalError as error:
         return {"failed": True, "msg": str(error), "workload": options.get("workload")}
     conditions = Conditions(
@@ -93,17 +93,17 @@ def _answer(go: Go, host: WritableHost, options: Mapping[str, Any], drawn: bool)
         confirm_within=options["confirm_within"],
     )
     show_commands = options["show"] == "commands"
-    go = _with_disks(go) if drawn else go
-    return answer(go, host, ask, conditions, named={"workload": chosen.names}, show_commands=show_commands)
+    execute = _with_disks(execute) if drawn else execute
+    return answer(execute, host, ask, conditions, named={"workload": chosen.names}, show_commands=show_commands)
 
 
-def _with_disks(go: Go) -> Go:
-    """Like `go`, with the host's disks, which the picture shows beside its NICs; few workloads plan them."""
+def _with_disks(execute: Execute) -> Execute:
+    """Like `execute`, with the host's disks, which the picture shows beside its NICs; few workloads plan them."""
 
-    def go_and_look(host: WritableHost, ask: Ask, conditions: Conditions) -> Run:
-        done = go(host, ask, conditions)
+    def execute_with_disks(host: WritableHost, ask: Ask, conditions: Conditions) -> Run:
+        done = execute(host, ask, conditions)
         if done.facts.network is None or done.facts.block is not None:
             return done
         return done._replace(facts=done.facts._replace(block=observe(host, ("block",)).block))
 
-    return go_and_look
+    return execute_with_disks

@@ -9,7 +9,7 @@ import hashlib
 import json
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED, asked
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED, tune_request
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import (
     health,
@@ -48,9 +48,9 @@ def plan(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 
 def _comparison(host: WritableHost, options: Mapping[str, Any]) -> Tuple[List[Ask], List[str], int]:
     """The tunings that are compared, the settings to which the comparison is limited, and the time of the timer."""
-    asks = [asked(host, _wanted(options)).ask]
+    asks = [tune_request(host, _wanted(options)).ask]
     if options["against"]:
-        asks.append(asked(host, against_of(options["tune"], options["against"])).ask)
+        asks.append(tune_request(host, other_tuning(options["tune"], options["against"])).ask)
     _demand_known(options["only"])
     return asks, options["only"], options["abandon_after"]
 
@@ -193,7 +193,7 @@ def _tuning(host: WritableHost, options: Mapping[str, Any]) -> reboots.Tuning:
     """How `tune` is run with the options that are proven. Raises NearmetalError for a wrong one."""
     wanted = _wanted(options)
     _demand_known(options["only"])
-    chosen, ask = asked(host, {**wanted, "only": options["only"]})
+    chosen, ask = tune_request(host, {**wanted, "only": options["only"]})
     conditions = Conditions(Origin(chosen.run), strict=wanted["strict"], roll_back_all=True, step_of=options["run"])
     return reboots.Tuning(ask, conditions)
 
@@ -203,7 +203,7 @@ def _wanted(options: Mapping[str, Any]) -> Dict[str, Any]:
     return validate("tune", WANTED, options["tune"])
 
 
-def against_of(tune: Mapping[str, Any], against: Mapping[str, Any]) -> Dict[str, Any]:
+def other_tuning(tune: Mapping[str, Any], against: Mapping[str, Any]) -> Dict[str, Any]:
     """The options of the other tuning: its own workloads and concerns, and what else `tune` was given.
 
     Raises NearmetalError for a wrong one.

@@ -102,7 +102,7 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     by_real_time = options["timed"] and _compares_clocks(compared)
     first = second_clock.next_second(host) if by_real_time else None
     before = samples.before_load(host, options["programs"])
-    ran = _told(_run(host, options), served)
+    ran = _with_missing_programs(_run(host, options), served)
     after = samples.after_load(host, options["programs"])
     if first is not None:
         # The clock that times the load is held against the controller's.
@@ -124,7 +124,7 @@ def _run(host: WritableHost, options: Mapping[str, Any]) -> load.Ran:
     return _ran(host, command, limit, goes_on)
 
 
-def _told(ran: load.Ran, served: load_sample.Served) -> load.Ran:
+def _with_missing_programs(ran: load.Ran, served: load_sample.Served) -> load.Ran:
     """The run; if it failed, its message names the programs that should serve it and of which no process runs."""
     missing = " and ".join(name for name, processes in served.items() if not processes)
     if not missing or not (ran.code or ran.end):

@@ -233,7 +233,7 @@ def _asked_for(
     observation: Observation, options: Mapping[str, Any]
 ) -> Tuple[Dict[str, Attachments], Dict[str, Subnet]]:
     """The interfaces of each instance, and the subnets in which new ones may be."""
-    made = calls.made_for(observation.located)
+    made = calls.interfaces_by_instance(observation.located)
     known = {
         instance_id: attachments(
             instance_id, located.answer, made.by_id.get(instance_id, ()), made.failed.get(instance_id, "")

@@ -52,8 +52,8 @@ def choose(
     host: WritableHost,
     named: Optional[Sequence[str]],
     auto: str,
-    spelled_out: Mapping[str, Any],
-    spelled_out_name: str = "",
+    workload_concerns: Mapping[str, Any],
+    concerns_of: str = "",
     prune: bool = False,
     exclude: Sequence[Any] = (),
     waivers: Sequence[Any] = (),
@@ -68,12 +68,12 @@ def choose(
         return Chosen((), "tune", programs=() if prune else None)
     if AUTO not in named:
         demand_known(named)
-        if spelled_out and (len(named) > 1 or (spelled_out_name and spelled_out_name != named[0])):
+        if workload_concerns and (len(named) > 1 or (concerns_of and concerns_of != named[0])):
             whence = " (the default of tune_workload)" if list(named) == [_BASE] else ""
             raise NearmetalError(
                 f"{_named(named)} {'are' if len(named) > 1 else 'is'} named{whence}, but workload_concerns spells out"
-                f" {spelled_out_name or 'another'} and takes precedence: run the playbook nearmetal.ec2.tune for"
-                f" {', '.join(named)}" + (f", or set tune_workload: {spelled_out_name}" if spelled_out_name else "")
+                f" {concerns_of or 'another'} and takes precedence: run the playbook nearmetal.ec2.tune for"
+                f" {', '.join(named)}" + (f", or set tune_workload: {concerns_of}" if concerns_of else "")
             )
         return Chosen(tuple(named), f"tune, {_named(named)}", programs=())
     fixed = [name for name in named if name != AUTO]
@@ -83,7 +83,7 @@ def choose(
             "workload auto can't be combined with other workloads, because it recognizes them by what runs on the"
             f" host: leave out auto, or leave out {' and '.join(fixed)}"
         )
-    if spelled_out:
+    if workload_concerns:
         raise NearmetalError(
             "workload auto recognizes workloads by what runs on the host, but workload_concerns spells one out:"
             " use one of the two"

@@ -52,7 +52,7 @@ def tune_requests(
     prune: bool = False,
     exclude: Sequence[Any] = (),
     waivers: Sequence[Any] = (),
-    spelled_out: Mapping[str, Any] = MappingProxyType({}),
+    workload_concerns: Mapping[str, Any] = MappingProxyType({}),
     findings: Sequence[Finding] = (),
     programs: Optional[Sequence[str]] = None,
     only: Sequence[Any] = (),
@@ -60,8 +60,8 @@ def tune_requests(
 ) -> List[Request]:
     """The requests of one `tune` run, in the registry's order.
 
-    `spelled_out`: concern → options of a playbook that spells its workload out, and replaces `workloads`. Of these
-    the later one wins where they contradict each other, which is a finding unless the user decided it.
+    `workload_concerns`: concern → options of a playbook that spells its workload out, in place of `workloads`. Of
+    `workloads` the later one wins where they contradict each other, which is a finding unless the user decided it.
     `concerns`: concern → the user's options, which win over both, and count as the user's even where they repeat a
     value. `common`: options that every concern takes. A concern without options has those of the workload, or of
     `base`. `on_host`: what is stored; a concern in it that this run leaves out stays, or with `prune` is taken back.
@@ -71,7 +71,7 @@ def tune_requests(
     `metrics`: the directory to which the unit exports; None leaves it, or with `prune` ends it.
     Raises NearmetalError for an unknown concern, option or knob.
     """
-    for name in (*spelled_out, *concerns):
+    for name in (*workload_concerns, *concerns):
         if name not in CONCERNS:
             raise NearmetalError(f"concern {shown(name)} is unknown; there are {', '.join(sorted(CONCERNS))}")
     known = with_choice() if exclude or waivers else CONCERNS
@@ -86,7 +86,7 @@ def tune_requests(
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import combined, reason_of
 
     named, contradictions = combined(workloads, CONCERNS)
-    from_workload: Mapping[str, Any] = spelled_out or named
+    from_workload: Mapping[str, Any] = workload_concerns or named
     requests: List[Request] = []
     for name in CONCERNS:
         if (name not in from_workload and name not in concerns) or (limits and name not in limits):
@@ -109,7 +109,7 @@ def tune_requests(
         if limits:
             options, by = _limited(concern, options, by, limits[name], on_host.get(name))
         checks = left_out.get(concern.name, set()).intersection(concern.checks)
-        undecided = () if spelled_out else _undecided(contradictions, concern, by)
+        undecided = () if workload_concerns else _undecided(contradictions, concern, by)
         reasons = {
             option: reason_of(("base", *workloads), name, option, of_workload[option])
             for option in by

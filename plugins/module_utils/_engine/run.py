@@ -155,7 +155,7 @@ class _Waiting:
         if self._everything:
             from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting_timer
 
-            if lasting_timer.is_left(self._host):
+            if lasting_timer.is_present(self._host):
                 lasting_timer.end(self._host)
         elif self.compares and self._concerns and self._host.exists(REBOOTS):
             raise NearmetalError(

@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob impor
 
 
 class _Reader(NamedTuple):
-    """Who reads the files of a folder."""
+    """The program that reads the files of a folder."""
 
     reference: str
     sentence: str  # what it does with nearmetal's file

@@ -126,7 +126,7 @@ def test_an_inherited_value_is_replaced_without_a_finding(monkeypatch: pytest.Mo
     [
         {"concerns": {"hugepages": {"thp": "never"}}},
         {"exclude": ["hugepages.thp"]},
-        {"spelled_out": {"hugepages": {"thp": "always"}}},
+        {"workload_concerns": {"hugepages": {"thp": "always"}}},
     ],
     ids=["set", "excluded", "spelled out"],
 )

@@ -50,14 +50,14 @@ def test_playbook_spells_the_workload_out(name: str) -> None:
         for choice in choices.values():
             for words in choice.reference.split("; "):
                 assert words in comments, f"{name}.yml doesn't say that its reason is {words}"
-    spelled_out = tune_requests([name], {}, {}, spelled_out=variables["tune_workload_concerns"])
+    spelled_out = tune_requests([name], {}, {}, workload_concerns=variables["tune_workload_concerns"])
     assert spelled_out == tune_requests([name], {}, {})
 
 
 def test_a_value_deleted_from_a_copied_playbook_is_not_set() -> None:
     copied = values(WORKLOADS["web"])
     del copied["network_stack"]["somaxconn"], copied["hugepages"], copied["clocksource"]["source"]
-    requests = {request.name: request for request in tune_requests(["web"], {}, {}, spelled_out=copied)}
+    requests = {request.name: request for request in tune_requests(["web"], {}, {}, workload_concerns=copied)}
     assert "hugepages" not in requests
     request = requests["network_stack"]
     assert isinstance(request, Tune)

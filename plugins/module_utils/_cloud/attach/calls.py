@@ -25,7 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 _PAGE = 1000
 
 
-def made_for(located: Mapping[str, Located]) -> Answers:
+def interfaces_by_instance(located: Mapping[str, Located]) -> Answers:
     """The interfaces that runs of nearmetal made for each instance, wherever they are now."""
     answers = Answers()
     for target, ids in by_target(located):

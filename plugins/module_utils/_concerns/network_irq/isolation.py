@@ -31,7 +31,7 @@ _MANAGED_IRQ = (5, 6, 0)
 _FLAGS = "managed_irq,domain,"
 
 
-def wanted_of(wanted: Wanted) -> bool:
+def isolates_cpus(wanted: Wanted) -> bool:
     """Whether the CPUs that interrupts leave are to be isolated."""
     return bool(_ISOLATED.value(wanted) == "enabled")
 
@@ -44,7 +44,7 @@ def foreign(facts: Facts, network: NetworkFacts) -> str:
 
 def placeable(facts: Facts, network: NetworkFacts, wanted: Wanted) -> NetworkFacts:
     """The facts for the placement of interrupts: CPUs that we isolate follow from it, so they don't limit it."""
-    if not wanted_of(wanted) or foreign(facts, network):
+    if not isolates_cpus(wanted) or foreign(facts, network):
         return network
     return network._replace(isolated=None)
 

@@ -23,7 +23,7 @@ READS = 1_000
 LEAST_BATCHES = 100
 SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 _TRACEME, _SYSCALL, _SETOPTIONS = 0, 24, 0x4200
-_MARKED, _EXITKILL = 1, 0x100000  # PTRACE_O_TRACESYSGOOD, so that a stop by a system call is told from others
+_MARKED, _EXITKILL = 1, 0x100000  # PTRACE_O_TRACESYSGOOD, so that a stop by a system call differs from others
 _STOP_BY_CALL = signal.SIGTRAP | 0x80
 
 

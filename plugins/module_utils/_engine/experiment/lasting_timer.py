@@ -36,7 +36,7 @@ AccuracySec=1
 """
 
 
-def is_left(host: WritableHost) -> bool:
+def is_present(host: WritableHost) -> bool:
     """Whether an experiment that outlives reboots, or the timer of one that is gone, is on this host."""
     return host.exists(REBOOTS) or host.exists(AGENT)
 

@@ -193,7 +193,7 @@ def _armed(host: WritableHost, experiment: Experiment, python: str) -> Experimen
     """The experiment with its way back, which the timer takes from now on."""
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting_timer
 
-    if lasting_timer.is_left(host):  # of a run with reboots that was killed while it began or ended
+    if lasting_timer.is_present(host):  # of a run with reboots that was killed while it began or ended
         lasting_timer.disarm(host)
     order = tuple(entry.key for entry in switching.journal_of(host).entries())
     experiment = experiment._replace(earlier=switching.earlier_actions(host, experiment), order=order, python=python)
