@@ -55,7 +55,7 @@ def begin(host: WritableHost, run_id: str, tuning: Tuning, abandon_after: int) -
 
     Raises NothingDiffers when the two states are the same, and NearmetalError for an obstacle.
     """
-    python = states.demand_possible(host, abandon_after)
+    python = states.demand_possible(host, abandon_after, reboots=True)
     previous = _previous(host, run_id)
     if previous is not None and _end_experiment(host, previous):
         return None
@@ -94,7 +94,7 @@ def preview(
     host: WritableHost, run_id: str, tuning: Tuning, abandon_after: int
 ) -> Tuple[Tuple[str, ...], Tuple[Finding, ...]]:
     """What `begin` would compare, as `concern.option`, and what it would leave out; nothing is changed."""
-    states.demand_possible(host, abandon_after)
+    states.demand_possible(host, abandon_after, reboots=True)
     _previous(host, run_id)
     _demand_untuned(host)
     actions, findings, _platform = _compared(host, tuning)

@@ -329,7 +329,7 @@ def fire_without_timer(host: WritableHost) -> Optional[Experiment]:
     return fire(host, stopped=True)
 
 
-def demand_possible(host: WritableHost, abandon_after: int) -> str:
+def demand_possible(host: WritableHost, abandon_after: int, reboots: bool = False) -> str:
     """The Python of the timer, empty where none is wanted.
 
     Raises NearmetalError unless this process may switch the host, and the timer can be armed where it is wanted.
@@ -340,9 +340,12 @@ def demand_possible(host: WritableHost, abandon_after: int) -> str:
         return ""
     unit = observe(host, ("unit",)).unit
     if unit is None or unit.python is None or not host.booted():
+        needed = "needs systemd and a Python 3.7 on the host"
+        if reboots:
+            raise NearmetalError(f"prove_reboot {needed}, for the timer that takes it back when its controller is lost")
         raise NearmetalError(
-            "prove_abandon_after needs systemd and a Python 3.7 on the host: set prove_abandon_after: 0 to go without"
-            " it; a host whose controller is killed then stays in the state that it has"
+            f"prove_abandon_after {needed}: set prove_abandon_after: 0 to go without it; a host whose controller is"
+            " killed then stays in the state that it has"
         )
     return unit.python
 

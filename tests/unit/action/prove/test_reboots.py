@@ -58,6 +58,20 @@ def load(play: Play, tuned: int) -> str:
     return f"grep -q tsc=reliable {play.host.root}/proc/cmdline && echo ops {tuned} 1/s || echo ops 100 1/s"
 
 
+def test_a_host_without_systemd_is_refused_without_an_advice_that_would_be_refused_too(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RebootingHost, "booted", lambda _host: False)
+    message = play(command=load(play, 120))["msg"]
+    assert message == (
+        "prove_reboot needs systemd and a Python 3.7 on the host, for the timer that takes it back when its controller"
+        " is lost"
+    )
+    message = play(command=load(play, 120), reboot=False)["msg"]
+    assert "on the host: set prove_abandon_after: 0 to go without it; a host whose controller" in message
+    assert play.host.commands == []
+
+
 def test_a_better_tuning_is_kept_and_in_force(play: Play) -> None:
     result = play(command=load(play, 120))
     assert (result["verdict"]["verdict"], result["kept"], result["reboot_required"]) == ("better", True, False), result
