@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
-from typing import List, Mapping, Tuple
+import math
+from typing import List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import rules
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import History, capped, differences
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import History, capped, differences, levels
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import percent
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, CAPPED, SAME, UNCLEAR, WORSE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import counted
 
+_BEYOND_CHANCE = 3.0  # standard deviations
 _WORDS = {BETTER: "better", WORSE: "worse", SAME: "the same"}
 
 
@@ -106,10 +109,30 @@ def _by_evidence(record: Record, history: History) -> "rules.Answer":
     if word:
         return rules.Answer(word, reasons[word], by_primary=True)
     unsettled = rules.unsettled_states(settings, history)
-    if pairs >= settings.pairs and unsettled:
-        effects = after_switches(unsettled, {state: state for state in unsettled})
+    explaining = _explaining(settings, history, unsettled)
+    if pairs >= settings.pairs and explaining:
+        effects = after_switches(explaining, {state: state for state in explaining})
         return rules.Answer(UNCLEAR, f"{history.primary} is {effects}")
     if pairs >= settings.pairs:
         reason = f"{pairs} pairs, the most allowed, don't decide whether {history.primary} changed"
-        return rules.Answer(UNCLEAR, reason, undecided=True)
+        return rules.Answer(UNCLEAR, reason, undecided=not unsettled)
     return rules.Answer(UNCLEAR, f"the run isn't over: {pairs} of at most {settings.pairs} pairs")
+
+
+def _explaining(settings: Settings, history: History, unsettled: Mapping[str, float]) -> Mapping[str, float]:
+    """Of the unsettled states those that explain why there is no verdict.
+
+    All of them if they alone prevent one. Otherwise those that differ by more than chance: the noise of a load that
+    varies much makes medians differ too.
+    """
+    if rules.shown_verdict(settings, differences(history.pairs, history.primary), NEEDED):
+        return unsettled
+    found = levels(history, "")
+    return {state: effect for state, effect in unsettled.items() if _apart(*found[state]) > _BEYOND_CHANCE}
+
+
+def _apart(first: Sequence[float], second: Sequence[float]) -> float:
+    """By how many standard deviations the rank sum of two samples differs from that of equal ones."""
+    pairs = len(first) * len(second)
+    larger = sum((one > other) + (one == other) / 2 for one in first for other in second)
+    return abs(larger - pairs / 2) / math.sqrt(pairs * (len(first) + len(second) + 1) / 12)

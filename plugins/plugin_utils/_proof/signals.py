@@ -9,7 +9,7 @@ import os
 import signal
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Callable, Iterator, Optional
+from typing import Callable, Iterator, NoReturn, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.ending import handled
 
@@ -29,15 +29,17 @@ class Interrupts:
     """
 
     def __init__(self) -> None:
-        self._came = False
+        self._first = ""
+        self._may = True
 
     @property
     def came(self) -> bool:
         """Whether a signal came, be it that it still waits."""
-        return self._came or not signal.sigpending().isdisjoint(_ENDING)
+        return bool(self._first) or not signal.sigpending().isdisjoint(_ENDING)
 
     def no_more(self) -> None:
         """Interrupt nothing from now on: the host is restored, or the tuning kept, and then all that is said of it."""
+        self._may = False
         signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
 
     @contextmanager
@@ -47,15 +49,24 @@ class Interrupts:
         try:
             yield
         finally:
+            self._may = True
+            if self._first:
+                self._interrupt()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
     def arrives(self, number: int, _frame: Optional[FrameType]) -> None:
-        """Handle a signal. Raises Interrupted for the first; a second may have come with it."""
-        if self._came:
-            return
-        self._came = True
+        """Handle a signal, of which a second may have come with the first. Raises Interrupted.
+
+        If this process has another thread, that one takes a signal that is blocked.
+        """
+        if not self._first:
+            self._first = signal.Signals(number).name
+            if self._may:
+                self._interrupt()
+
+    def _interrupt(self) -> NoReturn:
         self.no_more()
-        raise Interrupted(f"the run was interrupted by {signal.Signals(number).name}")
+        raise Interrupted(f"the run was interrupted by {self._first}")
 
 
 @contextmanager

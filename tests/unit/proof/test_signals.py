@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
+from typing import Callable
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import signals
@@ -37,26 +37,45 @@ def test_a_reader_that_does_not_read_or_has_gone_stops_no_restore() -> None:
         write("restored")
 
 
-def test_of_two_signals_that_were_held_the_second_does_not_interrupt_the_restore() -> None:
+Arrives = Callable[[signals.Interrupts, int], None]
+# A blocked signal waits, or another thread of the process takes it; then Python runs the handler at once.
+WAYS = [
+    pytest.param(lambda _interrupts, number: signal.raise_signal(number), id="waits"),
+    pytest.param(lambda interrupts, number: interrupts.arrives(number, None), id="taken by another thread"),
+]
+
+
+@pytest.mark.parametrize("arrives", WAYS)
+def test_of_two_signals_that_were_held_the_second_does_not_interrupt_the_restore(arrives: Arrives) -> None:
     said = []
     with signals.first_interrupts() as interrupts:
         try:
             with interrupts.held():
-                for number in (signal.SIGINT, signal.SIGTERM):
-                    os.kill(os.getpid(), number)
+                arrives(interrupts, signal.SIGINT)
+                arrives(interrupts, signal.SIGTERM)
+                said.append("completed")
         except signals.Interrupted as interrupted:
             said.append(str(interrupted))
-            os.kill(os.getpid(), signal.SIGINT)
+            arrives(interrupts, signal.SIGINT)
             said.append("restored")
-    assert said == ["the run was interrupted by SIGINT", "restored"]
+    assert said == ["completed", "the run was interrupted by SIGINT", "restored"]
+
+
+@pytest.mark.parametrize("arrives", WAYS)
+def test_a_signal_that_comes_too_late_is_known_to_have_come(arrives: Arrives) -> None:
+    with signals.first_interrupts() as interrupts:
+        interrupts.no_more()
+        assert not interrupts.came
+        arrives(interrupts, signal.SIGTERM)
+        assert interrupts.came
 
 
 def test_after_the_block_signals_are_handled_as_before_and_those_that_waited_are_gone() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with signals.first_interrupts() as interrupts:
         interrupts.no_more()
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
         assert interrupts.came
     assert (signal.getsignal(signal.SIGTERM), signal.sigpending()) == (before, set())
     with pytest.raises(KeyboardInterrupt):
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 from pathlib import Path
 from typing import Any, Dict, Optional
@@ -158,7 +157,7 @@ def test_a_server_that_is_down_behind_a_pipe_is_not_timed(host: FakeKernel, play
 def test_ctrl_c_takes_the_host_back_and_the_run_can_go_on(host: FakeKernel, play: Play) -> None:
     def press(number: int) -> None:
         if number == 12:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
     handler = signal.getsignal(signal.SIGINT)
     play.before_step = press
@@ -232,7 +231,7 @@ def test_a_host_that_reboots_in_between_ends_the_run_and_the_run_can_go_on(host:
 
 
 def test_ctrl_c_comes_too_late_while_the_tuning_is_kept(host: FakeKernel, play: Play) -> None:
-    play.before_step = lambda _number: os.kill(os.getpid(), signal.SIGINT) if play.steps[-1] == "keep" else None
+    play.before_step = lambda _number: signal.raise_signal(signal.SIGINT) if play.steps[-1] == "keep" else None
     result = play(command=load(host, 120))
     assert (result.get("failed", False), result["kept"], current(host)) == (False, True, "tsc")
 

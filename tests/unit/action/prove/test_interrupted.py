@@ -36,7 +36,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> List[str]:
 
 
 def press() -> None:
-    os.kill(os.getpid(), signal.SIGINT)
+    signal.raise_signal(signal.SIGINT)
 
 
 def test_ctrl_c_while_the_run_begins_takes_back_what_the_host_began_after_it(host: FakeKernel, play: Play) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 from pathlib import Path
 from types import SimpleNamespace
@@ -217,7 +216,7 @@ def test_ctrl_c_takes_the_host_back_and_the_run_can_go_on(play: Play) -> None:
     def press(number: int) -> None:
         if number > 16 and play.host.tuned:
             play.before_step = lambda _number: None
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
     play.before_step = press
     message = play(command=load(play, 120))["msg"]

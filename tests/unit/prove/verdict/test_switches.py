@@ -54,3 +54,19 @@ def test_no_verdict_comes_before_each_state_was_measured_after_itself() -> None:
         known = history.levels(history.history_of(record), "")
         assert all(len(stayed) >= 2 for _switched, stayed in known.values())
     assert verdict(run(noisy(0.2, 0.005), pairs=6)).verdict == "better", "but for the last pair"
+
+
+def test_the_noise_of_a_load_is_not_called_an_effect_of_the_switches() -> None:
+    found = [verdict(run(noisy(0.0, 0.06, seed), seed=seed, pairs=24)) for seed in range(40)]
+    undecided = [result for result in found if result.verdict == "unclear"]
+    called = [result for result in undecided if "right after a switch" in result.reasons[0]]
+    assert len(undecided) >= 35
+    assert len(called) <= 1, [result.reasons for result in called]
+    assert undecided[0].reasons[0] == "24 pairs, the most allowed, don't decide whether requests changed"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_switches_leave_behind_is_named_where_it_makes_the_pairs_undecided(seed: int) -> None:
+    found = verdict(run(other_after_a_switch(-0.3, 0.6, "untuned", seed), seed=seed, pairs=24))
+    assert found.verdict == "unclear"
+    assert "% worse right after a switch to untuned than later in the same state" in found.reasons[0]
