@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Routes of each NIC beside NetworkManager, which configures the NICs.
+"""Routes of each NIC beside systemd-networkd and beside NetworkManager, which configure the NICs and remove rules.
 
 Answers are seen by a peer in a network namespace of this machine, to which each NIC has a cable of its own.
 """
@@ -32,17 +32,28 @@ from tests.support.lab.cables import (
     wire,
 )
 
+NETWORKD, MANAGER = "systemd-networkd", "NetworkManager"
 _PROFILES = "/etc/NetworkManager/system-connections"
-# What may remove rules and routes of others, or those of ens7 with its address.
-DISTURBANCES = (
-    "nmcli general reload",
-    "nmcli connection reload",
-    "nmcli device reapply ens7",
-    "nmcli device disconnect ens7; nmcli device connect ens7",
-    "systemctl restart NetworkManager",
-)
+# What removes rules and routes of others, or those of ens7 with its address.
+DISTURBANCES = {
+    NETWORKD: (
+        "networkctl reload",
+        "touch /etc/systemd/network/ens7.network; networkctl reload",
+        "networkctl reconfigure ens7",
+        "networkctl down ens7; networkctl up ens7",
+    ),
+    MANAGER: (
+        "nmcli general reload",
+        "nmcli connection reload",
+        "nmcli device reapply ens7",
+        "nmcli device disconnect ens7; nmcli device connect ens7",
+        f"systemctl restart {MANAGER}",
+    ),
+}
+# What gives all NICs their addresses again, with which the kernel removes their routes.
+RENEWALS = {NETWORKD: (f"systemctl restart {NETWORKD}",), MANAGER: ()}
 DISTURBED = 7
-LOOKS = 2  # at the others: it acts after the program that told it to has ended
+LOOKS = 2  # at the others: a daemon acts after the program that told it to has ended
 UPLINK = 5  # carries ssh, and has the address that DHCP gives it
 # The unit's timer looks more often than it does for operators, to save the lab's time.
 FAST_TIMER = "[Timer]\nOnUnitInactiveSec=\nOnActiveSec=5\nOnUnitInactiveSec=10\nAccuracySec=1\n"
@@ -54,6 +65,17 @@ def metric(number: int) -> int:
     return 100 + number if number != UPLINK else 1024
 
 
+def of_networkd(number: int) -> str:
+    """A file of systemd-networkd for a NIC."""
+    dynamic = f"DHCP=ipv4\n[DHCPv4]\nRouteMetric={metric(number)}\n"
+    # RouteMetric= of a fixed address is not set by version 252.
+    subnet = f"[Route]\nDestination=10.0.0.0/24\nScope=link\nMetric={metric(number)}\n"
+    static = f"[Address]\nAddress=10.0.0.{number}/24\nAddPrefixRoute=no\n{subnet}"
+    router = f"[Route]\nGateway={ROUTER}\n" if number == FIRST else ""
+    own = dynamic if number == UPLINK else static + router
+    return f"[Match]\nName=ens{number}\n[Network]\nIPv6AcceptRA=no\n{own}"
+
+
 def of_manager(number: int) -> str:
     """A file of NetworkManager for a NIC."""
     static = f"method=manual\naddress1=10.0.0.{number}/24\n" + (f"gateway={ROUTER}\n" if number == FIRST else "")
@@ -62,29 +84,33 @@ def of_manager(number: int) -> str:
     return f"{head}[ipv4]\n{own}route-metric={metric(number)}\n[ipv6]\nmethod=ignore\n"
 
 
-def configure(host: Host) -> None:
-    """Give all NICs to NetworkManager, from the next boot on."""
+def configure(host: Host, daemon: str) -> None:
+    """Give all NICs to a daemon, from the next boot on."""
     for number in (UPLINK, *NICS, PLUGGED):
-        path = f"{_PROFILES}/ens{number}.nmconnection"
-        host.put(of_manager(number).encode(), path)
-        host.run(f"chmod 600 {path}")
+        if daemon == NETWORKD:
+            host.put(of_networkd(number).encode(), f"/etc/systemd/network/ens{number}.network")
+        else:
+            path = f"{_PROFILES}/ens{number}.nmconnection"
+            host.put(of_manager(number).encode(), path)
+            host.run(f"chmod 600 {path}")
     host.put(b"auto lo\niface lo inet loopback\n", "/etc/network/interfaces")
     # By default sshd refuses some connections while ten others, such as those of the peer, haven't logged in.
     host.put(b"MaxStartups 1000\n", "/etc/ssh/sshd_config.d/peer.conf")
+    other = MANAGER if daemon == NETWORKD else NETWORKD
     host.run(
-        "systemctl disable --quiet networking; systemctl mask --quiet NetworkManager-wait-online;"
-        " systemctl enable --quiet NetworkManager"
+        f"systemctl disable --quiet networking; systemctl mask --quiet {other} {daemon}-wait-online;"
+        f" systemctl enable --quiet {daemon}"
     )
 
 
 def configured(host: Host) -> bool:
-    """Whether NetworkManager has given each NIC its address, and the kernel has checked its own addresses of IPv6."""
+    """Whether the daemon has given each NIC its address, and the kernel has checked its own addresses of IPv6."""
     present, tentative = host.run("ip -4 address"), host.run("ip -6 address show tentative")
     return all(f" {address}/" in present for address in NICS.values()) and not tentative
 
 
 def recorded(host: Host) -> list[str]:
-    """The state without what NetworkManager writes whenever it gets an address."""
+    """The state without what the daemon writes whenever it gets an address."""
     return [line for line in state(host) if not line.endswith("  /etc/resolv.conf")]
 
 
@@ -94,18 +120,21 @@ def wait(host: Host, text: str, present: bool) -> None:
     assert reached, f"{text}\n{host.run(ROUTING)}\n{host.run('journalctl -b -u nearmetal | tail -40')}"
 
 
-def disturbed(host: Host, peer: int) -> None:
-    """Whatever NetworkManager is told: other NICs keep their routes, and the one that it is about gets them back."""
+def disturbed(host: Host, peer: int, daemon: str) -> None:
+    """Whatever the daemon is told: all other NICs keep their routes, and the one that it is about gets them back."""
     host.run(f"mkdir -p {DROP_IN}")
     host.put(FAST_TIMER.encode(), f"{DROP_IN}/fast.conf")
     host.run("systemctl daemon-reload; systemctl restart nearmetal.timer")
     others = [number for number in NICS if number != DISTURBED]
-    for disturbance in DISTURBANCES:
+    for disturbance in DISTURBANCES[daemon]:
         host.run(disturbance)
         for _time in range(LOOKS):
             found = answers(peer, *others)
             assert found == by_their_own(*others), f"{disturbance}: {found}\n{host.run(ROUTING)}"
         returned(host, peer, disturbance)
+    for renewal in RENEWALS[daemon]:
+        host.run(renewal)
+        returned(host, peer, renewal)
 
 
 def returned(host: Host, peer: int, disturbance: str) -> None:
@@ -114,11 +143,12 @@ def returned(host: Host, peer: int, disturbance: str) -> None:
     assert reached, f"{disturbance}\n{host.run(ROUTING)}\n{host.run('journalctl -b -u nearmetal | tail -40')}"
 
 
-def test_answers_leave_by_the_nic_that_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("daemon", [NETWORKD, MANAGER])
+def test_answers_leave_by_the_nic_that_was_asked(daemon: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEARMETAL_LAB_INSTANCES", str(tmp_path / "instances"))
     with instance.running("network_daemons", "daemons") as host, namespace() as peer:
         far_peer(peer)
-        configure(host)
+        configure(host, daemon)
         for number in NICS:
             plug(host, number)
         host.reboot()
@@ -129,7 +159,7 @@ def test_answers_leave_by_the_nic_that_was_asked(tmp_path: Path, monkeypatch: py
 
         module("network_routes", host, tmp_path, {"own_routes": "enabled"})
         assert answers(peer, *NICS) == by_their_own(*NICS), host.run(ROUTING)
-        disturbed(host, peer)
+        disturbed(host, peer, daemon)
 
         plug(host, PLUGGED)
         wire(host, peer, PLUGGED)
