@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 try:
-    import simulated_host as simulated_host
+    import_module("simulated_host")
 except Exception as error:
     raise SystemExit(f"without its simulated host this Python would tune this machine: {error!r}") from error
