@@ -129,8 +129,8 @@ def _with_missing_programs(ran: load.Ran, served: load_sample.Served) -> load.Ra
     missing = " and ".join(name for name, processes in served.items() if not processes)
     if not missing or not (ran.code or ran.end):
         return ran
-    last = ran.message.strip()
-    return ran._replace(message=f"{last}{' ' if last else ''}(no process of {missing} runs)")
+    message = f"{ran.message.strip()} (no process of {missing} runs)"
+    return ran._replace(message=message.lstrip())
 
 
 def _ran(host: WritableHost, command: str, limit: float, goes_on: Callable[[], bool]) -> load.Ran:

@@ -109,9 +109,9 @@ def _by_evidence(record: Record, history: History) -> "rules.Answer":
     if word:
         return rules.Answer(word, reasons[word], by_primary=True)
     unsettled = rules.unsettled_states(settings, history)
-    explaining = _explaining(settings, history, unsettled)
-    if pairs >= settings.pairs and explaining:
-        effects = after_switches(explaining, {state: state for state in explaining})
+    explanations = _explanations(settings, history, unsettled)
+    if pairs >= settings.pairs and explanations:
+        effects = after_switches(explanations, {state: state for state in explanations})
         return rules.Answer(UNCLEAR, f"{history.primary} is {effects}")
     if pairs >= settings.pairs:
         reason = f"{pairs} pairs, the most allowed, don't decide whether {history.primary} changed"
@@ -119,7 +119,7 @@ def _by_evidence(record: Record, history: History) -> "rules.Answer":
     return rules.Answer(UNCLEAR, f"the run isn't over: {pairs} of at most {settings.pairs} pairs")
 
 
-def _explaining(settings: Settings, history: History, unsettled: Mapping[str, float]) -> Mapping[str, float]:
+def _explanations(settings: Settings, history: History, unsettled: Mapping[str, float]) -> Mapping[str, float]:
     """Of the unsettled states those that explain why there is no verdict.
 
     All of them if they alone prevent one. Otherwise those that differ by more than chance: the noise of a load that
@@ -127,12 +127,12 @@ def _explaining(settings: Settings, history: History, unsettled: Mapping[str, fl
     """
     if rules.shown_verdict(settings, differences(history.pairs, history.primary), NEEDED):
         return unsettled
-    found = levels(history, "")
-    return {state: effect for state, effect in unsettled.items() if _apart(*found[state]) > _BEYOND_CHANCE}
+    samples = levels(history, "")
+    return {state: effect for state, effect in unsettled.items() if rank_sum_score(*samples[state]) > _BEYOND_CHANCE}
 
 
-def _apart(first: Sequence[float], second: Sequence[float]) -> float:
-    """By how many standard deviations the rank sum of two samples differs from that of equal ones."""
+def rank_sum_score(first: Sequence[float], second: Sequence[float]) -> float:
+    """Standard deviations between the rank sum of two samples and that of equal ones (Mann and Whitney, 1947)."""
     pairs = len(first) * len(second)
-    larger = sum((one > other) + (one == other) / 2 for one in first for other in second)
+    larger = sum((left > right) + (left == right) / 2 for left in first for right in second)
     return abs(larger - pairs / 2) / math.sqrt(pairs * (len(first) + len(second) + 1) / 12)

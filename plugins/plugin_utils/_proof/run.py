@@ -157,16 +157,16 @@ class Run(loop.HostControl):
 
     def _show_block(self, lines: list[str], write: Callable[[str], None]) -> None:
         """Print the lines at the end of a run. To a terminal that needs them, `no_log` leaves the first: no figure."""
-        if not self._unheard():
+        if not self._output_is_lost():
             for line in lines:
                 self._action.show(line)
             return
         for line in lines[:1] if self._action.secret else lines:
             write(line)
 
-    def _unheard(self) -> bool:
+    def _output_is_lost(self) -> bool:
         """Whether Ansible shows nothing more of this run, neither a line nor its result."""
-        return self._interrupts.came or os.getppid() != self._parent
+        return self._interrupts.received or os.getppid() != self._parent
 
     def _nothing_to_compare(self, reason: str) -> dict[str, Any]:
         """The result when both states are the same, for example on a host that needs no change."""
@@ -202,18 +202,18 @@ class Run(loop.HostControl):
 
     def keep(self) -> bool:
         self._keeping = True
-        self._interrupts.no_more()
+        self._interrupts.block()
         answer = self._step_around_reboot("keep")
         self._reboot_required = answer.get("reboot_required") is True
         return answer.get("kept") is True
 
     def restore(self) -> None:
-        self._interrupts.no_more()
+        self._interrupts.block()
         self._step_around_reboot("back")
 
     def _step(self, name: str, **arguments: Any) -> dict[str, Any]:
         # The host completes a step that is interrupted here, and this one would begin what was just taken back.
-        with self._interrupts.held() if name == "begin" else nullcontext():
+        with self._interrupts.postponed() if name == "begin" else nullcontext():
             return self._action.step({**self._arguments, **arguments, "step": name}, self._task_vars)
 
     def reboot_into(self, state: str) -> float:
@@ -266,18 +266,18 @@ class Run(loop.HostControl):
         `nothing_to_restore` is said of a host that has no experiment.
         """
         try:
-            self._interrupts.no_more()
+            self._interrupts.block()
             ended = self._step_around_reboot("back").get("ended") is True
-            message = f"{reason}{self._what_became(ended, nothing_to_restore)}"
+            message = f"{reason}{self._outcome(ended, nothing_to_restore)}"
         except NearmetalError as error:
             message = results.not_restored(
                 reason, str(error), self._settings, self._options, self._began, self._keeping
             )
-        if self._unheard():
+        if self._output_is_lost():
             write(f"{self._host}  {message}")
         raise NearmetalError(message)
 
-    def _what_became(self, ended: bool, nothing_to_restore: str) -> str:
+    def _outcome(self, ended: bool, nothing_to_restore: str) -> str:
         """What is said of the host and the record after the reason."""
         if self._keeping and not ended:
             return "; the host may be tuned already: run an audit to see"

@@ -29,44 +29,44 @@ class Interrupts:
     """
 
     def __init__(self) -> None:
-        self._first = ""
-        self._may = True
+        self._first_name = ""
+        self._may_interrupt = True
 
     @property
-    def came(self) -> bool:
-        """Whether a signal came, be it that it still waits."""
-        return bool(self._first) or not signal.sigpending().isdisjoint(_ENDING)
+    def received(self) -> bool:
+        """Whether a signal came, even if it still waits."""
+        return bool(self._first_name) or not signal.sigpending().isdisjoint(_ENDING)
 
-    def no_more(self) -> None:
+    def block(self) -> None:
         """Interrupt nothing from now on: the host is restored, or the tuning kept, and then all that is said of it."""
-        self._may = False
+        self._may_interrupt = False
         signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def postponed(self) -> Iterator[None]:
         """Interrupt after this block, not in it."""
-        self.no_more()
+        self.block()
         try:
             yield
         finally:
-            self._may = True
-            if self._first:
+            self._may_interrupt = True
+            if self._first_name:
                 self._interrupt()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
-    def arrives(self, number: int, _frame: Optional[FrameType]) -> None:
+    def handle(self, number: int, _frame: Optional[FrameType]) -> None:
         """Handle a signal, of which a second may have come with the first. Raises Interrupted.
 
         If this process has another thread, that one takes a signal that is blocked.
         """
-        if not self._first:
-            self._first = signal.Signals(number).name
-            if self._may:
+        if not self._first_name:
+            self._first_name = signal.Signals(number).name
+            if self._may_interrupt:
                 self._interrupt()
 
     def _interrupt(self) -> NoReturn:
-        self.no_more()
-        raise Interrupted(f"the run was interrupted by {self._first}")
+        self.block()
+        raise Interrupted(f"the run was interrupted by {self._first_name}")
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def first_interrupts() -> Iterator[Interrupts]:
     """The first signal ends this block, which says when none may."""
     interrupts = Interrupts()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    with handled(_ENDING, interrupts.arrives):
+    with handled(_ENDING, interrupts.handle):
         try:
             yield interrupts
         finally:

@@ -41,7 +41,7 @@ Arrives = Callable[[signals.Interrupts, int], None]
 # A blocked signal waits, or another thread of the process takes it; then Python runs the handler at once.
 WAYS = [
     pytest.param(lambda _interrupts, number: signal.raise_signal(number), id="waits"),
-    pytest.param(lambda interrupts, number: interrupts.arrives(number, None), id="taken by another thread"),
+    pytest.param(lambda interrupts, number: interrupts.handle(number, None), id="taken by another thread"),
 ]
 
 
@@ -50,7 +50,7 @@ def test_of_two_signals_that_were_held_the_second_does_not_interrupt_the_restore
     said = []
     with signals.first_interrupts() as interrupts:
         try:
-            with interrupts.held():
+            with interrupts.postponed():
                 arrives(interrupts, signal.SIGINT)
                 arrives(interrupts, signal.SIGTERM)
                 said.append("completed")
@@ -64,10 +64,10 @@ def test_of_two_signals_that_were_held_the_second_does_not_interrupt_the_restore
 @pytest.mark.parametrize("arrives", WAYS)
 def test_a_signal_that_comes_too_late_is_known_to_have_come(arrives: Arrives) -> None:
     with signals.first_interrupts() as interrupts:
-        interrupts.no_more()
-        assert not interrupts.came
+        interrupts.block()
+        assert not interrupts.received
         arrives(interrupts, signal.SIGTERM)
-        assert interrupts.came
+        assert interrupts.received
 
 
 def test_after_the_block_signals_are_handled_as_before_and_those_that_waited_are_gone() -> None:
@@ -77,8 +77,8 @@ def test_after_the_block_signals_are_handled_as_before_and_those_that_waited_are
 
     before = handling()
     with signals.first_interrupts() as interrupts:
-        interrupts.no_more()
+        interrupts.block()
         signal.raise_signal(signal.SIGTERM)
-        assert interrupts.came
+        assert interrupts.received
         assert handling() != before
     assert handling() == before

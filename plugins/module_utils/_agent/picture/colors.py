@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The colors of the picture of a host, for a light and a dark page. PRIVATE to the collection.
 
-Text has a contrast of at least 4.5 with what is below it (WCAG 2.1, 1.4.3). Strokes mark work too, not color
-alone.
+Text has a contrast of at least 4.5 with what is below it (WCAG 2.1, 1.4.3). Work is marked by strokes,
+not by color alone.
 """
 
 from __future__ import annotations

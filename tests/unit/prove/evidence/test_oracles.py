@@ -18,7 +18,13 @@ from typing import List
 
 import numpy
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import evidence, forecast, interval, rules
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import (
+    answer,
+    evidence,
+    forecast,
+    interval,
+    rules,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import order
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement
@@ -186,6 +192,13 @@ def test_binomial_is_scipys() -> None:
         for fewer in range(count // 2 + 1):
             assert rules.binomial(fewer, count) == pytest.approx(stats.binomtest(fewer, count).pvalue)
     assert rules.binomial(0, 0) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_score_of_a_rank_sum_is_scipys(seed: int) -> None:
+    generator = random.Random(seed)
+    first, second = ([float(generator.randrange(30)) for _value in range(generator.randint(2, 25))] for _side in (1, 2))
+    assert answer.rank_sum_score(first, second) == pytest.approx(abs(stats.ranksums(first, second).statistic))
 
 
 def test_the_chance_of_failures_in_one_state_is_that_of_fisher() -> None:
