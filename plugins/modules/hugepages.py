@@ -19,11 +19,13 @@ options:
     description:
       - Who gets transparent huge pages.
       - V(never) suits Redis, Aerospike and similar software. V(madvise) serves programs that ask for huge pages.
+      - V(sap) is what SAP asks for HANA on this distribution, planned again at each boot. V(never) on RHEL up to 9.1
+        and SLES up to 15 SP4, V(madvise) on later ones, and not available on any other distribution.
       - V(kernel) restores the choice of the kernel's command line or of the configuration that it was built with. The
         same holds for the next three options.
       - If an option of this module is left out, it is unmanaged, and what an earlier run had set is taken back.
     type: str
-    choices: [kernel, always, madvise, never]
+    choices: [kernel, always, madvise, never, sap]
   thp_defrag:
     description: Who waits while the kernel makes room for a huge page.
     type: str

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict
 
 import pytest
 import yaml
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.modules import hugepages, restore
 
 from tests.support.boot_trees import debian
@@ -54,6 +55,20 @@ def test_check_apply_check_apply_restore(host: FakeKernel, call: Call) -> None:
     assert reserved(host) == ["512", "512"]
     assert call(restore.main, host)["changed"]
     assert everything(host) == before
+
+
+def test_an_upgrade_of_the_distribution_changes_what_sap_asks_for(tmp_path: Path, call: Call) -> None:
+    release, thp = "/etc/os-release", "/sys/kernel/mm/transparent_hugepage/enabled"
+    sles = 'ID="sles"\nVERSION_ID="15.{}"\n'
+    host = FakeKernel(tmp_path, files_of("metal", {release: sles.format(4), thp: "[always] madvise never\n"}))
+    assert call(hugepages.main, host, thp="sap")["changed"]
+    assert "[never]" in host.text(thp)
+    (tmp_path / release.lstrip("/")).write_text(sles.format(5))
+    host.reboot("99999999-0000-0000-0000-000000000000")
+    assert "[always]" in host.text(thp), "no file has a value for another service pack"
+    assert command(["reapply"], host) == 0
+    assert "[madvise]" in host.text(thp)
+    assert not call(hugepages.main, host, thp="sap")["changed"]
 
 
 def test_memory_in_pieces_is_compacted_once(host: FakeKernel, call: Call) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Mapping, Optional
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -34,7 +35,10 @@ _OF_THP = (
     "cmdline.transparent_hugepage",
 )
 _OF_DEFRAG = ("vm.transparent_hugepage.defrag", f"sysfs.{_THP}/defrag")
-_ENABLED = _knob("thp", "enabled", "always madvise never", tuned=_OF_THP, comparable=True)
+# What SAP asks for, which differs by distribution: the first versions that are to have madvise; never before them.
+BY_SAP = "sap"
+_SAP_MADVISE = {"rhel": (9, 2), "sles": (15, 5), "sles_sap": (15, 5)}
+_ENABLED = _knob("thp", "enabled", "always madvise never sap", tuned=_OF_THP, comparable=True, by_unit=(BY_SAP,))
 _WORDS = (
     _ENABLED,
     _knob("thp_defrag", "defrag", "always defer defer+madvise madvise never", tuned=_OF_DEFRAG, comparable=True),
@@ -69,8 +73,9 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     """The plan for what is wanted. Raises NearmetalError when a word is forced that this kernel doesn't offer."""
     pages, method = facts.hugepages, wanted.get("method")
     plans = []
+    thp = _sap_choice(facts) if _ENABLED.value(wanted) == BY_SAP else _ENABLED.value(wanted)
     for knob in _WORDS:
-        requested = knob.value(wanted)
+        requested = thp if knob is _ENABLED else knob.value(wanted)
         if requested is None or (knob is _ENABLED and method == "boot"):
             continue
         goal = _kernel_choice(pages, knob) if requested == "kernel" else requested
@@ -85,9 +90,25 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         in_folder = method == "runtime" and pages is not None and f"{pages.folder}/"
         lines = {path: word for path, word in change.at_boot.items() if in_folder and path.startswith(in_folder)}
         plans.append(change._replace(at_boot=lines))
-    if method != "runtime" and _ENABLED.value(wanted) is not None:
-        plans.append(_at_boot(facts, wanted, _ENABLED.value(wanted)))
+    if method != "runtime" and thp is not None:
+        plans.append(_at_boot(facts, wanted, thp))
+    if thp is None and _ENABLED.value(wanted) is not None:
+        sentence = (
+            "hugepages.thp: sap is for RHEL and SLES, on which SAP supports HANA, and this host's /etc/os-release names"
+            " another distribution or no version; always, madvise and never are for any"
+        )
+        plans.append(Plan(findings=(_ENABLED.impossible(wanted, sentence, getattr(pages, "thp", None)),)))
     return joined(*plans)
+
+
+def _sap_choice(facts: Facts) -> Optional[str]:
+    """What SAP asks for on this distribution and version; None for one on which it doesn't support HANA."""
+    platform = facts.platform
+    first = _SAP_MADVISE.get((platform and platform.distribution) or "")
+    version = re.fullmatch(r"([0-9]{1,3})(?:\.([0-9]{1,3}))?", (platform and platform.distribution_version) or "")
+    if first is None or version is None:
+        return None
+    return "madvise" if (int(version[1]), int(version[2] or 0)) >= first else "never"
 
 
 def _kernel_choice(pages: Optional[HugepageFacts], knob: Knob) -> Optional[str]:
