@@ -16,8 +16,9 @@ options:
       - How readily memory of programs goes to swap so that file cache can stay, 0 to 100 (C(vm.swappiness)). A
         workload's value is a maximum.
       - On a host without swap it changes nothing. V(0) swaps only when the kernel would otherwise kill a process.
-      - "Set it when: programs must stay in memory: 1 (Elasticsearch's guide, rpk), or 10 (tuned). Most images on EC2
-        have no swap: then it changes nothing."
+      - "Set it when: programs must stay in memory: 0 (Aerospike, which may refuse to start with more), 1
+        (Elasticsearch's and Cloudera's guides), or 10 (tuned). Most images on EC2 have no swap; then it changes
+        nothing."
       - "What it costs: file cache is dropped instead. With 0 the kernel kills processes before it swaps."
     type: int
   overcommit:
@@ -43,7 +44,7 @@ options:
     description:
       - How many areas of memory one process may map (C(vm.max_map_count)), at least 65530, the kernel's own number. A
         workload's value is a minimum.
-      - "Set it when: Elasticsearch (1048576) or SAP HANA (2147483647) ask for it."
+      - "Set it when: Elasticsearch (1048576), Cassandra (1048575) or SAP HANA (2147483647) asks for it."
       - "What it costs: nothing until it is used."
     type: int
   min_free_kbytes:
@@ -87,10 +88,15 @@ options:
   rmem_max:
     description:
       - The largest receive buffer that a program may ask for (C(net.core.rmem_max)). A workload's value is a minimum.
+      - "Set it when: a program logs that it couldn't increase its receive buffer, as Caddy and Traefik do for HTTP/3
+        (7500000, quic-go)."
+      - "What it costs: memory, of the sockets whose programs ask for that much."
     type: int
   wmem_max:
     description:
       - The largest send buffer that a program may ask for (C(net.core.wmem_max)). A workload's value is a minimum.
+      - "Set it when: a program logs that it couldn't increase its send buffer (7500000 for HTTP/3, quic-go)."
+      - "What it costs: memory, of the sockets whose programs ask for that much."
     type: int
   tcp_rmem:
     description:

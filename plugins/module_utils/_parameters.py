@@ -39,7 +39,7 @@ _TABLE = (
     ("neighbor_gc_thresh2", "gc_thresh2", "the number of neighbors from which on old ones are forgotten after 5 s"),
     ("neighbor_gc_thresh3", "gc_thresh3", "how many neighbors the kernel knows at most"),
 )
-_SOCKETS = "Netflix, 2014–2017; Linux kernel, sysctl/net"
+_SOCKETS = "Netflix, 2017; Linux kernel, sysctl/net"
 _POLL = "how many microseconds poll() and read() poll: less latency for more CPU time"
 _POLL_SOURCE = "ENA driver guide; tuned, network-latency"
 
@@ -108,7 +108,12 @@ NETWORK_STACK = (
         "least",
     ),
     Parameter(
-        "netdev_budget", "net.core.netdev_budget", "packets per round of NAPI", _SOCKETS, _number(1, 10000), "least"
+        "netdev_budget",
+        "net.core.netdev_budget",
+        "packets per round of NAPI",
+        "Linux kernel, sysctl/net",
+        _number(1, 10000),
+        "least",
     ),
     Parameter(
         "rmem_max",
@@ -175,7 +180,7 @@ NETWORK_STACK = (
         "slow_start_after_idle",
         "net.ipv4.tcp_slow_start_after_idle",
         "whether a connection forgets its congestion window when idle",
-        "Netflix, 2014–2017; SAP note 2382421",
+        "Netflix, 2017; SAP note 2382421",
         {"type": "str", "choices": ["disabled", "enabled"]},
     ),
     Parameter(

@@ -112,6 +112,7 @@ def _host(name: str) -> Dict[str, Any]:
         "arch": host.get("arch", "x86_64"),
         "burstable": host.get("burstable", False),
         "supported": host.get("supported", True),
+        "distribution": described["files"]["/etc/os-release"].split()[0].partition("=")[2],
         "cores": cores,
         "threads": shape["threads"],
         "cpus": cores * shape["threads"],

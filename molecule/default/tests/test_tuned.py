@@ -29,9 +29,9 @@ def test_the_kernel_itself_logged_the_switch(host: Host) -> None:
 def test_the_kernel_has_what_the_workloads_want(host: Host) -> None:
     wanted = {
         "vm.overcommit_memory": "1",
-        "vm.swappiness": "1",
         "net.core.somaxconn": "4096",
         "net.core.busy_poll": "50",
+        "net.core.rmem_max": "7500000",
         "net.ipv4.tcp_max_syn_backlog": "8192",
         "net.ipv4.tcp_slow_start_after_idle": "0",
         "net.ipv4.tcp_keepalive_time": "300",

@@ -33,6 +33,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import counte
 
 CONCERN = "network_interfaces"
 _BOTH = "Aerospike, 2014; Netflix, 2014–2017"
+_EXPRESS = "EC2 User Guide, ENA Express"
 _GAIN = "Aerospike, 2014: 250 k → 960 k transactions per second with four interfaces instead of one"
 # ixgbevf on EC2: two queues per interface, sixteen per instance (Netflix, 2014–2017).
 _IXGBEVF_QUEUES, _IXGBEVF_MOST = 2, 16
@@ -145,14 +146,11 @@ def _cards(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
 
 def _srd(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
     if not kind.ena_srd:
-        return [
-            instance.finding(
-                CONCERN, "ena_express", "not_applicable", f"{kind.instance_type} has no ENA Express", None, "AWS, 2017"
-            )
-        ]
+        reason = f"{kind.instance_type} has no ENA Express"
+        return [instance.finding(CONCERN, "ena_express", "not_applicable", reason, None, _EXPRESS)]
     on = [interface.interface_id for interface in instance.interfaces if interface.srd]
     state = "on" if on else "off: it would allow 25 Gbit/s to a single flow, but adds microseconds on an idle network"
-    return [instance.finding(CONCERN, "ena_express", "ok", f"ENA Express is {state}", len(on), "AWS, 2017")]
+    return [instance.finding(CONCERN, "ena_express", "ok", f"ENA Express is {state}", len(on), _EXPRESS)]
 
 
 def _timeout(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:

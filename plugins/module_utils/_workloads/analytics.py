@@ -21,16 +21,9 @@ OWN: Workload = {
             "enabled", "these threads aren't bound, so the kernel moves their memory to them", "AWS, 2017"
         )
     },
-    "hugepages": {
-        "thp": Choice(
-            "always",
-            "large columns are walked from end to end: fewer misses of the TLB",
-            "tuned, throughput-performance",
-        )
-    },
     "memory": {
         "swappiness": Choice(
-            10, "a scan through the file cache doesn't push programs out to swap", "tuned, throughput-performance"
+            1, "a scan through the file cache doesn't push programs out to swap", "Cloudera guide, swappiness"
         ),
         "dirty": Choice(
             "40%",

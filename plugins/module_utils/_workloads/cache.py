@@ -33,9 +33,9 @@ OWN: Workload = {
             "a thread that waits looks at the queue for 50 µs before it sleeps: latency for CPU time",
             "tuned, network-latency",
         ),
-        "somaxconn": Choice(4096, "there is room for clients that reconnect all at once", "Netflix, 2014–2017"),
+        "somaxconn": Choice(4096, "there is room for clients that reconnect all at once", "perftune"),
         "slow_start_after_idle": Choice(
-            "disabled", "pooled connections pause between bursts and needn't start slowly again", "Netflix, 2014–2017"
+            "disabled", "pooled connections pause between bursts and needn't start slowly again", "Netflix, 2017"
         ),
     },
 }

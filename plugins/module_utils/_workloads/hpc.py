@@ -11,8 +11,9 @@ OWN: Workload = {
     "smt": {
         "threads": Choice(
             "disabled",
-            "one thread fills a core's floating-point units; the second one only makes ranks uneven",
-            "AWS, 2017",
+            "one thread fills a core's floating-point units; the second one only makes ranks uneven. Slurm takes a node"
+            " with fewer CPUs than its slurm.conf says out of service: write there what slurmd -C prints afterwards",
+            "AWS, 2017; slurmd(8)",
         )
     },
     "cpu_power": {

@@ -27,20 +27,15 @@ OWN: Workload = {
         "thp": Choice(
             "never",
             "a request that waits for memory is answered late, and saving a snapshot forks the process",
-            "AWS, 2017; Redis guide; Aerospike guide",
+            "AWS, 2017; Redis guide; Valkey guide; Aerospike guide",
         )
     },
     "memory": {
         "overcommit": Choice(
             "always",
             "saving forks the process: the heuristic may refuse a fork that needs next to no memory",
-            "Redis guide",
-        ),
-        "swappiness": Choice(
-            1,
-            "data that went to swap would be read from a disk; 0 would have the kernel kill processes earlier",
-            "rpk, tuner swappiness; Aerospike guide",
-        ),
+            "Redis guide; Valkey guide",
+        )
     },
     "network_irq": {
         "policy": Choice(
@@ -61,11 +56,11 @@ OWN: Workload = {
     "network_stack": {
         "somaxconn": Choice(
             4096,
-            "there is room for clients that reconnect all at once; Redis itself asks for 511",
-            "Netflix, 2014–2017",
+            "there is room for clients that reconnect all at once: Aerospike asks for it, Redis for 511",
+            "Aerospike server, checks at start; Redis guide",
         ),
         "slow_start_after_idle": Choice(
-            "disabled", "pooled connections pause between bursts and needn't start slowly again", "Netflix, 2014–2017"
+            "disabled", "pooled connections pause between bursts and needn't start slowly again", "Netflix, 2017"
         ),
     },
 }

@@ -13,7 +13,7 @@ OWN: Workload = {
             "auto", "every message is stamped: on Xen each stamp is a system call until tsc takes over", "AWS, 2017"
         )
     },
-    "smt": {"threads": Choice("disabled", "a neighbor on the core makes latency uneven", "AWS, 2017")},
+    "smt": {"threads": Choice("disabled", "a neighbor on the core makes latency uneven", "our choice, unmeasured")},
     "cpu_power": {
         "idle": Choice(
             "c1",

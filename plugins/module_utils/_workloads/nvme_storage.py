@@ -20,7 +20,12 @@ OWN: Workload = {
             1048576,
             "databases prepare thousands of requests per CPU, and soon use up 65,536",
             "rpk, tuner aio_events",
-        )
+        ),
+        "max_map_count": Choice(
+            1048575,
+            "Cassandra maps its tables file by file, and warns at its start below this",
+            "Cassandra, startup checks",
+        ),
     },
     "block_storage": {
         "io_timeout": Choice(
@@ -33,7 +38,7 @@ OWN: Workload = {
             "only instance store, which orders requests itself; random requests are hardly ever adjacent,"
             " so a scheduler and the search for requests to merge only cost CPU; EBS volumes still merge"
             " small writes",
-            "StorageReview, 2018; SAP note 1656250; unmeasured",
+            "perftune; SAP note 1656250; unmeasured",
         ),
     },
 }

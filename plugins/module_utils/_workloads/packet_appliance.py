@@ -26,16 +26,6 @@ OWN: Workload = {
         "rps": Choice("kernel", "off: a packet that is passed on has no reader on another CPU", "ENA driver guide"),
     },
     "network_stack": {
-        "rx_ring": Choice(
-            "max",
-            "more descriptors absorb longer bursts; on the default route it needs allow_disruptive",
-            "Netflix, 2014–2017; ENA driver guide",
-        ),
-        "adaptive_rx": Choice(
-            "enabled",
-            "interrupts wait a little when packets come by the million, and not when they are few",
-            "Netflix, 2014–2017; ENA driver guide",
-        ),
         "netdev_budget": Choice(
             600, "twice as many packets per round of NAPI", "Netflix, 2014–2017; the number is ours, unmeasured"
         ),

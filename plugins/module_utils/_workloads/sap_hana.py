@@ -27,9 +27,9 @@ OWN: Workload = {
     },
     "hugepages": {
         "thp": Choice(
-            "madvise",
-            "HANA asks for huge pages itself; SLES 12 and 15 up to SP4 want never: set that in tune_concerns",
-            "SAP note 2205917",
+            "sap",
+            "SAP wants never on RHEL up to 9.1 and SLES up to 15 SP4, and madvise on later ones",
+            "SAP note 2131662; SAP note 2205917; saptune, note 2684254; community.sap_install, huge pages",
         )
     },
     "memory": {
@@ -45,7 +45,7 @@ OWN: Workload = {
         "slow_start_after_idle": Choice(
             "disabled",
             "connections between hosts of one system pause and needn't begin small again",
-            "SAP note 2382421; Netflix, 2014–2017",
+            "SAP note 2382421; Netflix, 2017",
         ),
     },
     "block_storage": {

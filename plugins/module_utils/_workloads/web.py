@@ -12,7 +12,7 @@ OWN: Workload = {
         "thp": Choice(
             "madvise",
             "programs that profit from huge pages ask for them; many small allocations only get larger",
-            "our choice, unmeasured",
+            "Netflix, 2017",
         )
     },
     "network_irq": {
@@ -28,15 +28,21 @@ OWN: Workload = {
             "interrupts wait a little when requests come by the hundred thousand, and not when they are few",
             "Netflix, 2014–2017",
         ),
-        "somaxconn": Choice(4096, "a burst of new connections waits instead of being dropped", "Netflix, 2014–2017"),
-        "max_syn_backlog": Choice(8192, "a burst of half-open connections waits too", "our choice, unmeasured"),
+        "rmem_max": Choice(
+            7500000,
+            "Caddy and Traefik ask for 7 MiB per socket of HTTP/3: a smaller buffer loses packets in a burst",
+            "quic-go, UDP buffer sizes",
+        ),
+        "wmem_max": Choice(7500000, "Caddy and Traefik ask for as much to send HTTP/3", "quic-go, UDP buffer sizes"),
+        "somaxconn": Choice(4096, "a burst of new connections waits instead of being dropped", "perftune"),
+        "max_syn_backlog": Choice(8192, "a burst of half-open connections waits too", "SAP note 2382421"),
         "port_range": Choice(
             "10240 65535",
             "a proxy opens a connection per request to few backends: 55,296 ports instead of 28,232",
-            "our choice, unmeasured",
+            "Netflix, 2017",
         ),
         "slow_start_after_idle": Choice(
-            "disabled", "connections to clients and backends pause and needn't start slowly again", "Netflix, 2014–2017"
+            "disabled", "connections to clients and backends pause and needn't start slowly again", "Netflix, 2017"
         ),
     },
 }

@@ -72,6 +72,8 @@ def allowed(table: FrozenSet[str], knob: str, expected: Dict[str, Any]) -> Froze
         return frozenset(("not_applicable",))  # no recording has cpuidle or cpufreq
     if knob == "network_stack.busy_poll" and expected["counts"]["cores"] <= 2:
         table |= {"refused"}  # a workload polls on no host that has two CPUs left
+    if knob == "hugepages.thp":
+        table |= {"not_applicable"}  # SAP's value, as no recording is of RHEL or SLES
     if knob in ("block_storage.scheduler", "block_storage.nomerges"):
         table |= {"not_applicable"}  # instance store may be meant, which the stand-in disks aren't
     if concern == "numa":
