@@ -23,6 +23,7 @@ class Parameter(NamedTuple):
     spec: Mapping[str, Any]  # of the option: ascending numbers within a `range`, a choice, or a name
     bound: str = ""  # least, most or widest: a workload's value is a bound, not exact
     by_unit: Tuple[str, ...] = ()  # values that fit this host alone, which the unit sets at boot; or EVERY
+    sized: bool = False  # the kernel computes it from the host's memory at each boot
 
 
 def _number(least: int, most: int = 2147483647) -> Mapping[str, Any]:
@@ -84,6 +85,7 @@ MEMORY = (
         _number(1024),
         "least",
         by_unit=EVERY,  # the same disk may start as a type with less memory
+        sized=True,
     ),
 )
 
@@ -98,6 +100,7 @@ NETWORK_STACK = (
         "SAP note 2382421; Linux kernel, ip-sysctl",
         _number(1),
         "least",
+        sized=True,
     ),
     Parameter(
         "netdev_max_backlog",
@@ -132,10 +135,22 @@ NETWORK_STACK = (
         "least",
     ),
     Parameter(
-        "tcp_rmem", "net.ipv4.tcp_rmem", "the receive buffer: least, initial and most bytes", _SOCKETS, _WINDOW, "least"
+        "tcp_rmem",
+        "net.ipv4.tcp_rmem",
+        "the receive buffer: least, initial and most bytes",
+        _SOCKETS,
+        _WINDOW,
+        "least",
+        sized=True,
     ),
     Parameter(
-        "tcp_wmem", "net.ipv4.tcp_wmem", "the send buffer: least, initial and most bytes", _SOCKETS, _WINDOW, "least"
+        "tcp_wmem",
+        "net.ipv4.tcp_wmem",
+        "the send buffer: least, initial and most bytes",
+        _SOCKETS,
+        _WINDOW,
+        "least",
+        sized=True,
     ),
     Parameter(
         "tcp_mem",
@@ -145,6 +160,7 @@ NETWORK_STACK = (
         _WINDOW,
         "least",
         by_unit=EVERY,
+        sized=True,
     ),
     Parameter(
         "syn_retries",
@@ -161,6 +177,7 @@ NETWORK_STACK = (
         _number(1),
         "least",
         by_unit=EVERY,  # a firewall loads its module after systemd-sysctl
+        sized=True,
     ),
     Parameter(
         "conntrack_buckets",
@@ -170,6 +187,7 @@ NETWORK_STACK = (
         _BUCKETS,
         "least",
         by_unit=EVERY,
+        sized=True,
     ),
     *(
         Parameter(option, f"net.{family}.neigh.default.{name}", reason, _NEIGHBORS, _number(1), "least")

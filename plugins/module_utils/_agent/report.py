@@ -11,6 +11,7 @@ import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import all_stored
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import waits_for_boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, Run, plan_run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
@@ -58,7 +59,7 @@ def collect(host: WritableHost) -> Dict[str, Any]:
     stored = StoredWanted(host)
     instance = facts.platform.instance_id if facts.platform else None
     entries = Journal(host, instance).entries()
-    concerns = [_concern(name, stored.get(name), planned, entries) for name in _names(stored, entries)]
+    concerns = [_concern(host, name, stored.get(name), planned, entries) for name in _names(stored, entries)]
     knobs = [(concern["name"], knob) for concern in concerns for knob in concern["knobs"]]
     return {
         "nearmetal": VERSION,
@@ -87,11 +88,15 @@ def _names(stored: StoredWanted, entries: List[Entry]) -> List[str]:
     return [name for name in dict.fromkeys(names) if name not in (CHOICE, METRICS, UNIT)]
 
 
-def _concern(name: str, stored: Optional[Stored], planned: Run, entries: List[Entry]) -> Dict[str, Any]:
+def _concern(
+    host: WritableHost, name: str, stored: Optional[Stored], planned: Run, entries: List[Entry]
+) -> Dict[str, Any]:
     outcome = next((outcome for outcome in planned.outcomes if outcome.name == name), None)
     originals = {(entry.knob, entry.where): entry for entry in entries if entry.concern == name}
     replanned = stored is not None and stored.replan
-    findings = (_by_unit(finding, originals) if replanned else finding for finding in _findings(outcome))
+    waiting = waits_for_boot(host, list(originals.values())) if outcome is None else ()
+    present = waiting or _findings(outcome)
+    findings = (_by_unit(finding, originals) if replanned else finding for finding in present)
     knobs = [_knob(finding, originals) for finding in findings]
     return {
         "name": name,
@@ -99,7 +104,7 @@ def _concern(name: str, stored: Optional[Stored], planned: Run, entries: List[En
         "version": stored.version if stored else None,
         "at": stored.at if stored else None,
         "options": dict(stored.options) if stored else None,
-        "error": outcome.error if outcome else _unplanned(stored),
+        "error": outcome.error if outcome else "" if waiting else _unplanned(stored),
         "knobs": knobs,
     }
 
@@ -247,9 +252,10 @@ def _footer(state: Dict[str, Any]) -> Iterator[str]:
         yield from _folded("Others  ", f"{', '.join(state['others'])} run on this host; what they own is refused above")
     if state["drift"]:
         yield "Again   nearmetal reapply"
-    if state["concerns"]:
-        yield from _folded("Undo    ", f"nearmetal restore {state['concerns'][0]['name']}, or all: nearmetal restore")
-    if unit.get("agent") is None and (state["concerns"] or state["failed"]):
+    tuned = [concern["name"] for concern in state["concerns"] if concern["run"] or concern["error"]]
+    if tuned:
+        yield from _folded("Undo    ", f"nearmetal restore {tuned[0]}, or all: nearmetal restore")
+    if unit.get("agent") is None and (tuned or state["failed"]):
         yield "Command nearmetal isn't installed here, because the unit is absent: in its place run"
         yield f"        python3 -m {MODULE}"
 

@@ -21,6 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import C
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome, UnitSession
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import LONGEST_VALUE, counted, in_words
 
 # The status of what a way back leaves to somebody, or to the next boot.
 _LEFT = ("advice", "needs_reboot", "needs_restart")
@@ -29,6 +30,7 @@ _REBOOTS = (
     "<4>prove made no step for {seconds} s: what run {run} had tuned is taken back, and the host reboots, because it"
     " still runs with it"
 )
+WAITS_FOR_BOOT = 3  # the exit code of a restore after which the next boot gives back what it couldn't
 OF_UNIT = Conditions(kind=UnitSession, lenient=True)
 BY_HAND = Origin("nearmetal on the host")
 
@@ -78,10 +80,14 @@ def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:
 
 
 def restore(host: WritableHost, names: Optional[List[str]]) -> int:
-    """Take back the concerns named, or all of them."""
+    """Take back the concerns named, or all of them; 1 when one failed, WAITS_FOR_BOOT when a value waits for a boot."""
     conditions = Conditions(BY_HAND, restores_all=names is None)
     done = run(host, lambda known: restore_requests(names, known), conditions=conditions)
-    return _print_outcomes(done.outcomes)
+    failed = _print_outcomes(done.outcomes)
+    waiting = contract(done.outcomes)["reboot_reasons"]
+    if waiting:
+        print_line(f"{counted(len(waiting), 'setting')} {'waits' if len(waiting) == 1 else 'wait'} for a reboot")
+    return failed or (WAITS_FOR_BOOT if waiting else 0)
 
 
 def capture(host: WritableHost) -> int:
@@ -146,6 +152,8 @@ def _print_outcomes(outcomes: Sequence[Outcome]) -> int:
         for finding in result["findings"]:
             if finding["reference"] == "journal" and finding["status"] in _LEFT:
                 place = " ".join(filter(None, (f"{finding['concern']}.{finding['knob']}", finding["where"])))
+                if finding["status"] == "needs_reboot" and finding["now"] is not None:
+                    place += f" is {in_words(finding['now'], 'absent', LONGEST_VALUE)}"
                 print_line(f"  {place}: {finding['reason']}")
     if not outcomes:
         print_line("nothing to do: nearmetal has no record of having tuned this")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import AbstractSet, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import knob_name, plan_restore
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Declined, NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -62,7 +62,10 @@ def apply(
     done: List[Action] = []
     written = {(action.what, action.where) for action in actions}
     places = _neighbors(host, actions)
-    neighbors = [place for place in places if (place.what, place.where) not in written]
+    # What followed a value that a file of nearmetal set at boot has no original of its own: it follows again.
+    by_boot = {entry.key for entry in earlier if entry.set_at_boot(host)}
+    causes = [action for action in actions if (action.what, action.where) not in by_boot]
+    neighbors = [place for place in _neighbors(host, causes) if (place.what, place.where) not in written]
     try:
         if actions:
             journal.begin(actions, neighbors, _already_set(host, actions))
@@ -123,18 +126,19 @@ def _neighbors(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
             now = lever_of(what).read(host, where)
             with suppress(NearmetalError):
                 lever_of(what).check(where, now)
-                place = Action(action.concern, what.rpartition(".")[2], what, now, now, action.what, "journal", where)
+                knob = knob_name(action.concern, what, where)
+                place = Action(action.concern, knob, what, now, now, action.what, "journal", where)
                 neighbors.setdefault((what, where), place)
     return list(neighbors.values())
 
 
 def _already_set(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
-    """The places that have the value already that a file of these actions is going to set on new devices.
+    """The places that have the value already that a file of these actions is going to set at boot or on new devices.
 
-    Once the file is there, nothing else tells that somebody had set them before it.
+    Once the file is there, nothing else tells that they had it before.
     """
     return [
-        Action(action.concern, what.rpartition(".")[2], what, now, now, action.what, "journal", where)
+        Action(action.concern, knob_name(action.concern, what, where), what, now, now, action.what, "journal", where)
         for action in actions
         for lever in (lever_of(action.what),)
         if isinstance(lever, SetsOthers) and action.after is not None

@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore impo
     entries_by_files,
     other_devices,
     plan_restore,
+    waits_for_boot,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome, Session, places_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.shared_changes import demand_agreement
@@ -49,7 +50,8 @@ class Leave(NamedTuple):
     concern: None = None
 
     def plan(self, session: Session, facts: Facts) -> Outcome:
-        return Outcome(self.name, Plan(findings=self.findings), keep=session.stored.get(self.name))
+        waiting = waits_for_boot(session.host, session.journal.entries(self.name))
+        return Outcome(self.name, Plan(findings=waiting or self.findings), keep=session.stored.get(self.name))
 
 
 class Remember(NamedTuple):

@@ -10,27 +10,35 @@ from typing import AbstractSet, Dict, Iterable, Iterator, List, Mapping, NamedTu
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    Disturbing,
     Hiding,
     OnDisk,
     SetsOthers,
     detached,
     device_name,
     disturbed_by,
-    kernel_choice,
     present_elements,
     returning,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of, restore_order
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.boot_value import (
+    boot_value,
+    set_at_boot,
+    why_unsure,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.elements import Judged
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import set_at_boot
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import LONGEST_VALUE, in_words
 
 _MOST_NAMES, _MOST_SENTENCES = 12, 16
 
 
 class RestorePlan(NamedTuple):
-    """The plan that takes entries back, and the entries that need no action to be forgotten."""
+    """The plan that takes entries back, and the entries that need no action to be forgotten.
+
+    Those of them that are `until_boot` are kept until the next boot, which alone gives their values back.
+    """
 
     plan: Plan
     forget: Tuple[Entry, ...]
@@ -41,8 +49,8 @@ def plan_restore(
 ) -> RestorePlan:
     """The plan that brings each place back to its original, the last change first; `reason` is of its actions.
 
-    What somebody else has set since then is left alone and reported, element by element. A
-    runtime original of an earlier boot is void: the kernel's own choice takes its place.
+    What somebody else has set since then is left alone and reported, element by element. A runtime original of an
+    earlier boot is void: what this boot would have set without nearmetal takes its place, where that is known.
     `cpus` are offline, and an earlier step of the run brings them online.
     """
     actions: List[Action] = []
@@ -66,7 +74,10 @@ def plan_restore(
         set_values = entry.set_values
         if void and entry.key in at_boot:
             set_values = (*set_values, lever.values.remembered(now))
-        original = kernel_choice(lever, host, entry.where) if void else entry.original
+        if void and now is not None and now == entry.original:
+            forget.append(entry)  # as it was in an earlier boot: nothing is left to say
+            continue
+        original = boot_value(host, entry.what, entry.where, entry) if void else entry.original
         in_force = entry._replace(set_values=set_values, original=original)
         judged = in_force.judged(host, original)
         if entry.boot_id == boot_id or not void:
@@ -94,15 +105,23 @@ def plan_restore(
             )
             actions.append(action)
             findings.append(_finding(action))
+            findings += _followers(host, entry, now, action.after, entries) if void else ()
             pending = lever.pending(host, entry.where, action.after) if isinstance(lever, OnDisk) else ""
             if isinstance(lever, OnDisk) and pending:
                 findings.append(_finding(action)._replace(status=lever.waits_for, reason=pending))
         elif void and judged.held:
-            findings.append(_by_reboot(entry, now))
-            forget.append(entry)
+            findings.append(_by_reboot(host, entry, now))
+            findings += _followers(host, entry, now, entry.original, entries)
+            forget.append(entry._replace(until_boot=True))
         elif void or not judged.absent:
             forget.append(entry)
     return RestorePlan(Plan(tuple(actions), tuple(findings)), tuple(forget))
+
+
+def waits_for_boot(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Finding, ...]:
+    """The findings of a concern that was taken back but for values that the next boot gives back; else none."""
+    taken_back = all(entry.until_boot for entry in entries)
+    return plan_restore(host, entries, "").plan.findings if taken_back else ()
 
 
 def entries_by_files(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, ...]:
@@ -118,21 +137,21 @@ def entries_by_files(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entr
         setter = lever_of(entry.what)
         for what, where in setter.sets(host, entry.where) if isinstance(setter, SetsOthers) else ():
             lever = lever_of(what)
-            original = kernel_choice(lever, host, where)
+            original = boot_value(host, what, where)
             if (what, where) not in known and original is not None:
                 present = lever.values.remembered(lever.read(host, where))
-                knob = _knob_name(entry.concern, what, where)
+                knob = knob_name(entry.concern, what, where)
                 new_entries[what, where] = Entry(entry.concern, knob, what, where, original, (present,), boot_id)
         for what, where in set_at_boot(host, (entry,)) - known:
             lever = lever_of(what)
             present = lever.values.remembered(lever.read(host, where))
-            knob = _knob_name(entry.concern, what, where)
-            original = kernel_choice(lever, host, where)
+            knob = knob_name(entry.concern, what, where)
+            original = boot_value(host, what, where)
             new_entries[what, where] = Entry(entry.concern, knob, what, where, original, (present,), boot_id)
     return tuple(new_entries.values())
 
 
-def _knob_name(concern: str, what: str, where: str) -> str:
+def knob_name(concern: str, what: str, where: str) -> str:
     """The concern's name for the knob at a place; taken from the place for a concern of another version."""
     knobs = CONCERNS[concern].knobs if concern in CONCERNS else ()
     names = (knob.name for knob in knobs if knob.lever == what and knob.place in ("", where))
@@ -253,13 +272,43 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMES]) + more
 
 
-def _by_reboot(entry: Entry, now: object) -> Finding:
+def _followers(
+    host: WritableHost, entry: Entry, now: Value, after: Value, entries: Sequence[Entry]
+) -> Iterator[Finding]:
+    """A finding for each place that the kernel has set by itself because of the value `now`, set at boot."""
+    lever = lever_of(entry.what)
+    if not isinstance(lever, Disturbing) or not lever.moves(now, after):
+        return
+    known = {entry.key for entry in entries}
+    for what, where in lever.disturbs(host, entry.where):
+        follower = lever_of(what).read(host, where)
+        if (what, where) not in known and follower is not None:
+            yield Finding(
+                concern=entry.concern,
+                knob=knob_name(entry.concern, what, where),
+                status="advice",
+                where=where,
+                now=follower,
+                reason=f"{follower} followed {entry.concern}.{entry.knob} at boot; the kernel sets it again with that",
+                reference="journal",
+            )
+
+
+def _by_reboot(host: WritableHost, entry: Entry, now: Value) -> Finding:
+    """The finding that only the next boot gives a value back, with the command that sets what it was before."""
+    before, instead = "nothing on this host says what it was before nearmetal", ""
+    if entry.original is not None:
+        original = in_words(entry.original, "absent", LONGEST_VALUE)
+        before = f"before nearmetal, in an earlier boot, it was {original}, {why_unsure(host, entry)}"
+        commands = lever_of(entry.what).commands(host, entry.where, entry.original)
+        instead = f"; to set that now: {commands[0]}" if len(commands) == 1 else ""
     return Finding(
         concern=entry.concern,
         knob=entry.knob,
         status="needs_reboot",
         where=entry.where,
-        now=str(now),
-        reason="the original belongs to an earlier boot; the next boot brings back what the host has without nearmetal",
+        now=now,
+        wanted=entry.original,
+        reason=f"{before}; the next boot brings back what the host has without nearmetal{instead}",
         reference="journal",
     )

@@ -126,6 +126,9 @@ def _unchanged(outcome: Outcome) -> str:
     for finding in findings:
         if finding.status in ("refused", "waived", "not_applicable"):
             return f"{finding.status.replace('_', ' ')}: {finding.reason}"
+    waiting = [finding for finding in findings if finding.status == "needs_reboot"]
+    if waiting and len(waiting) == len(findings):
+        return status_words("needs_reboot", len(waiting))
     if any(finding.status != "advice" for finding in findings):
         return "as wanted"
     return findings[0].reason if findings else "nothing to do"

@@ -19,6 +19,9 @@ RESERVED = "/sys/kernel/mm/hugepages"
 
 SIZE = r"([0-9]{2,9})kB"
 PLACE = r"host|node[0-9]{1,5}"
+# What the file of khugepaged's defragmentation says; the words are those of RHEL 6.
+KHUGEPAGED_WORDS = {"1": "enabled", "yes": "enabled", "0": "disabled", "no": "disabled"}
+_LEAST_MEMORY = 512 * 1024 * 1024  # bytes
 _FOLDER = re.compile(r"hugepages-([0-9]{2,9}kB)", re.ASCII)
 _NODE = re.compile(r"node[0-9]{1,5}", re.ASCII)
 _RELEASE = re.compile(r"[A-Za-z0-9._+-]{1,64}", re.ASCII)
@@ -73,18 +76,27 @@ def observe(host: Host) -> HugepageFacts:
         available=memory.get("MemAvailable"),
         morecore=_morecore(host),
         libc_without_morecore=_new_libc(host),
-        kernel_choice={
-            "thp": _built_with(host),
-            # "defer" came with Linux 4.6, and madvise as the choice; before, all waited.
-            "thp_defrag": "madvise" if "defer" in defrag[1] else defrag[1][0] if defrag[1] else None,
-            "thp_shmem": "never",
-            "khugepaged_defrag": "enabled",
-        },
+        kernel_choice=kernel_choice(host),
         size=f"{memory['Hugepagesize'] // 1024}kB" if "Hugepagesize" in memory else None,
         mounts=hugetlbfs.nearmetal_mounts(host),
         mounted=hugetlbfs.mounts(host),
         groups=dict(_groups(host)),
     )
+
+
+def kernel_choice(host: Host) -> Dict[str, Optional[str]]:
+    """thp, thp_defrag, thp_shmem, khugepaged_defrag: the kernel's own choice at boot; None where it isn't known."""
+    offered = choice(host.line(f"{thp_folder(host)}/defrag"))[1]
+    chosen = {
+        "thp": _built_with(host),
+        # "defer" came with Linux 4.6, and madvise as the choice; before, all waited.
+        "thp_defrag": "madvise" if "defer" in offered else offered[0] if offered else None,
+        "thp_shmem": "never",
+        "khugepaged_defrag": "enabled",
+    }
+    memory = meminfo.parse(host.text("/proc/meminfo") or "").get("MemTotal", _LEAST_MEMORY)
+    # hugepage_init() in the kernel's mm/huge_memory.c: with less memory, none, whatever the command line says.
+    return {**chosen, "thp": "never", "thp_defrag": "never"} if memory < _LEAST_MEMORY else chosen
 
 
 def _built_with(host: Host) -> Optional[str]:
@@ -123,10 +135,10 @@ def choice(line: Optional[str]) -> Tuple[Optional[str], Tuple[str, ...]]:
 
 
 def khugepaged_defrag(host: Host) -> Optional[str]:
-    """Whether khugepaged defragments memory; the file has 1 or 0, on RHEL 6 yes or no."""
+    """Whether khugepaged defragments memory."""
     line = host.line(f"{thp_folder(host)}/khugepaged/defrag")
     word = choice(line)[0] or line
-    return {"1": "enabled", "yes": "enabled", "0": "disabled", "no": "disabled"}.get(word or "")
+    return KHUGEPAGED_WORDS.get(word or "")
 
 
 def file_of(size: str, place: str, name: str = "nr_hugepages") -> str:

@@ -43,6 +43,13 @@ def dirty(host: Host, name: str) -> Optional[str]:
     return f"{share}%" if share is not None else None
 
 
+def limit_of(name: str, key: str, number: str) -> Optional[str]:
+    """The limit that a kernel parameter of this number sets; None for another parameter. 0 bytes set none."""
+    if key == f"vm.{name}_ratio":
+        return f"{number}%"
+    return number if key == f"vm.{name}_bytes" and number != "0" else None
+
+
 def dirty_parameter(name: str, limit: str) -> Tuple[str, str]:
     """The kernel parameter that sets such a limit, and its value there."""
     number, share, _rest = limit.partition("%")

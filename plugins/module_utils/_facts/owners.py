@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterator, Mapping, NamedTuple, Optional, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import link_files
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot_lines, link_files
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import os_release, tuned_profile
 
@@ -24,8 +24,6 @@ _WANTED = "/etc/systemd/system/multi-user.target.wants/tuned.service"
 _UNIT = "/etc/systemd/system/tuned.service"
 _MASK = "/dev/null"
 _CGROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
-# In the order in which a file hides one of the same name (sysctl.d(5)).
-_SYSCTL = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
 _NEARMETAL_FILE = "99-nearmetal"
 # Options that say when and for what a section counts, not what it sets.
 ABOUT = ("type", "enabled", "replace", "devices", "priority", "uname_regex", "cpuinfo_regex")
@@ -150,16 +148,8 @@ def _profile(host: Host, name: str, read: Set[str]) -> tuned_profile.Profile:
 
 def _later_files(host: Host) -> Iterator[Tuple[str, Tuple[str, str]]]:
     """Key, file and value of each setting that is read after nearmetal's own files, in the order of reading."""
-    files: Dict[str, str] = {}
-    for folder in _SYSCTL:
-        for name in host.names(folder):
-            if name.endswith(".conf") and name > _NEARMETAL_FILE and not name.startswith(_NEARMETAL_FILE):
-                files.setdefault(name, f"{folder}/{name}")
-    for name in sorted(files):
-        for line in (host.text(files[name], limit=65536) or "").splitlines():
-            key, sign, value = line.strip().lstrip("-").partition("=")
-            if sign and not key.startswith(("#", ";")):
-                yield key.strip().replace("/", "."), (files[name], value.strip())
+    for line in boot_lines.sysctl_lines(host, _NEARMETAL_FILE):
+        yield line.name, (line.file, line.value)
 
 
 def _immutable(host: Host) -> Optional[str]:

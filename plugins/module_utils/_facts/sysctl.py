@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Dict, Mapping
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import MEMORY, NETWORK_STACK
 
 NUMA_BALANCING = "kernel.numa_balancing"
@@ -25,13 +26,24 @@ KEYS = (
     ZONE_RECLAIM,
     HUGETLB_GROUP,
 )
-# Those, and what is only looked at.
+# Those that the kernel computes from the host's memory at each boot.
+SIZED = frozenset(parameter.key for parameter in (*MEMORY, *NETWORK_STACK) if parameter.sized)
+# All keys, and what is only looked at.
 OBSERVED = (
     *KEYS,
     *(f"vm.{limit}_{unit}" for limit in DIRTY for unit in ("ratio", "bytes")),
     "net.ipv4.tcp_limit_output_bytes",
     "net.ipv4.tcp_autocorking",
 )
+
+
+def is_possible(key: str, value: str) -> bool:
+    """Whether the kernel would take a value that somebody has in a file: numbers within the bounds of its option."""
+    bounds = [parameter.spec.get("range") for parameter in (*MEMORY, *NETWORK_STACK) if parameter.key == key]
+    words = value.split()
+    if not bounds or bounds[0] is None:
+        return bool(words)
+    return bool(words) and all(is_number(word) and bounds[0][0] <= int(word) <= bounds[0][1] for word in words)
 
 
 def path(key: str) -> str:

@@ -79,6 +79,10 @@ class Disturbing(Lever):
     def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
         """The places that may change."""
 
+    def moves(self, before: Value, after: Value) -> bool:
+        """Whether a change between these values moves them; `after` is None where it isn't known."""
+        return True
+
     def kernel_chosen(self, host: WritableHost, where: str) -> Iterable[Place]:
         """The places that have what the kernel chose with the present value."""
         return ()
@@ -150,7 +154,7 @@ class SetsOthers(OnDisk):
 
     @abstractmethod
     def would_set(self, host: WritableHost, where: str, text: str) -> Iterable[Place]:
-        """Places that hold what a file with this text at `where` would set when their devices are attached."""
+        """Places that hold what a file with this text at `where` would set at boot, or when a device is attached."""
 
     @abstractmethod
     def set_at_boot(self, host: WritableHost, where: str) -> Iterable[Place]:
@@ -165,6 +169,10 @@ class NamedByPath(Lever):
     def files(self, host: WritableHost, path: str) -> List[str]:
         """The kernel files that one of its paths stands for on this host."""
         return [path]
+
+    def meaning(self, word: str) -> Value:
+        """The lever's value for what a file writes to its path."""
+        return word
 
 
 class KernelValue(NamedByPath):

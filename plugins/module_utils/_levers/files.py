@@ -132,10 +132,12 @@ class NativeFile(SetsOthers, Batch):
         return os.path.dirname(where) if where in _OWN_FOLDER else ""
 
     def sets(self, host: WritableHost, where: str) -> Iterable[Place]:
-        present = self._read_nearmetal_file(host, where)
+        present = self._read_nearmetal_file(host, where) if where.endswith(".rules") else None
         return () if present is None else self.would_set(host, where, str(present))
 
     def would_set(self, host: WritableHost, where: str, text: str) -> Iterable[Place]:
+        if where.endswith(".conf"):
+            return _set_by_lines(host, text)
         if not where.endswith(".rules"):
             return ()
         from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.block import set_by_rules
@@ -145,8 +147,8 @@ class NativeFile(SetsOthers, Batch):
     def set_at_boot(self, host: WritableHost, where: str) -> Iterable[Place]:
         if where.endswith(".rules"):
             return self.sets(host, where)
-        present = self._read_nearmetal_file(host, where)
-        return _set_by_lines(host, present) if isinstance(present, str) and where.endswith(".conf") else ()
+        present = self._read_nearmetal_file(host, where) if where.endswith(".conf") else None
+        return () if present is None else self.would_set(host, where, str(present))
 
     def _read_nearmetal_file(self, host: WritableHost, where: str) -> Value:
         """The file's text; None when it can't be read, which its own concern reports."""
@@ -162,10 +164,7 @@ def _read_again(where: str) -> Optional[Tuple[str, ...]]:
 
 
 def _set_by_lines(host: WritableHost, text: str) -> Iterator[Place]:
-    """The places that hold what a file of sysctl.d or tmpfiles.d with this text set.
-
-    On a host that was started from an image nobody knows what the kernel had before.
-    """
+    """The places that hold what a file of sysctl.d or tmpfiles.d with this text sets."""
     for key, value in re.findall(_PARAMETER, text, re.ASCII | re.MULTILINE):
         if key in sysctl.KEYS and (host.text(sysctl.path(key), 4096) or "").split() == value.split():
             yield "sysctl", key

@@ -41,6 +41,8 @@ class Entry(NamedTuple):
     device: str = ""  # the identity of the device at the place; "" without a device, or where the kernel has none
     attachment: str = ""  # with `disturbed_by`: the kernel's number for the device then
     written: bool = False  # a run wrote the place before the one that `disturbed_by` is about, which was interrupted
+    machine: str = ""  # with a runtime original: the kernel and the size of the host then, as `_facts/machine` says it
+    until_boot: bool = False  # taken back, but for a value that only the next boot gives back
 
     @property
     def key(self) -> Tuple[str, str]:
@@ -55,6 +57,10 @@ class Entry(NamedTuple):
     def void(self, boot_id: str) -> bool:
         """Whether a reboot has made the original meaningless."""
         return lever_of(self.what).scope == "runtime" and (self.boot_id != boot_id or self.original is None)
+
+    def set_at_boot(self, host: WritableHost) -> bool:
+        """Whether the place had a value of nearmetal since the boot, so that its original is of an earlier one."""
+        return self.void(host.boot_id()) and bool(self.holding(lever_of(self.what).read(host, self.where)))
 
     def judged(self, host: WritableHost, original: Value) -> elements.Judged:
         """Who has set the elements of the place, whose value before nearmetal was `original`."""
@@ -174,6 +180,7 @@ def data_of(entry: Entry) -> Dict[str, Any]:
     """The entry as the journal's file has it."""
     data = entry._asdict()
     data[_SET_VALUES] = data.pop("set_values")
+    del data["until_boot"]  # such entries have a file of their own
     return data
 
 
@@ -197,9 +204,10 @@ def entry_of(raw: Any) -> Entry:
         raise NearmetalError("an entry whose names aren't short texts")
     if disturbed_by:
         lever_of(disturbed_by)
-    device, number = (raw.get(name, "") for name in ("device", "attachment"))  # older versions wrote none
-    if not all(isinstance(text, str) and _DEVICE.fullmatch(text) for text in (device, number)):
-        raise NearmetalError("a device whose identity isn't a text")
+    # Older versions wrote none of these.
+    device, number, machine = (raw.get(name, "") for name in ("device", "attachment", "machine"))
+    if not all(isinstance(text, str) and _DEVICE.fullmatch(text) for text in (device, number, machine)):
+        raise NearmetalError("a device or machine whose identity isn't a text")
     whole, written = raw.get("whole", True) is True, raw.get("written") is True
-    state: Dict[str, Any] = {"whole": whole, "written": written, "disturbed_by": disturbed_by}
+    state: Dict[str, Any] = {"whole": whole, "written": written, "disturbed_by": disturbed_by, "machine": machine}
     return Entry(original=original, set_values=tuple(set_values), device=device, attachment=number, **state, **texts)

@@ -28,6 +28,9 @@ class ImageJournal(Journal):
     def _reunited(self) -> None:
         return
 
+    def _load_until_boot(self) -> None:
+        return
+
     def _load(self) -> None:
         kept = read(self._host, PATH)
         self._unreadable = kept.unreadable

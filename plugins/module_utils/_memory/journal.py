@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import machine
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import BAKED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -19,16 +20,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     Disturbing,
     Hiding,
     OnDisk,
-    SetsOthers,
     attachment,
     completed,
     disturbed_by,
     identity,
-    kernel_choice,
     present_elements,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements, lost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import boot_value, elements, lost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import MOST_VALUES, Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal_file import Content, Unreadable, read, write
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
@@ -36,6 +35,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 PATH = f"{store.DATA}/journal.json"
 # The runtime entries of a host that an image is made of: for its own restore, and in no image.
 ASIDE = "/run/nearmetal/journal.json"
+# Entries that were taken back, and whose values stay until the next boot.
+UNTIL_BOOT = "/run/nearmetal/until_boot.json"
 
 
 class Journal:
@@ -51,11 +52,13 @@ class Journal:
         self._exchanged: List[Entry] = []
         self._unreadable: Sequence[Unreadable] = ()
         self._aside = Content()
+        self._until_boot: List[Entry] = []  # as the file has them
         self._by_files: Set[Tuple[str, str]] = set()
         self._earlier: Dict[Tuple[str, str], Entry] = {}  # the entries before `begin`
         self.damage = ""
         try:
             self._load()
+            self._load_until_boot()
         except Damaged as error:
             self.damage = str(error)
 
@@ -99,7 +102,7 @@ class Journal:
                 if damaged.is_at(place.what, place.where):
                     raise Damaged(_unreadable(damaged))
         boot_id = self._host.boot_id()
-        self._by_files = set_by_files(self._host, self._entries.values())
+        self._by_files = boot_value.set_by_files(self._host, self._entries.values())
         self._earlier = self._entries
         entries = dict(self._entries)
         for place in neighbors:
@@ -142,6 +145,7 @@ class Journal:
             (),
             boot_id,
             device=identity(lever, self._host, action.where),
+            machine=machine.observe(self._host) if lever.scope == "runtime" else "",
         )
         set_values: Tuple[Value, ...] = ()
         held: Mapping[str, Value] = {}
@@ -152,9 +156,9 @@ class Journal:
         if (action.what, action.where) in self._by_files:
             held = lever.values.elements(action.before)
         if held:
-            # A file of nearmetal set them: their originals are what the kernel would choose, if that is known.
+            # A file of nearmetal set them: their originals are what the boot would have set without it.
             set_values = set_values or (lever.values.remembered(action.before),)
-            choice = kernel_choice(lever, self._host, action.where)
+            choice = boot_value.boot_value(self._host, action.what, action.where, entry)
             original = elements.with_kernel_choice(lever, action.before, held, choice)
             writer = fresh if entry is None else entry
             return fresh._replace(concern=writer.concern, knob=writer.knob, original=original, set_values=set_values)
@@ -167,8 +171,12 @@ class Journal:
         return fresh
 
     def settle(self, actions: Iterable[Action], neighbors: Iterable[Action] = ()) -> None:
-        """Record that the actions hold, and forget places that have no value of nearmetal."""
+        """Record that the actions hold, and forget places that have no value of nearmetal.
+
+        An original that a file of nearmetal sets is kept: after the next boot nothing else tells that it was one.
+        """
         entries = dict(self._entries)
+        settled: List[Entry] = []
         for action in sorted(actions, key=lambda action: not isinstance(lever_of(action.what), Disturbing)):
             entry = entries.pop((action.what, action.where), None)
             if entry is None:
@@ -183,7 +191,14 @@ class Journal:
                 names = elements.originals(lever, entry.original, ())
                 changed = elements.changed(lever, entry.original, lever.values.elements(action.before))
                 held = {**self._hidden(entry, names, changed), **held}
-            entries.update(self._settled(entry, held, action.before, entries))
+            kept = self._settled(entry, held, action.before, entries)
+            settled += () if kept else (entry,)
+            entries.update(kept)
+        named = boot_value.named_by_files(self._host, entries.values()) if settled else ()
+        for entry in settled:
+            if entry.key in named:
+                value = lever_of(entry.what).values.remembered(entry.original)
+                entries[entry.key] = entry._replace(set_values=(value,), whole=True)
         for place in neighbors:
             entry = entries.pop((place.what, place.where), None)
             if entry is not None:
@@ -249,15 +264,21 @@ class Journal:
         return {entry.key: entry._replace(set_values=(entry.value({**held, **removed.last}),), whole=True)}
 
     def forget(self, entries: Iterable[Entry]) -> None:
-        """Remove these entries, whose places have no value of nearmetal any more.
+        """Remove these entries, whose places have no value of nearmetal any more, or keep one `until_boot` till then.
 
         An entry that has changed since it was read stays: a write of this run changed its place, too.
         """
         dropped = list(entries)
-        unchanged = [entry for entry in dropped if self._entries.get(entry.key, entry) == entry]
+        unchanged = [entry for entry in dropped if not self._changed(entry)]
         forgotten = {entry.key for entry in unchanged if entry not in self._exchanged}
+        kept = {entry.key: entry for entry in unchanged if entry.until_boot}
         self._exchanged = [entry for entry in self._exchanged if entry not in dropped]
-        self._save({key: entry for key, entry in self._entries.items() if key not in forgotten})
+        self._save({**{key: entry for key, entry in self._entries.items() if key not in forgotten}, **kept})
+
+    def _changed(self, entry: Entry) -> bool:
+        """Whether the entry of this place isn't the same any more."""
+        present = self._entries.get(entry.key, entry)
+        return present._replace(until_boot=entry.until_boot) != entry
 
     def reset(self, entries: List[Entry]) -> None:
         """Go back to an earlier state: a failed concern was rolled back."""
@@ -296,15 +317,35 @@ class Journal:
             folder = lever.folder(key[1])
             if folder and self._host.exists(folder):
                 store.remove_empty(self._host, folder)
+        waiting = [entry for entry in entries.values() if entry.until_boot]
+        # First with what is added, and last without what has gone: a killed run leaves an entry in both files.
+        self._write_until_boot([*self._until_boot, *(entry for entry in waiting if entry not in self._until_boot)])
         kept = [entry for entry in self._exchanged if entry.key not in entries]
-        if entries or kept or self._unreadable:
-            content = Content(self._instance, [*kept, *entries.values()], self._unreadable)
-            write(self._host, PATH, content, folder_mode=0o700)
+        kept += [entry for entry in entries.values() if not entry.until_boot]
+        if kept or self._unreadable:
+            write(self._host, PATH, Content(self._instance, kept, self._unreadable), folder_mode=0o700)
         else:
             store.remove_file(self._host, PATH)
             store.remove_empty_data(self._host)
         self._entries = entries
         self._reunited()
+        self._write_until_boot(waiting)
+
+    def _write_until_boot(self, entries: List[Entry]) -> None:
+        if entries != self._until_boot:
+            content = Content(self._host.boot_id(), entries)
+            if entries:
+                write(self._host, UNTIL_BOOT, content, folder_mode=0o755)
+            else:
+                store.remove_file(self._host, UNTIL_BOOT)
+            self._until_boot = entries
+
+    def _load_until_boot(self) -> None:
+        """Add the entries that wait for the next boot, unless a run has written their places since."""
+        content = read(self._host, UNTIL_BOOT)
+        if content.entries and content.instance == self._host.boot_id():
+            self._until_boot = [entry._replace(until_boot=True) for entry in content.entries]
+            self._entries = {**{entry.key: entry for entry in self._until_boot}, **self._entries}
 
     def _reunited(self) -> None:
         """End the separation of runtime entries: one file has all entries again."""
@@ -356,23 +397,3 @@ def _hides(entry: Entry) -> int:
         return 0
     before, after = {name for value in entry.set_values for name in lever.hidden(value)}, lever.hidden(entry.original)
     return bool(after - before) - bool(before - after)
-
-
-def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:
-    """The places that still have the value that a file of nearmetal, older than this boot, gave them at boot."""
-    kept = tuple(entries)
-    boot_id = host.boot_id() if kept else ""
-    old = [entry for entry in kept if entry.boot_id != boot_id]
-    levers = [(lever_of(entry.what), entry.where) for entry in old]
-    return {place for lever, at in levers if isinstance(lever, SetsOthers) for place in lever.set_at_boot(host, at)}
-
-
-def set_by_files(host: WritableHost, entries: Iterable[Entry]) -> Set[Tuple[str, str]]:
-    """The places that have the value that a file of nearmetal gave them, at boot or when their device was attached."""
-    levers = [(lever_of(entry.what), entry.where) for entry in entries]
-    places = {place for lever, at in levers if isinstance(lever, SetsOthers) for place in lever.sets(host, at)}
-    places |= set_at_boot(host, entries)
-    setters = [(lever_of(what), where) for what, where in places]
-    return places | {
-        place for lever, at in setters if isinstance(lever, Disturbing) for place in lever.kernel_chosen(host, at)
-    }

@@ -69,8 +69,10 @@ def _value(root: Path, path: str) -> Optional[str]:
 def _remembered(root: Path) -> Set[str]:
     folder = root / "var/lib/nearmetal"
     content: Dict[str, Any] = {}
-    for name in ("wanted", "journal"):
-        place = folder / f"{name}.json"
+    places = [*(folder / f"{name}.json" for name in ("wanted", "journal")), root / "run/nearmetal/until_boot.json"]
+    for place in places:
+        name = place.stem
         content[name] = json.loads(place.read_text()) if place.exists() else {"concerns": {}, "entries": []}
-    names = {*content["wanted"]["concerns"], *(entry["concern"] for entry in content["journal"]["entries"])}
+    entries = [*content["journal"]["entries"], *content["until_boot"]["entries"]]
+    names = {*content["wanted"]["concerns"], *(entry["concern"] for entry in entries)}
     return names - {"tune", "unit"}

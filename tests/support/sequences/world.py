@@ -41,7 +41,7 @@ BOOT_FILES: Mapping[str, Dict[str, str]] = {
 }
 _TOOLS = {"/boot/grub/grub.cfg": DEBIAN_TOOLS, "/boot/grub2/grub.cfg": AMAZON_2_TOOLS}
 # What nearmetal keeps in /run says nothing about the host, and is lost at the boot.
-_OURS = ("run/nearmetal/lock", "run/nearmetal/fingerprint", "run/nearmetal/.fingerprint.new")
+_OURS = tuple(f"run/nearmetal/{name}" for name in ("lock", "fingerprint", ".fingerprint.new", "until_boot.json"))
 _EXTRA = {"/etc/group": "root:x:0:\n"}
 _CPU = "/sys/devices/system/cpu"
 _UNCORE = {"min": "800000", "max": "2400000", "initial_min": "800000", "initial_max": "2400000"}

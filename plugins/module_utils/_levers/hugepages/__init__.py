@@ -22,6 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import 
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
     Batch,
+    Choosing,
     Disturbing,
     NamedByPath,
     Place,
@@ -36,7 +37,7 @@ _SYSCTL, _MIN_FREE = Sysctl("sysctl"), "vm.min_free_kbytes"
 _WORD = re.compile(r"[a-z_+]{1,32}", re.ASCII)
 
 
-class Transparent(NamedByPath):
+class Transparent(NamedByPath, Choosing):
     """A choice of transparent huge pages, in the file `name` of their folder."""
 
     def __init__(self, what: str, name: str) -> None:
@@ -61,6 +62,9 @@ class Transparent(NamedByPath):
     def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
         return [echo(self._path(host), self._word(host, value))]
 
+    def kernel_choice(self, host: WritableHost, where: str) -> Value:
+        return hugepages.kernel_choice(host)[self.what.partition(".")[2]]
+
     def _word(self, host: WritableHost, value: Value) -> str:
         """What is written to the file for a value."""
         return str(value)
@@ -79,6 +83,9 @@ class StartsKhugepaged(Transparent, Disturbing):
     def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
         return ((_SYSCTL.what, _MIN_FREE),)
 
+    def moves(self, before: Value, after: Value) -> bool:
+        return (before == "never") is not (after == "never")
+
     def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
         kept = _SYSCTL.read(host, _MIN_FREE) if value == "never" else None
         again = _SYSCTL.commands(host, _MIN_FREE, kept) if kept is not None else []
@@ -96,6 +103,9 @@ class KhugepagedDefrag(Transparent):
 
     def read(self, host: WritableHost, where: str) -> Value:
         return hugepages.khugepaged_defrag(host)
+
+    def meaning(self, word: str) -> Value:
+        return hugepages.KHUGEPAGED_WORDS.get(word)
 
     def _word(self, host: WritableHost, value: Value) -> str:
         old = self._path(host).startswith(hugepages.FOLDERS[1])
