@@ -160,6 +160,10 @@ def _collect(registered: list[str], task_vars: dict[str, Any]) -> Collector:
                 collector.add(name, variables, failed=variables.get("failed") is True)
             elif isinstance(variables, dict) and variables.get("failed") is True:
                 collector.failed(name, variables.get("msg") or "failed")
+            elif isinstance(variables, dict) and variables.get("skipped") is True:
+                collector.skipped([name])
+    # Whoever is still in the play, and has no result, was left out by it.
+    collector.skipped(task_vars["ansible_play_batch"])
     return collector
 
 

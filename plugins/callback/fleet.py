@@ -143,7 +143,8 @@ class CallbackModule(DefaultCallback):
             if not ignore_errors:
                 self._print_failure(result)
             return
-        if not ignore_errors:
+        # A play that ignores it goes on without what the host would have reported.
+        if not ignore_errors or plays.tunes(result.task):
             self._record_failure(
                 self._collector.failed, name, f"{result.task_name}: {result.result.get('msg', 'failed')}"
             )
@@ -153,6 +154,13 @@ class CallbackModule(DefaultCallback):
             return
         self._progress.erase()
         super().v2_runner_on_failed(result, ignore_errors=ignore_errors)
+
+    def v2_runner_on_skipped(self, result: Any) -> None:
+        result = results.result_of(result)
+        if plays.tunes(result.task):
+            self._collector.skipped([result.host.get_name()])
+        self._progress.erase()
+        super().v2_runner_on_skipped(result)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         result = results.result_of(result)
@@ -273,7 +281,11 @@ class CallbackModule(DefaultCallback):
         if not self._collector.total():
             self._print("No report written: the run had no hosts", C.COLOR_ERROR)
             return
-        self._collector.rescued([name for name, count in stats.failures.items() if count])
+        failures = [name for name, count in stats.failures.items() if count]
+        self._collector.rescued(failures)
+        if not failures and not any(stats.dark.values()):
+            # Such a run didn't end early.
+            self._collector.skipped(self._collector.names())
         self._finish()
         if stats.custom and self.get_option("show_custom_stats"):
             self._print(self._dump_results(stats.custom, indent=1))

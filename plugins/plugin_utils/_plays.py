@@ -82,9 +82,14 @@ def _mode_of_role(task: Any) -> str:
     return "audit" if is_audit else "tune"
 
 
+def tunes(task: Any) -> str:
+    """The mode of a task that changes or audits its host, or of an include_role that does; else empty."""
+    return mode_of_task(task) or _mode_of_role(task)
+
+
 def mode_of(play: Any) -> str:
     """The mode of the play's first task that changes or audits hosts; empty when it has none."""
-    modes = (mode_of_task(task) or _mode_of_role(task) for block in play.compile() for task in _tasks(block))
+    modes = (tunes(task) for block in play.compile() for task in _tasks(block))
     return next((mode for mode in modes if mode), "")
 
 

@@ -301,6 +301,22 @@ def test_a_trend_has_a_line_per_status_and_a_gap_where_a_host_was_absent(open_pa
     assert page.run("document.querySelector('.sheet .spark path').getAttribute('d').match(/M/g).length") == 2
 
 
+def test_a_host_without_a_report_has_nothing_to_change_and_takes_nothing_from_the_trend(open_page: Open) -> None:
+    collected = reports.collector({name: result_with(SLOW_CLOCK) for name in ("a", "b", "c")})
+    collected.failed("b", "Restart the database: no such unit")
+    collected.expect(["d"])
+    collected.skipped(["d"])
+    past = Past("2026-01-22T12:00:00Z", {"a": {"would_change": 2}, "b": {"would_change": 5}})
+    page = open_page(collected.report(reports.RUN, past=(past,)))
+    rows = "[...document.querySelectorAll('tr.row')].map((e) => [...e.querySelectorAll('.c-changes, td[colspan]')]"
+    shown = page.run(rows + ".map((e) => e.textContent).filter(Boolean))")
+    assert shown == [["1"], ["failed"], ["1"], ["skipped"]]
+    said = page.run("document.querySelector('#trends').innerText")
+    assert " ".join(said.split()) == "● would change 7 → 7", "2 → 1 on a, 5 on b, and c is new"
+    page.run("document.querySelectorAll('.host').forEach((button) => button.click())")
+    assert page.run("[...document.querySelectorAll('.sheet > .trouble')].length") == 1
+
+
 def pages(pdf: bytes) -> int:
     return len(re.findall(rb"/Type\s*/Page\b", pdf))
 

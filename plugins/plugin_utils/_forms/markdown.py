@@ -63,7 +63,7 @@ def _gate(report: Report) -> List[str]:
         return []
     statuses = ", ".join(report.gate.statuses)
     if not report.gate.hosts:
-        return [f"**audit\\_fail\\_on** ({escape(statuses)}): none found.", ""]
+        return [f"**audit\\_fail\\_on** ({escape(statuses)}): {summary.all_clear(report, 'none found')}.", ""]
     hits = f"{summary.plural(report.gate.findings, 'finding')} on {summary.plural(len(report.gate.hosts), 'host')}"
     return [f"**audit\\_fail\\_on** ({escape(statuses)}): {hits}: {escape(summary.span(report.gate.hosts, 20))}.", ""]
 
@@ -131,7 +131,7 @@ def _drift(report: Report) -> List[str]:
     left_out = summary.left_out(report)
     lines += [f"{escape(left_out)}.", ""] if left_out else []
     if not changes:
-        return [*lines, "Nothing changed.", ""]
+        return [*lines, f"{summary.all_clear(report, 'nothing changed').capitalize()}.", ""]
     keys = ("host", "what", "before", "after", "owner")
     rows = [[escape(change[key]) for key in keys] for change in changes[:DRIFT]]
     lines += _table(("host", "what", "before", "now", "owner now"), rows)

@@ -37,8 +37,8 @@ def _metrics(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
     )
     yield (
         "nearmetal_host_reported",
-        "1 when the host reported its findings, else 0.",
-        (((("host", host.name),), int(host.state == model.REPORTED)) for host in hosts),
+        "1 when the host reported its findings, 0 when it should have and didn't.",
+        (((("host", host.name),), int(host.state == model.REPORTED)) for host in hosts if host.state != model.SKIPPED),
     )
     yield (
         "nearmetal_host_info",
@@ -53,13 +53,17 @@ def _metrics(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
     yield (
         "nearmetal_reboot_required",
         "1 when a setting takes effect only at the next boot.",
-        (((("host", host.name),), int(host.reboot_required)) for host in hosts),
+        (
+            ((("host", host.name),), int(host.reboot_required))
+            for host in hosts
+            if host.reboot_required or host.state == model.REPORTED
+        ),
     )
     yield "nearmetal_findings", "Findings by knob and status.", _findings(report)
     yield (
         "nearmetal_failed_concerns",
         "Concerns that ended with an error.",
-        (((("host", host.name),), len(host.errors)) for host in hosts),
+        (((("host", host.name),), len(host.errors)) for host in hosts if host.errors or host.state == model.REPORTED),
     )
     yield (
         "nearmetal_review_due",

@@ -30,7 +30,7 @@
     ["type", "c-type", (host) => texts[host.type]],
     ["workload", "c-workload", (host) => texts[host.workload]],
     ["kernel", "c-kernel", (host) => texts[host.kernel]],
-    ["to change", "c-changes", (host) => (host.cells.every((status) => status < 0) ? "" : String(host.changes)), (host) => host.changes],
+    ["to change", "c-changes", (host) => (host.cells.every((status) => status < 0) ? "" : host.changes < 0 ? texts[host.state] : String(host.changes)), (host) => host.changes],
     ["last proof", "c-proof", (host) => texts[host.proof]],
   ];
   // A column in which nobody has anything is left out.
@@ -59,6 +59,10 @@
     return element("thead", {}, groups, names);
   }
 
+  function tone(host) {
+    return texts[host.state] === "skipped" ? "muted" : "trouble";
+  }
+
   function row(index) {
     const host = hosts[index];
     const label = element("span", { title: host.name }, host.name);
@@ -69,7 +73,7 @@
     for (const [, name, show] of columns) line.append(element("td", { class: `fact ${name}`, title: show(host) }, show(host)));
     if (host.cells.every((status) => status < 0)) {
       line.classList.add("dim");
-      line.append(element("td", { colspan: concerns.length + 1 }, texts[host.state] === "silent" ? "no result" : texts[host.state]));
+      line.append(element("td", { colspan: concerns.length + 1, class: tone(host) }, texts[host.state] === "silent" ? "no result" : texts[host.state]));
       return line;
     }
     host.cells.forEach((status, concern) => {
@@ -136,12 +140,14 @@
     return element("div", { class: "trend" }, element("span", { class: "status" }, mark(status), statuses[status][2]), picture, element("b", {}, said));
   }
 
+  // A host without a result in an audit counts as in the audit before.
   function fleetTrends() {
     const sums = new Map();
     for (const host of hosts) {
       for (const [status, counts] of host.trend) {
         const sum = sums.get(status) || counts.map(() => 0);
-        counts.forEach((count, index) => { sum[index] += count || 0; });
+        let last = 0;
+        counts.forEach((count, index) => { sum[index] += last = count === null ? last : count; });
         sums.set(status, sum);
       }
     }
@@ -155,7 +161,7 @@
     const groups = host.groups.map((group) => texts[group]).join(", ");
     const facts = [texts[host.platform], texts[host.workload] && `planned for ${texts[host.workload]}`, groups && `in ${groups}`, texts[host.proof] && `last proof: ${texts[host.proof]}`].filter(Boolean);
     made.append(element("p", { class: "muted" }, facts.join(" · ")));
-    if (host.trouble) made.append(element("p", { class: "trouble" }, texts[host.trouble]));
+    if (host.trouble) made.append(element("p", { class: tone(host) }, texts[host.trouble]));
     if (host.reboot) made.append(element("p", {}, `Needs a reboot: ${texts[host.reboot]}`));
     for (const note of host.notes) made.append(element("p", { class: "muted" }, texts[note]));
     if (host.picture) made.append(element("h3", {}, "Who does the network's work"), drawHost(pictures[host.picture]));

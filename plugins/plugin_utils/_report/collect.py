@@ -116,6 +116,13 @@ class Collector:
         host = self._host(name)
         host.state, host.message = model.FAILED, text(message)
 
+    def skipped(self, names: Iterable[str]) -> None:
+        """Mark those of the expected hosts that have no result as left out by the play."""
+        for name in names:
+            host = self._hosts.get(name)
+            if host and host.state == model.SILENT:
+                host.state = model.SKIPPED
+
     def rescued(self, failed: Container[str]) -> None:
         """Unmark failed hosts that the play rescued: Ansible counts only `failed` as failed."""
         for name, host in self._hosts.items():
@@ -163,7 +170,7 @@ class Collector:
         self.add(name, {"findings": [], "actions": [], "allowances": samples})
 
     def seen(self) -> int:
-        """How many hosts reported, failed or were unreachable."""
+        """How many hosts reported, failed, were unreachable or skipped."""
         return sum(host.state != model.SILENT for host in self._hosts.values())
 
     def total(self) -> int:

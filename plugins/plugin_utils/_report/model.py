@@ -15,9 +15,9 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import
 
 VERSION = 1  # of the schema: a reader refuses another one
 
-REPORTED, FAILED, UNREACHABLE, SILENT = "reported", "failed", "unreachable", "silent"
+REPORTED, FAILED, UNREACHABLE, SKIPPED, SILENT = "reported", "failed", "unreachable", "skipped", "silent"
 PERSIST = "persist"  # the knob of every concern that makes its values permanent
-STATES = (REPORTED, FAILED, UNREACHABLE, SILENT)
+STATES = (REPORTED, FAILED, UNREACHABLE, SKIPPED, SILENT)
 
 
 def sentence_of(errors: Mapping[str, str]) -> str:

@@ -245,10 +245,19 @@ def left_out(report: Report) -> str:
     return f"{plural(len(absent), 'host')} of that report {verb} not in this play: {span(absent)}" if absent else ""
 
 
+def all_clear(report: Report, words: str) -> str:
+    """These words, such as `none found`, said of nobody but the hosts that reported."""
+    reported = report.states()[model.REPORTED]
+    if reported == len(report.hosts):
+        return words
+    return f"{words} on the hosts that reported" if reported else "no host reported"
+
+
 def trouble(host: HostReport) -> str:
     """Why a host has no complete report; empty for a host that has one."""
     return {
         model.UNREACHABLE: f"unreachable: {host.message}",
         model.FAILED: f"failed: {host.message}",
+        model.SKIPPED: "skipped: the play's conditions leave this host out",
         model.SILENT: "no result: the run ended before this host reported anything",
     }.get(host.state, "")

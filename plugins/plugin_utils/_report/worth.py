@@ -30,6 +30,12 @@ RISK = {FREE: "no interruption", REBOOT: "takes effect after a reboot", INTERRUP
 CHANGES = ("would_change", "changed", "needs_reboot", "needs_restart")
 _SETTLED = ("ok", "not_applicable", "waived")
 _DONE = {"audit": "can be tuned better", "tune": "were changed and verified", "restore": "were given back"}
+_WITHOUT_REPORT = {
+    model.FAILED: ("failed", "failed"),
+    model.UNREACHABLE: ("was unreachable", "were unreachable"),
+    model.SKIPPED: ("was skipped", "were skipped"),
+    model.SILENT: ("gave no result", "gave no result"),
+}
 
 
 class Verdict(NamedTuple):
@@ -70,37 +76,49 @@ def counts(host: HostReport) -> Dict[str, int]:
 
 
 def changes_of(host: HostReport) -> List[ReportedFinding]:
-    """The settings that a run changes on a host, without what only keeps them."""
-    return [finding for finding in host.findings if finding.status in CHANGES and not finding.upkeep]
+    """The settings that a run changes on a host, without what only keeps them, nor those of a concern that failed."""
+    findings = (finding for finding in host.findings if finding.concern not in host.errors)
+    return [finding for finding in findings if finding.status in CHANGES and not finding.upkeep]
 
 
 def verdict(report: Report) -> Verdict:
     """What a reader needs first: how much there is to do, for whom, what it brings and what it costs."""
-    reported = [host for host in report.hosts if host.state in (model.REPORTED, model.FAILED)]
+    reported = [host for host in report.hosts if host.state == model.REPORTED]
     changes = [(host, finding) for host in reported for finding in changes_of(host)]
-    return Verdict(_lead(report, len(reported), changes), tuple(_facts(report, reported, changes)))
+    return Verdict(_lead(report, reported, changes), tuple(_facts(report, reported, changes)))
 
 
-def _lead(report: Report, reported: int, changes: List[Tuple[HostReport, ReportedFinding]]) -> str:
-    hosts = len({host.name for host, _finding in changes})
+def _lead(report: Report, reported: List[HostReport], changes: List[Tuple[HostReport, ReportedFinding]]) -> str:
     if not report.hosts:
         return "The play had no hosts."
-    if not reported:
-        return "No host reported."
-    if not changes:
-        absent = len(report.hosts) - reported
-        refused = sum(finding.status == "refused" for host in report.hosts for finding in host.findings)
-        left = "give back" if report.run.mode == "restore" else "change"
-        parts = (
-            f"Nothing is left to {left} on {_counted(reported, 'host')}",
-            f"{_counted(refused, 'setting')} {'was' if refused == 1 else 'were'} refused" if refused else "",
-            f"{_counted(absent, 'host')} did not report" if absent else "",
-        )
-        return "; ".join(filter(None, parts)) + "."
+    errors = sum(len(host.errors) for host in reported)
+    states = report.states()
+    parts = [
+        *(_of_changes(report, changes) if changes else _of_nothing(report, reported)),
+        f"{_counted(errors, 'concern')} failed" if errors else "",
+        *(
+            f"{_counted(states[state], 'host')} {words[states[state] != 1]}"
+            for state, words in _WITHOUT_REPORT.items()
+            if states[state]
+        ),
+    ]
+    return "; ".join(filter(None, parts)) + "."
+
+
+def _of_nothing(report: Report, reported: List[HostReport]) -> Iterable[str]:
+    clear = sum(not host.errors for host in reported)
+    refused = sum(finding.status == "refused" for host in report.hosts for finding in host.findings)
+    left = "give back" if report.run.mode == "restore" else "change"
+    yield f"Nothing is left to {left} on {_counted(clear, 'host')}" if clear else ""
+    yield f"{_counted(refused, 'setting')} {'was' if refused == 1 else 'were'} refused" if refused else ""
+
+
+def _of_changes(report: Report, changes: List[Tuple[HostReport, ReportedFinding]]) -> Iterable[str]:
+    hosts = len({host.name for host, _finding in changes})
     of_all = f"{hosts:,} of {_counted(len(report.hosts), 'host')}" if len(report.hosts) > 1 else "this host"
     done = _DONE.get(report.run.mode, _DONE["audit"])
     done = done.replace("were", "was") if len(changes) == 1 else done
-    return f"{_counted(len(changes), 'setting')} on {of_all} {done}."
+    yield f"{_counted(len(changes), 'setting')} on {of_all} {done}"
 
 
 def _facts(
@@ -121,7 +139,7 @@ def _facts(
     waiting = sum(host.reboot_required for host in report.hosts)
     if waiting:
         yield "Reboot", f"{_counted(waiting, 'host')} {'waits' if waiting == 1 else 'wait'} for a reboot"
-    failed = [host.name for host in report.hosts if host.state != model.REPORTED]
+    failed = [f"{host.name} ({host.state})" for host in report.hosts if host.state != model.REPORTED]
     if failed:
         yield "Without a full report", ", ".join(failed[:4]) + (f" and {len(failed) - 4:,} more" if failed[4:] else "")
 

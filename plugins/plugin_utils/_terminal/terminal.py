@@ -59,6 +59,7 @@ def _title(report: Report, columns: int, paint: Paint) -> List[str]:
 def _trouble(report: Report, columns: int, paint: Paint) -> List[str]:
     """Hosts without a report, grouped by their sentence."""
     by_sentence: Dict[str, List[str]] = {}
+    skipped = summary.trouble(HostReport("", model.SKIPPED))
     for host in report.hosts:
         sentence = summary.trouble(host)
         # Errors of concerns are listed below the table.
@@ -66,8 +67,9 @@ def _trouble(report: Report, columns: int, paint: Paint) -> List[str]:
             by_sentence.setdefault(sentence, []).append(host.name)
     lines: List[str] = []
     for sentence, names in list(by_sentence.items())[:TROUBLED]:
-        lead = f"✗ {summary.span(tuple(names))}: "
-        lines += [paint(line, "red") for line in _indented(lead, sentence, columns)]
+        mark, color = ("–", "dark gray") if sentence == skipped else ("✗", "red")
+        lead = f"{mark} {summary.span(tuple(names))}: "
+        lines += [paint(line, color) for line in _indented(lead, sentence, columns)]
     rest = len(by_sentence) - TROUBLED
     return lines + ([paint(f"✗ and {rest} more reasons: see the report", "red")] if rest > 0 else [])
 
@@ -146,7 +148,7 @@ def _row(
     statuses = summary.cells(host, concerns)
     if not any(statuses):
         state = clip({model.SILENT: "no result"}.get(host.state, host.state), columns - first - 1)
-        return f"{pad(label, first)} {paint(state, 'red')}"
+        return f"{pad(label, first)} {paint(state, 'dark gray' if host.state == model.SKIPPED else 'red')}"
     marks = "".join(" " * gap + _mark(status, paint) for gap, status in zip(gaps, statuses))
     return pad(label, first) + marks + (paint(" ✗", "red") if host.state == model.UNREACHABLE else "")
 
@@ -246,8 +248,7 @@ def _commands(report: Report, paint: Paint) -> List[str]:
 def _tops(report: Report, columns: int, paint: Paint) -> List[str]:
     tops = summary.top_findings(report)
     if not tops:
-        complete = all(host.state == model.REPORTED for host in report.hosts)
-        return ["Nothing is left to do." if complete else "Nothing is left to do on the hosts that reported."]
+        return [f"{summary.all_clear(report, 'nothing is left to do').capitalize()}."]
     lines = [paint("What would help most", "bold")]
     for top in tops[:TOPS]:
         lead = summary.plural(len(top.hosts), "host").rjust(11)
@@ -280,8 +281,9 @@ def _drift(report: Report, columns: int, paint: Paint) -> List[str]:
     if report.drift is None:
         return []
     changes = report.drift["changes"]
-    head = f"Drift since {report.drift['since']}: {summary.plural(len(changes), 'change')}"
-    lines = ["", paint(clip(head, columns), "bold")]
+    counted = summary.plural(len(changes), "change")
+    head = f"Drift since {report.drift['since']}: {counted if changes else summary.all_clear(report, counted)}"
+    lines = ["", *(paint(line, "bold") for line in wrap(head, columns))]
     for change in changes[:TOPS]:
         sentence = f"{change['host']}  {change['what']}: {change['before']} → {change['after']}"
         sentence += f", owner: {change['owner']}" if change["owner"] else ""
@@ -297,6 +299,7 @@ def _gate(report: Report, columns: int, paint: Paint) -> List[str]:
     if gate is None:
         return []
     if not gate.hosts:
-        return [paint(f"audit_fail_on ({', '.join(gate.statuses)}): none found", "green")]
+        line = f"audit_fail_on ({', '.join(gate.statuses)}): {summary.all_clear(report, 'none found')}"
+        return [paint(line, "green") if line.endswith("found") else line]
     sentence = f"{summary.plural(gate.findings, 'finding')} on {summary.span(gate.hosts)}"
     return [paint(line, "red") for line in _indented("audit_fail_on: ", sentence, columns)]

@@ -303,12 +303,16 @@ def test_numbers_for_prometheus() -> None:
     twice = [finding("network_irq", "would_change", "affinity", where=where) for where in ("ens5", "ens6")]
     collected.add("h1", result_with(*twice, reboot_required=True, errors={"smt": "busy"}), failed=True)
     collected.unreachable("h2", "gone")
+    collected.expect(["h3", "h4"])
+    collected.skipped(["h3"])
     found = metrics(collected.report(reports.RUN))
     assert found["nearmetal_findings"] == {("h1", "network_irq", "affinity", "would_change"): 2}
-    assert found["nearmetal_hosts"] == {("reported",): 0, ("failed",): 1, ("unreachable",): 1, ("silent",): 0}
-    assert found["nearmetal_host_reported"] == {("h1",): 0, ("h2",): 0}
-    assert found["nearmetal_reboot_required"] == {("h1",): 1, ("h2",): 0}
-    assert found["nearmetal_failed_concerns"] == {("h1",): 1, ("h2",): 0}
+    hosts = {"reported": 0, "failed": 1, "unreachable": 1, "skipped": 1, "silent": 1}
+    assert found["nearmetal_hosts"] == {(state,): count for state, count in hosts.items()}
+    assert found["nearmetal_host_reported"] == {("h1",): 0, ("h2",): 0, ("h4",): 0}, "not for a skipped one"
+    assert found["nearmetal_reboot_required"] == {("h1",): 1}, "of the others it isn't known"
+    assert found["nearmetal_failed_concerns"] == {("h1",): 1}
+    assert "nearmetal_settings_to_change" not in found
     assert found["nearmetal_report_timestamp_seconds"] == {(): 1769860800}
     assert found["nearmetal_report_duration_seconds"] == {(): 60}
 

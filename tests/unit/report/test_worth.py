@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Dict
 
+import pytest
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary, worth
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 
@@ -48,8 +49,8 @@ def test_the_verdict_of_hosts_that_need_nothing_or_said_nothing() -> None:
     collected.add("a", result_with(GOOD_CLOCK))
     collected.unreachable("b", "no route")
     found = worth.verdict(collected.report(reports.RUN))
-    assert found.lead == "Nothing is left to change on 1 host; 1 host did not report."
-    assert dict(found.facts) == {"Workloads": "base on 1 host", "Without a full report": "b"}
+    assert found.lead == "Nothing is left to change on 1 host; 1 host was unreachable."
+    assert dict(found.facts) == {"Workloads": "base on 1 host", "Without a full report": "b (unreachable)"}
     assert worth.verdict(Collector().report(reports.RUN)).lead == "The play had no hosts."
     refused = reports.report(result_with(finding("clocksource", "refused")))
     assert worth.verdict(refused).lead == "Nothing is left to change on 1 host; 1 setting was refused."
@@ -60,6 +61,60 @@ def test_the_verdict_of_hosts_that_need_nothing_or_said_nothing() -> None:
     one = worth.verdict(reports.report(result_with(PAGES)))
     assert one.lead == "1 setting on this host can be tuned better."
     assert dict(one.facts)["Risk"] == "none interrupts anything or needs a reboot"
+
+
+WORDS = {
+    "failed": ("1 host failed", "2 hosts failed"),
+    "unreachable": ("1 host was unreachable", "2 hosts were unreachable"),
+    "skipped": ("1 host was skipped", "2 hosts were skipped"),
+    "silent": ("1 host gave no result", "2 hosts gave no result"),
+}
+
+
+def without_report(collected: Collector, state: str, *names: str, result: Any = None) -> Collector:
+    """These hosts in this state, with an earlier result if one is given."""
+    collected.expect(names)
+    for name in names:
+        if result is not None:
+            collected.add(name, result)
+        if state == "skipped":
+            collected.skipped([name])
+        elif state != "silent":
+            getattr(collected, state)(name, "why")
+    return collected
+
+
+@pytest.mark.parametrize("mode", ["audit", "tune", "restore"])
+@pytest.mark.parametrize("state", WORDS)
+def test_a_host_without_a_report_counts_under_its_own_word_alone(state: str, mode: str) -> None:
+    run = dataclasses.replace(reports.RUN, mode=mode)
+    single, plural = WORDS[state]
+    assert worth.verdict(without_report(Collector(), state, "x").report(run)).lead == f"{single}."
+    assert worth.verdict(without_report(Collector(), state, "x", "y").report(run)).lead == f"{plural}."
+    beside_good = without_report(reports.collector({"a": result_with(GOOD_CLOCK)}), state, "x").report(run)
+    nothing = "give back" if mode == "restore" else "change"
+    assert worth.verdict(beside_good).lead == f"Nothing is left to {nothing} on 1 host; {single}."
+    beside_slow = without_report(reports.collector({"a": result_with(SLOW_CLOCK)}), state, "x", "y").report(run)
+    assert worth.verdict(beside_slow).lead.startswith("1 setting on 1 of 3 hosts ")
+    assert worth.verdict(beside_slow).lead.endswith(f"; {plural}.")
+    assert dict(worth.verdict(beside_slow).facts)["Without a full report"] == f"x ({state}), y ({state})"
+
+
+@pytest.mark.parametrize("state", ["failed", "unreachable"])
+@pytest.mark.parametrize("before", [GOOD_CLOCK, SLOW_CLOCK])
+def test_what_a_host_said_before_it_failed_makes_it_neither_done_nor_to_do(state: str, before: Dict[str, Any]) -> None:
+    lost = without_report(Collector(), state, "x", result=result_with(before))
+    assert worth.verdict(lost.report(reports.RUN)).lead == f"{WORDS[state][0]}."
+
+
+def test_a_concern_that_failed_on_a_host_that_went_on_is_no_all_clear() -> None:
+    ill = result_with(GOOD_CLOCK, errors={"smt": "busy"})
+    assert worth.verdict(reports.report(ill)).lead == "1 concern failed."
+    both = reports.report(ill, result_with(GOOD_CLOCK))
+    assert worth.verdict(both).lead == "Nothing is left to change on 1 host; 1 concern failed."
+    tried = result_with({**SLOW_CLOCK, "concern": "smt"}, PAGES, errors={"smt": "busy", "numa": "gone"})
+    changed = dataclasses.replace(reports.report(tried), run=dataclasses.replace(reports.RUN, mode="tune"))
+    assert worth.verdict(changed).lead == "1 setting on this host was changed and verified; 2 concerns failed."
 
 
 def test_what_helps_most_is_known_to_help_then_costs_least_then_helps_most_hosts() -> None:

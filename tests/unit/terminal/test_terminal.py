@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import itertools
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.modules import tune
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import markdown
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html, markdown
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.progress import Progress
@@ -178,6 +179,48 @@ def test_nothing_is_left_to_do_only_where_a_host_said_so(state: str) -> None:
     assert "Nothing is left to do." in shown(collected.report(reports.RUN))
     getattr(collected, state)("bad", "gone")
     assert "Nothing is left to do on the hosts that reported." in shown(collected.report(reports.RUN))
+
+
+def test_an_all_clear_is_said_of_nobody_where_no_host_reported() -> None:
+    collected = reports.collector({name: result_with(GOOD_CLOCK) for name in ("a", "b")})
+    for name in ("a", "b"):
+        collected.failed(name, "Restart the database: no such unit")
+    earlier = ("2026-01-30T00:00:00Z", reports.report(result_with(GOOD_CLOCK)).hosts)
+    for report in (collected.report(reports.RUN, fail_on=["would_change"], earlier=earlier),):
+        lines = shown(report)
+        assert "2 hosts failed." in lines
+        assert not [line for line in lines if "Nothing is left" in line]
+        assert "audit_fail_on (would_change): no host reported" in lines
+        assert "**audit\\_fail\\_on** (would\\_change): no host reported." in markdown.render(report)
+
+
+def test_an_all_clear_of_a_gate_or_of_drift_is_said_of_the_hosts_that_reported() -> None:
+    collected = reports.collector({name: result_with(GOOD_CLOCK) for name in ("a", "b")})
+    earlier = collected.report(reports.RUN).hosts
+    gone = dataclasses.replace(earlier[0], name="gone", state="unreachable")
+    collected.unreachable("gone", "no route")
+    report = collected.report(reports.RUN, fail_on=["refused"], earlier=("2026-01-30T00:00:00Z", (*earlier, gone)))
+    lines, page, text = shown(report), html.render(report), markdown.render(report)
+    assert "audit_fail_on (refused): none found on the hosts that reported" in lines
+    assert "Drift since 2026-01-30T00:00:00Z: 0 changes on the hosts that reported" in lines
+    assert "(refused): none found on the hosts that reported." in text
+    assert "none found on the hosts that reported" in page
+    assert 'class="note good"' not in page
+    for form in (text, page):
+        assert "Nothing changed on the hosts that reported." in form
+
+
+def test_a_skipped_host_is_said_to_be_skipped_and_is_no_trouble() -> None:
+    collected = reports.collector({"redis-1": result_with(GOOD_CLOCK)})
+    collected.expect(["web-1", "web-2"])
+    collected.skipped(["web-1", "web-2"])
+    report = collected.report(reports.RUN)
+    painted = terminal.render(report, 80, lambda line, color: f"<{color}>{line}")
+    (line,) = [line for line in painted if "web-1, web-2" in line]
+    assert line == "<dark gray>– web-1, web-2: skipped: the play's conditions leave this host out"
+    assert [line.split("<", 1)[1] for line in painted if line.startswith("web-1 ")] == ["dark gray>skipped"]
+    assert "AUDIT  3 hosts: 1 reported, 2 skipped" in painted[0]
+    assert "no result" not in "".join(painted)
 
 
 def test_a_failed_concern_hides_no_other_problem_of_its_host() -> None:
