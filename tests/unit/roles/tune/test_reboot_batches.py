@@ -21,7 +21,7 @@ PROJECT = Path(__file__).resolve().parents[4]
 LET_THROUGH = "Running ansible.builtin.reboot with local connection"
 
 
-def play(folder: Path, hosts: int, serial: str, waiting: int, at_once: Any) -> str:
+def play(folder: Path, hosts: int, serial: Any, waiting: int, at_once: Any) -> str:
     """The output of a play in which the first `waiting` hosts need a reboot."""
     names = [f"host{number:02}" for number in range(hosts)]
     result = "{{ {'reboot_required': inventory_hostname in waiting, 'reboot_reasons': ['tsc']} }}"
@@ -59,6 +59,8 @@ def play(folder: Path, hosts: int, serial: str, waiting: int, at_once: Any) -> s
         (1, "100%", 1, "10%", 1),
         (9, "2", 9, "10%", None),
         (20, "10%", 20, "10%", 2),
+        (20, [1, "10%"], 20, "10%", 1),
+        (29, [2, "10%"], 29, "10%", 2),
         (20, "50%", 3, "10%", None),
         (20, "50%", 2, "10%", 2),
         (6, "50%", 3, "50%", 3),
@@ -66,7 +68,7 @@ def play(folder: Path, hosts: int, serial: str, waiting: int, at_once: Any) -> s
     ],
 )
 def test_no_more_than_allowed(
-    tmp_path: Path, hosts: int, serial: str, waiting: int, at_once: Any, allowed: "int | None"
+    tmp_path: Path, hosts: int, serial: Any, waiting: int, at_once: Any, allowed: "int | None"
 ) -> None:
     output = play(tmp_path, hosts, serial, waiting, at_once)
     if allowed is None:

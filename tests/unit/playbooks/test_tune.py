@@ -1,0 +1,53 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The batches of the playbooks that change hosts: a single host first, then a tenth of the fleet at a time."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List
+
+import pytest
+import yaml
+
+from tests.support.fleet import GOOD_CLOCK, ROOT, Fleet, result_with
+from tests.support.report.judged import states, well
+
+GOOD = {"module_result": result_with(GOOD_CLOCK)}
+
+
+def reached(fleet: Fleet, hosts: int, dies: int, playbook: str = "tune", **variables: Any) -> List[int]:
+    """The hosts that a run of so many reached, if one of them dies."""
+    fleet.inventory({f"h{number:02}": {**GOOD, "fate": "dies" if number == dies else ""} for number in range(hosts)})
+    well(fleet.run("-e", json.dumps(variables), playbook=f"nearmetal.ec2.{playbook}"))
+    return [int(name[1:]) for name, state in states(fleet.report()).items() if state != "silent"]
+
+
+@pytest.mark.parametrize("playbook", ["tune", "restore", "web"])
+def test_the_first_batch_is_one_host_and_the_next_a_tenth(fleet: Fleet, playbook: str) -> None:
+    assert reached(fleet, 20, 0, playbook) == [0]
+    assert reached(fleet, 20, 1, playbook) == [0, 1, 2]
+    assert reached(fleet, 20, 4, playbook) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 9])
+def test_a_small_fleet_is_tuned_host_by_host(fleet: Fleet, hosts: int) -> None:
+    assert reached(fleet, hosts, -1) == list(range(hosts))
+    assert reached(fleet, hosts, 0) == [0]
+
+
+@pytest.mark.parametrize(("serial", "first"), [("5", 5), ("25%", 5), ([3, "50%"], 3), ("100%", 20)])
+def test_other_batches_are_taken_from_the_command_line(fleet: Fleet, serial: Any, first: int) -> None:
+    assert reached(fleet, 20, 0, tune_serial=serial) == list(range(first))
+
+
+def test_every_playbook_that_stops_at_a_failure_has_these_batches() -> None:
+    plays: Dict[str, Any] = {
+        f"{path.name} {play['name']}": play.get("serial")
+        for path in (ROOT / "playbooks").glob("*.yml")
+        for play in yaml.safe_load(path.read_text())
+        if play.get("max_fail_percentage") == 0
+    }
+    assert len(plays) > 10
+    assert set(plays.values()) == {"{{ tune_serial | default([1, '10%']) }}"}
