@@ -46,8 +46,9 @@ def _title(report: Report, columns: int, paint: Paint) -> List[str]:
     run = report.run
     totals = summary.status_totals(report)
     counts = ", ".join(BY_NAME[status].counted(count) for status, count in totals.items())
-    head = f"{run.mode.upper()}  {summary.counts_line(report)} in {run.seconds:.1f} s"
-    lines = [paint(clip(head, columns), "bold")]
+    head = f"{run.mode.upper()}  "
+    counted = wrap(f"{summary.counts_line(report)} in {run.seconds:.1f} s", columns - len(head))
+    lines = [paint(f"{' ' * len(head) if i else head}{line}", "bold") for i, line in enumerate(counted)]
     if counts or any(host.state == model.REPORTED for host in report.hosts):
         lines += wrap(worth.verdict(report).lead, columns)
     kept = sum(finding.upkeep for host in report.hosts for finding in host.findings)
@@ -150,7 +151,8 @@ def _row(
         state = clip({model.SILENT: "no result"}.get(host.state, host.state), columns - first - 1)
         return f"{pad(label, first)} {paint(state, 'dark gray' if host.state == model.SKIPPED else 'red')}"
     marks = "".join(" " * gap + _mark(status, paint) for gap, status in zip(gaps, statuses))
-    return pad(label, first) + marks + (paint(" ✗", "red") if host.state == model.UNREACHABLE else "")
+    whole = host.state == model.REPORTED or host.only_errors
+    return pad(label, first) + marks + ("" if whole else paint(" ✗", "red"))
 
 
 # --- the table of one host ---

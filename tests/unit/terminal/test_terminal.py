@@ -186,12 +186,12 @@ def test_an_all_clear_is_said_of_nobody_where_no_host_reported() -> None:
     for name in ("a", "b"):
         collected.failed(name, "Restart the database: no such unit")
     earlier = ("2026-01-30T00:00:00Z", reports.report(result_with(GOOD_CLOCK)).hosts)
-    for report in (collected.report(reports.RUN, fail_on=["would_change"], earlier=earlier),):
-        lines = shown(report)
-        assert "2 hosts failed." in lines
-        assert not [line for line in lines if "Nothing is left" in line]
-        assert "audit_fail_on (would_change): no host reported" in lines
-        assert "**audit\\_fail\\_on** (would\\_change): no host reported." in markdown.render(report)
+    report = collected.report(reports.RUN, fail_on=["would_change"], earlier=earlier)
+    lines = shown(report)
+    assert "2 hosts failed." in lines
+    assert not [line for line in lines if "Nothing is left" in line]
+    assert "audit_fail_on (would_change): no host reported" in lines
+    assert "**audit\\_fail\\_on** (would\\_change): no host reported." in markdown.render(report)
 
 
 def test_an_all_clear_of_a_gate_or_of_drift_is_said_of_the_hosts_that_reported() -> None:
@@ -208,6 +208,19 @@ def test_an_all_clear_of_a_gate_or_of_drift_is_said_of_the_hosts_that_reported()
     assert 'class="note good"' not in page
     for form in (text, page):
         assert "Nothing changed on the hosts that reported." in form
+
+
+def test_hosts_in_every_state_are_counted_in_full_and_a_row_says_that_its_host_failed_later() -> None:
+    collected = reports.collector({name: result_with(GOOD_CLOCK) for name in ("a", "b", "c")})
+    collected.failed("b", "Restart the database: no such unit")
+    collected.unreachable("c", "no route")
+    collected.expect(["d", "e"])
+    collected.skipped(["d"])
+    lines = shown(collected.report(reports.RUN), 60)
+    assert lines[0] == "AUDIT  5 hosts: 1 reported, 1 failed, 1 unreachable, 1"
+    assert lines[1] == "       skipped, 1 silent in 60.0 s"
+    rows = [line.split() for line in lines if line[:2] in ("a ", "b ", "c ")]
+    assert rows == [["a", "✓"], ["b", "✓", "✗"], ["c", "✓", "✗"]]
 
 
 def test_a_skipped_host_is_said_to_be_skipped_and_is_no_trouble() -> None:
