@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 from tests.support.hosts import lay_out
-from tests.support.kernel import boot, routes
+from tests.support.kernel import boot, routes, systemd
 from tests.support.kernel.cpus import Cpus
 from tests.support.kernel.disks import Disks
 from tests.support.kernel.memory import Memory
@@ -152,6 +152,7 @@ class FakeKernel(WritableHost):
         self.commands.append(line)
         if line in self.moods:
             raise NearmetalError(f"{line} failed with code 1: {self.moods[line]}")
+        systemd.demand_known(systemd.version(Path(self.root)), argv)
         if argv[0] == "systemctl" and argv[-1].endswith(".mount"):
             self.memory.systemctl(argv[1], argv[-1])
         return ""

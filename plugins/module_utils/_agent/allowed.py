@@ -18,6 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import ABOUT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import CONTAINER_GROUP, MARKERS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import OBSERVED
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.systemd import LIBRARIES, LIBRARY
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.time_source import UNITS as TIME_SERVICES
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import listening, program, swaps, time_sources
 
@@ -239,6 +240,7 @@ RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
         r"|/sys/firmware/efi|/usr/lib/systemd/systemd|/usr/bin/python3(?:\.[0-9]+)?",
         _nothing,
     ),
+    _rule(rf"(?:{_any(LIBRARIES)})(?:/{LIBRARY})?", _nothing),
 )
 
 

@@ -188,7 +188,7 @@ def _warnings(facts: Facts, clock: ClockFacts, target: _Target) -> Plan:
         if clock.log_cut:
             warnings.append(
                 "the kernel log is longer than 8 MiB and only its beginning was read: look for later messages"
-                " about tsc with `journalctl -k -b -g unstable`"
+                " about tsc with `journalctl -k -b | grep -i unstable`"
             )
     if clock.reliable_argument and kind in ("nitro", "xen_hvm", "xen_pv"):
         warnings.append(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import systemd
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.routes import (
     IPV4,
@@ -54,7 +55,9 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
     if not enabled:
         return joined(*(_back(routing, key, wanted) for key in routing.paths))
     left_to_program = routing.program is not None and wanted.get("owner_conflict") != "take_over"
-    lines = FOREIGN_STAYS if routing.networkd and not left_to_program else {}
+    version = facts.unit.version if facts.unit is not None else None
+    needed = routing.networkd and not left_to_program
+    lines = {key: text for key, text in FOREIGN_STAYS.items() if needed and systemd.reads(version, f"{key}=")}
     # The unit plans for interfaces and addresses that come later, too.
     return joined(Plan(replan=not left_to_program, at_boot=lines), *_interfaces(facts, routing, wanted))
 

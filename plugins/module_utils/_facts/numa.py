@@ -24,7 +24,6 @@ class NumaFacts(NamedTuple):
     remote: Mapping[str, Optional[int]]  # node → per mille of its pages that went to CPUs of another node
     off_argument: bool  # numa=off is on the kernel's command line
     balancing_argument: Optional[str]  # the last numa_balancing= there: enable or disable
-    systemd: Optional[int]  # its version
     # Observed where there is more than one node:
     units: FrozenSet[str]  # unit files of services
     processes: Mapping[str, Process]  # running service → its main process
@@ -39,7 +38,6 @@ def observe(host: Host) -> NumaFacts:
         remote={node: _remote(pages) for node, pages in counters.items()},
         off_argument="off" in cmdline.values(arguments, "numa"),
         balancing_argument=([None, *cmdline.values(arguments, "numa_balancing")])[-1],
-        systemd=services.version(host),
         units=services.units(host) if len(counters) > 1 else frozenset(),
         processes=services.observe(host) if len(counters) > 1 else {},
         devices=services.devices(host) if len(counters) > 1 else {},

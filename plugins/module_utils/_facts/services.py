@@ -31,13 +31,6 @@ _UNITS = (
     "/usr/lib/systemd/system",
     "/lib/systemd/system",
 )
-_LIBRARIES = (
-    "/usr/lib/systemd",
-    "/lib/systemd",
-    "/usr/lib/x86_64-linux-gnu/systemd",
-    "/usr/lib/aarch64-linux-gnu/systemd",
-)
-_LIBRARY = r"libsystemd-shared-([0-9]{3})[0-9A-Za-z._-]{0,64}\.so"
 _STATUS = re.compile(r"^(PPid|Cpus_allowed_list):\s*([0-9,-]{1,4096})$", re.ASCII | re.MULTILINE)
 # A service of more processes than this has its main one among the oldest.
 _LOOKED_AT = 16
@@ -66,12 +59,6 @@ def listed(text: str) -> Tuple[int, ...]:
 def shown(ids: Iterable[int]) -> str:
     """CPUs or nodes as a kernel list."""
     return cpulist.render(ids)
-
-
-def version(host: Host) -> Optional[int]:
-    """The version of systemd, which its own library has in its name; None when none is found (older than 230)."""
-    matches = (re.fullmatch(_LIBRARY, name, re.ASCII) for folder in _LIBRARIES for name in host.names(folder))
-    return max((int(match.group(1)) for match in matches if match is not None), default=None)
 
 
 def units(host: Host) -> FrozenSet[str]:

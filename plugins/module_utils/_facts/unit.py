@@ -10,6 +10,7 @@ import re
 import sys
 from typing import NamedTuple, Optional
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import systemd
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import switched_off
 
@@ -33,6 +34,7 @@ class UnitFacts(NamedTuple):
     """The unit on this host."""
 
     systemd: Optional[str]  # booted | installed (an image that isn't running); None without systemd
+    version: Optional[int]  # of systemd; None when it can't be found out
     python: Optional[str]  # an interpreter that is there at boot; None when none is new enough
     agent: Optional[str]  # version and digest of the agent; None when it isn't installed
     enabled: Optional[bool]  # whether the timer starts at boot; False: an older version's link starts the service
@@ -43,6 +45,7 @@ def observe(host: Host) -> UnitFacts:
     """Read whether systemd runs, which Python is there at boot, and which parts of the unit are installed."""
     return UnitFacts(
         systemd=_systemd(host),
+        version=systemd.version(host),
         python=_python(host),
         agent=identity(host),
         enabled=enabled(host),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError, Unanswered
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import systemd
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
@@ -25,25 +26,18 @@ def bring_agent(host: WritableHost, version: str, path: str, folder_mode: int = 
     store.replace_file(host, path, bundle.agent_of(host.real("/"), version), mode=0o600, folder_mode=folder_mode)
 
 
-def start(
-    host: WritableHost, name: str, seconds: int, command: Sequence[str], properties: Sequence[Sequence[str]] = ((),)
-) -> None:
+def start(host: WritableHost, name: str, seconds: int, command: Sequence[str], properties: Sequence[str] = ()) -> None:
     """Run the command in so many seconds, and then again and again; a reboot ends that.
 
-    An old systemd may refuse the `properties`, so each set is tried in turn. Raises NearmetalError when systemd doesn't
-    have the timer afterwards, whatever systemd-run says, and at the first question that it doesn't answer in time.
+    `properties` are options of systemd-run; an old systemd gets those that it knows. Raises NearmetalError when systemd
+    doesn't have the timer afterwards, whatever systemd-run says, and at the first question that it doesn't answer in
+    time.
     """
     timer = f"{name}.timer"
     stop(host, timer)  # left by a run that was killed
-    when = (f"--on-active={seconds}", f"--timer-property=OnUnitInactiveSec={RETRY}")
-    run = ("systemd-run", "--quiet", "--collect", f"--unit={name}", *when, "--timer-property=AccuracySec=1")
-    for last, more in zip([*[False] * (len(properties) - 1), True], properties):
-        try:
-            host.command((*run, *more, *command), ANSWERS_WITHIN)
-            break
-        except NearmetalError as error:
-            if last or isinstance(error, Unanswered):
-                raise
+    when = (f"--on-active={seconds}", f"--on-unit-inactive={RETRY}", "--timer-property=AccuracySec=1")
+    options = systemd.words_for(systemd.version(host), ("--quiet", "--collect", f"--unit={name}", *when, *properties))
+    host.command(("systemd-run", *options, *command), ANSWERS_WITHIN)
     if _state(host, timer) in ("inactive", "failed"):
         raise NearmetalError(f"systemd-run reported success, but systemd has no {timer}: look at `systemctl status`")
 
@@ -58,13 +52,18 @@ def waits(host: WritableHost, timer: str) -> bool:
 
 def stop(host: WritableHost, timer: str) -> None:
     """Stop a timer. Raises NearmetalError when it runs on, or when systemd can't say; one that is gone is stopped."""
-    try:
-        ask(host, "stop", timer)
-    except Unanswered:
-        raise
-    except NearmetalError:
-        if _state(host, timer) == "active":
+    steps = [("stop", timer, "active")]
+    if not systemd.reads(systemd.version(host), "--collect"):
+        # A service that failed stays, and its name can't be used for another one.
+        steps.append(("reset-failed", timer.replace(".timer", ".service"), "failed"))
+    for word, unit, left in steps:
+        try:
+            ask(host, word, unit)
+        except Unanswered:
             raise
+        except NearmetalError:
+            if _state(host, unit) == left:
+                raise
 
 
 def ask(host: WritableHost, *words: str) -> str:

@@ -9,8 +9,9 @@ concern does any more.
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Tuple
+from typing import Dict, List, Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import systemd
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import (
     LAUNCHER,
     MARK,
@@ -50,6 +51,8 @@ _HEAD = f"{MARK}: the unit that plans at each boot. Taken back with the concerns
 # namespace of its own (PrivateNetwork) would hide the very NICs that are tuned, as ProtectHome=yes would hide a disk
 # that is mounted at /home, and ProtectKernelModules= the schedulers that are modules: no capability and no system call
 # is left to load one anyway.
+#
+# Each systemd gets the lines for its version. Before 239 it has no filter of system calls.
 _SERVICE = """[Unit]
 Description=Plan what nearmetal.ec2 decides by itself, for this boot and this size
 ConditionPathExists={agent}
@@ -63,7 +66,9 @@ StartLimitIntervalSec=0
 [Service]
 Type=simple
 ExecStart={python} -I {agent} reapply --if-changed
+StartLimitInterval=0
 LimitCPU=600:660
+LimitCPU=660
 Nice=10
 KillMode=mixed
 TimeoutStopSec=300
@@ -71,7 +76,9 @@ SyslogIdentifier=nearmetal
 {environment}UMask=0077
 NoNewPrivileges=yes
 ProtectSystem=strict
+ProtectSystem=full
 ReadWritePaths=/run -/var/lib/nearmetal -/etc/nearmetal{writable}
+ReadWriteDirectories=/run -/var/lib/nearmetal -/etc/nearmetal{writable}
 ProtectHome=read-only
 PrivateTmp=yes
 ProtectControlGroups=yes
@@ -138,7 +145,8 @@ def plan(unit: UnitFacts, files: Mapping[str, str], agent: str, metrics: str = "
         )
         return _AGENT.says("advice", reason, unit.agent)
     changes: List[Tuple[Knob, Value, Value]] = [
-        (_FILE.at(path), files.get(path), text) for path, text in texts(unit.python or "", metrics).items()
+        (_FILE.at(path), files.get(path), text)
+        for path, text in texts(unit.python or "", metrics, unit.version).items()
     ]
     changes.append((_ENABLED, unit.enabled, True))
     # Last: an upgraded agent can't be put back, so no later change may fail.
@@ -160,14 +168,14 @@ def summarized(plan_of_restore: Plan) -> Plan:
     return plan_of_restore._replace(findings=removed + others)
 
 
-def texts(python: str, metrics: str = "") -> Dict[str, str]:
-    """Path → text of the files beside the agent."""
+def texts(python: str, metrics: str = "", version: Optional[int] = None) -> Dict[str, str]:
+    """Path → text of the files beside the agent, for systemd of this version (None: unknown)."""
     names = {"agent": AGENT, "disabled": DISABLED, "baked": BAKED, "argument": ARGUMENT, "python": python}
     # A directory that is gone must not keep the unit from its plan.
     names["writable"] = f" -{metrics}" if metrics else ""
     names["environment"] = f"Environment={METRICS_VARIABLE}={metrics}\n" if metrics else ""
     return {
-        SERVICE: _HEAD + _SERVICE.format(**names),
+        SERVICE: _HEAD + systemd.lines_for(version, _SERVICE.format(**names)),
         TIMER: _HEAD + _TIMER,
         RULES: _HEAD + _RULES,
         LAUNCHER: "#!/bin/sh\n" + _HEAD + _LAUNCHER.format(**names),

@@ -12,6 +12,7 @@ from typing import Callable, Dict, Optional
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 from tests.support.boot_trees import BootHost, debian
+from tests.support.kernel import systemd
 
 
 class RebootingHost(BootHost):
@@ -29,6 +30,7 @@ class RebootingHost(BootHost):
         self.commands.append(line)
         if line in self.moods:
             raise NearmetalError(f"{line} failed with code 1: {self.moods[line]}")
+        systemd.demand_known(systemd.version(Path(self.root)), argv)
         self.meanwhile.get(line, str)()
         if line == "systemctl reboot":
             self.boot_again()

@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import systemd
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import GENERATOR, MARK
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.numa import NumaFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.services import UNIT, Process, listed, shown
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
@@ -44,8 +44,7 @@ SERVICES = Knob(
 )
 _GENERATOR = Knob(NAME, "services", "files", "systemd.generator(7)", place=GENERATOR, scope="boot")
 
-# systemd 243 has NUMAPolicy=; Red Hat documents it for the 239 of RHEL 8 too.
-SYSTEMD = 243
+# Red Hat documents NUMAPolicy= for the systemd 239 of RHEL 8 too.
 _BACKPORTED = ("rhel", "centos", "rocky", "almalinux", "ol")
 
 # The policy's word in numa_maps, and numactl's option for it.
@@ -107,8 +106,9 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
             bindings.append(result)
         else:
             findings.append(result)
-    if entries and numa is not None and not _known_to_systemd(facts, numa):
-        refused = tuple(_too_old_systemd(binding, numa) for binding in bindings)
+    version = facts.unit.version if facts.unit is not None else None
+    if entries and numa is not None and not _known_to_systemd(facts, version):
+        refused = tuple(_too_old_systemd(binding, version) for binding in bindings)
         return joined(_file(facts, None, wanted), Plan(findings=refused))
     text = _SCRIPT + "".join(f"{binding.line}\n" for binding in bindings) if bindings else None
     written = ((facts.files or {}).get(GENERATOR) or "").splitlines()
@@ -170,19 +170,19 @@ def _without_memory(facts: Facts, nodes: Tuple[int, ...]) -> str:
     return f"node {shown(empty)} has no memory" if empty else ""
 
 
-def _known_to_systemd(facts: Facts, numa: NumaFacts) -> bool:
+def _known_to_systemd(facts: Facts, version: Optional[int]) -> bool:
     platform = facts.platform
     rhel_8 = (
         platform is not None
         and platform.distribution in _BACKPORTED
         and ((platform.distribution_version or "").split(".")[0] == "8")
     )
-    return (numa.systemd or 0) >= SYSTEMD or (rhel_8 and numa.systemd is not None)
+    return systemd.reads(version, "NUMAPolicy=") or (rhel_8 and version is not None)
 
 
-def _too_old_systemd(binding: _Binding, numa: NumaFacts) -> Finding:
+def _too_old_systemd(binding: _Binding, version: Optional[int]) -> Finding:
     nodes = shown(binding.nodes)
-    seen = f"systemd {numa.systemd}" if numa.systemd is not None else "this host's systemd"
+    seen = f"systemd {version}" if version is not None else "this host's systemd"
     start = f"/usr/bin/numactl --cpunodebind={nodes} --{_NUMACTL[binding.policy]}={nodes}"
     reason = (
         f"{seen} has no NUMAPolicy= (systemd 243 has), and nearmetal doesn't rewrite ExecStart=: run"

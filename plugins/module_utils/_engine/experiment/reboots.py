@@ -11,7 +11,7 @@ while, and reboots a host that runs with what was taken back.
 
 from __future__ import annotations
 
-from contextlib import suppress
+import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
@@ -23,6 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Conditions, Run, plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin, Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import systemd
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.agent_timer import RETRY
@@ -149,8 +150,7 @@ def arrive(
     experiment = _stepped(host, run_id)
     if experiment.state != state or experiment.written_in == host.boot_id():
         raise NearmetalError(f"the host was not rebooted into the {state} state: its boot id is the same as before")
-    with suppress(NearmetalError):  # a failed unit of the host's own, or an old systemd
-        host.command(("systemctl", "is-system-running", "--wait"), patience)
+    _wait_for_boot(host, patience)
     booted()
     if state == TUNED:
         done = _tune(host, tuning)
@@ -160,6 +160,20 @@ def arrive(
                 experiment = lasting.demand_lasting(host, run_id)._replace(refused=refused)
                 lasting.write(host, experiment)
     return experiment
+
+
+def _wait_for_boot(host: WritableHost, patience: float) -> None:
+    """Wait for the end of the boot: systemctl does it, but an old one only says how far the boot is."""
+    asked = systemd.words_for(systemd.version(host), ("systemctl", "is-system-running", "--wait"))
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        try:
+            host.command(asked, patience)
+            return
+        except NearmetalError as error:  # also for a failed unit of the host's own
+            if not str(error).endswith((": initializing", ": starting")):
+                return
+        time.sleep(1)
 
 
 def not_in_force(host: WritableHost, experiment: Lasting, tuning: Tuning) -> List[str]:

@@ -18,7 +18,7 @@ NAME = "nearmetal-prove"
 AGENT = "/run/nearmetal/prove.pyz"
 TIMER = f"{NAME}.timer"
 # A soft reboot, which keeps the kernel and /run, ends all units but those that nothing stops for it
-# (systemd-soft-reboot.service(8)). An old systemd takes neither property, and knows no soft reboot.
+# (systemd-soft-reboot.service(8)). A systemd that takes neither property knows no soft reboot.
 _LASTING = ("--timer-property=DefaultDependencies=no", "--timer-property=IgnoreOnIsolate=yes")
 
 
@@ -57,7 +57,7 @@ def waits(host: WritableHost) -> bool:
 
 def _start(host: WritableHost, experiment: Experiment) -> None:
     command = (experiment.python, "-I", AGENT, "abandoned")
-    agent_timer.start(host, NAME, experiment.abandon_after, command, (_LASTING, ()))
+    agent_timer.start(host, NAME, experiment.abandon_after, command, _LASTING)
 
 
 def disarm(host: WritableHost) -> None:

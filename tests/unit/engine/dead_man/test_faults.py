@@ -302,7 +302,7 @@ def hold(path: str, ready: Any, done: Any) -> None:
 def test_the_timer_tries_again_until_it_succeeds(host: Systemd, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
     tuned(call, host, "tsc")
     (armed,) = [line for line in host.commands if line.startswith("systemd-run")]
-    assert "--timer-property=OnUnitInactiveSec=15" in armed, "systemd starts it again after each end"
+    assert "--on-unit-inactive=15" in armed, "systemd starts it again after each end"
     ready, done = multiprocessing.Event(), multiprocessing.Event()
     run = multiprocessing.Process(target=hold, args=(host.real(store.LOCK), ready, done))
     run.start()

@@ -362,15 +362,14 @@ def test_only_the_named_knobs_are_switched(host: FakeKernel, steps: Steps) -> No
 
 def test_without_a_timer_nothing_begins(host: FakeKernel, steps: Steps) -> None:
     before = files(host)
-    timed = "systemd-run --quiet --collect --unit=nearmetal-prove --on-active=900 --timer-property=OnUnitInactiveSec=15"
+    timed = "systemd-run --quiet --collect --unit=nearmetal-prove --on-active=900 --on-unit-inactive=15"
     timed += " --timer-property=AccuracySec=1"
-    lasting, agent = f"{timed} {LASTING}", "/usr/bin/python3 -I /run/nearmetal/prove.pyz abandoned"
-    host.moods[f"{lasting} {agent}"] = "Unknown assignment: IgnoreOnIsolate=yes"
-    host.moods[f"{timed} {agent}"] = "no"
+    host.moods[f"{timed} {LASTING} /usr/bin/python3 -I /run/nearmetal/prove.pyz abandoned"] = "no"
     failed = steps("begin")
     assert "no timer could be armed, so nothing was changed" in failed["msg"]
     assert files(host) == before
-    del host.moods[f"{timed} {agent}"]
+    library = Path(host.root) / "usr/lib/systemd/libsystemd-shared-252.so"
+    library.rename(library.with_name("libsystemd-shared-234.so"))
     assert steps("begin")["answer"]["tested"], "an old systemd knows no soft reboot, which the timer would outlast"
 
 
