@@ -38,7 +38,6 @@ _SINCE: Mapping[str, int] = {
     "ProtectSystem=strict": 232,
     "RestrictNamespaces=": 233,
     "LockPersonality=": 235,
-    "--collect": 236,
     "--timer-property=DefaultDependencies=": 237,
     "--timer-property=IgnoreOnIsolate=": 237,
     "SystemCallFilter=@system-service": 239,

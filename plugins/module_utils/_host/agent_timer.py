@@ -36,7 +36,7 @@ def start(host: WritableHost, name: str, seconds: int, command: Sequence[str], p
     timer = f"{name}.timer"
     stop(host, timer)  # left by a run that was killed
     when = (f"--on-active={seconds}", f"--on-unit-inactive={RETRY}", "--timer-property=AccuracySec=1")
-    options = systemd.words_for(systemd.version(host), ("--quiet", "--collect", f"--unit={name}", *when, *properties))
+    options = systemd.words_for(systemd.version(host), ("--quiet", f"--unit={name}", *when, *properties))
     host.command(("systemd-run", *options, *command), ANSWERS_WITHIN)
     if _state(host, timer) in ("inactive", "failed"):
         raise NearmetalError(f"systemd-run reported success, but systemd has no {timer}: look at `systemctl status`")
@@ -52,11 +52,9 @@ def waits(host: WritableHost, timer: str) -> bool:
 
 def stop(host: WritableHost, timer: str) -> None:
     """Stop a timer. Raises NearmetalError when it runs on, or when systemd can't say; one that is gone is stopped."""
-    steps = [("stop", timer, "active")]
-    if not systemd.reads(systemd.version(host), "--collect"):
-        # A service that failed stays, and its name can't be used for another one.
-        steps.append(("reset-failed", timer.replace(".timer", ".service"), "failed"))
-    for word, unit, left in steps:
+    # A transient service that failed stays, and systemd-run can't use its name; --collect needs systemd 236.
+    service = timer.replace(".timer", ".service")
+    for word, unit, left in (("stop", timer, "active"), ("reset-failed", service, "failed")):
         try:
             ask(host, word, unit)
         except Unanswered:

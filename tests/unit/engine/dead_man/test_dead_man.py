@@ -71,7 +71,7 @@ def test_armed_before_the_change_and_disarmed_over_a_new_connection(host: FakeKe
     assert armed.endswith("/usr/bin/python3 -I /run/nearmetal/dead-man.pyz dead-man")
     assert call(confirm.main, host, check=True)["changed"]
     assert call(confirm.main, host)["changed"]
-    assert host.commands[-1] == "systemctl stop nearmetal-dead-man.timer"
+    assert "systemctl stop nearmetal-dead-man.timer" in host.commands[-3:]
     assert not call(confirm.main, host)["changed"]
     assert command(["dead-man"], host) == 0
     assert current(host) == "tsc", "what was confirmed stays"
@@ -139,7 +139,7 @@ def test_a_failed_change_does_not_wait_for_a_confirmation(host: FakeKernel, call
     failed = call(tune.main, host, concerns={"clocksource": {"source": "tsc"}}, confirm_within=90)
     assert failed["failed"]
     assert "confirm_within" not in failed
-    assert host.commands[-1] == "systemctl stop nearmetal-dead-man.timer"
+    assert "systemctl stop nearmetal-dead-man.timer" in host.commands[-3:]
 
 
 @pytest.mark.parametrize("text", ["", "[", "[1]", '[{"what": "clock.current"}]', "{}x"])

@@ -54,7 +54,7 @@ class Systemd(FakeKernel):
         if argv[0] == "systemd-run":
             if self.broken or self.timer:
                 reason = self.broken or "Unit nearmetal-dead-man.timer was already loaded or has a fragment file."
-                raise NearmetalError(f"systemd-run --quiet --collect failed with code 1: {reason}")
+                raise NearmetalError(f"systemd-run --quiet failed with code 1: {reason}")
             self.timer = not self.forgets
         if argv[:2] == ("systemctl", "stop") and argv[-1] == dead_man.TIMER:
             if not self.timer:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The dead-man timer on each systemd: one without --collect keeps a service that failed, and with it the name."""
+"""The dead-man timer on each systemd, which keeps a transient service that failed, and with it the name."""
 
 from __future__ import annotations
 

@@ -113,7 +113,8 @@ def test_the_timer_is_wound_up_by_each_step_and_takes_the_host_back(
     if stopped:
         host.moods[again] = "Unit nearmetal-prove.timer not found."
     steps("measure", state="tuned")
-    switched = [again, "systemctl stop nearmetal-prove.timer", armed] if stopped else [again]
+    stop = ["systemctl stop nearmetal-prove.timer", "systemctl reset-failed nearmetal-prove.service"]
+    switched = [again, *stop, armed] if stopped else [again]
     changing = [command for command in host.commands if not command.startswith("systemctl show ")]
     assert changing == switched, "at no time a host without a timer, unless somebody stopped it"
     assert command(["abandoned"], host) == 0
@@ -362,7 +363,7 @@ def test_only_the_named_knobs_are_switched(host: FakeKernel, steps: Steps) -> No
 
 def test_without_a_timer_nothing_begins(host: FakeKernel, steps: Steps) -> None:
     before = files(host)
-    timed = "systemd-run --quiet --collect --unit=nearmetal-prove --on-active=900 --on-unit-inactive=15"
+    timed = "systemd-run --quiet --unit=nearmetal-prove --on-active=900 --on-unit-inactive=15"
     timed += " --timer-property=AccuracySec=1"
     host.moods[f"{timed} {LASTING} /usr/bin/python3 -I /run/nearmetal/prove.pyz abandoned"] = "no"
     failed = steps("begin")
