@@ -50,8 +50,18 @@ _NAMED: Mapping[str, Sequence[str]] = {
     r"/sys/devices/system/node/(node\d+)/hugepages/.*": (r"hugepages\.", r"\b{0}\b"),
     r"/sys/kernel/mm/hugepages/.*": (r"hugepages\.",),
     r"/sys/devices/system/clocksource/.*": (r"clocksource\.",),
-    r"/sys/block/([^/]*)/queue/(.*)": (r"block_storage\.",),
+    r"/sys/(?:block|devices/.*)/([^/]*)/queue/(.*)": (r"block_storage\.",),
 }
+
+
+def is_about(sentence: str, path: str) -> bool:
+    """Whether a sentence is about the setting of a kernel file: of a kernel parameter itself, else of its concern."""
+    for pattern, words in _NAMED.items():
+        match = re.fullmatch(pattern, path)
+        if match is not None:
+            parts = [part.replace("/", ".") for part in match.groups("")]
+            return re.search(words[0].format(*parts), sentence) is not None
+    return False
 
 
 def said_by(done: Run) -> List[str]:

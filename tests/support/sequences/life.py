@@ -29,7 +29,7 @@ from tests.support.sequences.faults import Killed, Writes
 from tests.support.sequences.left import PLACES, Left, said_by
 from tests.support.sequences.status import untrue
 from tests.support.sequences.wanted import Step, steps
-from tests.support.sequences.world import HOSTS, World, changed
+from tests.support.sequences.world import HOSTS, KILLED, World, changed
 
 # Leftovers of a killed run too: the next run removes them.
 _ALWAYS = r"/var/lib/nearmetal/.*|/run/nearmetal/.*|.*/\.[^/]+\.new"
@@ -283,9 +283,13 @@ class Life:
             self.host, ask, conditions=Conditions(Origin(name), confirm_within=confirm_within)
         )
         if not check:
-            findings = [finding for outcome in done.outcomes for finding in outcome.plan.findings]
             waiting = re.compile(_WAITS if self.world.boots else _EARLIER)
-            self.world.waits.update(finding.concern for finding in findings if waiting.search(finding.reason))
+            said = [
+                f"{finding.concern}.{finding.knob} {finding.where}: {finding.reason}"
+                for outcome in done.outcomes
+                for finding in outcome.plan.findings
+            ]
+            self.world.waits.update(sentence for sentence in said if waiting.search(sentence))
             self._said += said_by(done)
         return done
 
@@ -298,7 +302,7 @@ class Life:
         except Killed:
             self._left.quiet = True
             if self.world.boots:
-                self.world.waits.add("killed")  # it may have died before it could report it
+                self.world.waits.add(KILLED)
         except NearmetalError:
             return
 
@@ -308,8 +312,8 @@ class Life:
             code = command(words, self.host)
         printed = out.getvalue()
         self._said += [line for line in printed.splitlines() if line.startswith("  ")]
-        if self.world.boots and "next boot" in printed:
-            self.world.waits.add(words[0])
+        if self.world.boots:
+            self.world.waits.update(line for line in printed.splitlines() if re.search(f"{_WAITS}|next boot", line))
         return code, printed
 
     def _status_tells_the_truth(self) -> None:

@@ -18,7 +18,10 @@ from tests.support.fake_kernel import FakeKernel
 from tests.support.files.processes import first, together
 from tests.support.kernel.boot import clear
 from tests.support.kernel.memory import MIN_FREE, THP
+from tests.support.sequences.left import is_about
 from tests.support.sequences.wanted import PROGRAMS
+
+KILLED = "killed"  # in place of a sentence that a run died too early to say
 
 # How often each host of tests/hosts is drawn: those with more of everything more often.
 HOSTS = {
@@ -133,7 +136,7 @@ class World:
         self.host, self.twin = (self._made(folder / role) for role in ("tuned", "twin"))
         self.strict: Dict[str, str] = {}  # path → the text that somebody wrote, unless nearmetal wrote later
         self.origins: Dict[str, Set[str]] = {}  # path → the foreign text that it had
-        self.waits: Set[str] = set()  # concerns of which a run said that only the next boot brings them back
+        self.waits: Set[str] = set()  # sentences of runs about what only the next boot brings back
 
     def _made(self, folder: Path) -> Remembering:
         files = self._files()
@@ -293,10 +296,19 @@ class World:
             else:
                 texts = (files.get(name), twin_files.get(name))
                 fine = texts[0] == texts[1] or _longest(path, *texts) or _same_in_force(path, *texts)
-            if not fine and not (self.waits and path.startswith(("/proc/", "/sys/"))):
+            if not fine and not self._waits(path):
                 wanted = self.strict.get(path) or sorted(self.origins.get(path, ())) or _shown(twin_files.get(name))
                 found.append(f"{path}: {_shown(files.get(name))}, should be {wanted!r}")
         return found
+
+    def _waits(self, path: str) -> bool:
+        """Whether a run said that the next boot brings a kernel file back, or died and may not have said it.
+
+        What an argument of the running kernel did to other files has no sentence of its own.
+        """
+        if not path.startswith(("/proc/", "/sys/")):
+            return False
+        return any(KILLED in said or "running kernel" in said or is_about(said, path) for said in self.waits)
 
     @staticmethod
     def _text(host: FakeKernel, path: str) -> Optional[str]:
