@@ -260,6 +260,7 @@ LONG_TESTS = (
     "measuring/test_prove_reboot.py",
     "runs/test_dead_man.py",
     "runs/test_faults.py",
+    "runs/test_late_routes.py",
     "runs/test_slow_host.py",
     "runs/test_systemd_boot.py",
 )

@@ -70,13 +70,15 @@ class Plan(NamedTuple):
 
     `replan` says that another boot, size or device may need another plan: then the
     unit on the host makes it. `at_boot` has the lines by which files set the other values
-    at each boot, by the kernel's path or the parameter's name.
+    at each boot, by the kernel's path or the parameter's name. `remember` has by knob and place why one was left
+    alone because of what a boot brings late, such as routes and programs; an empty reason: it wasn't.
     """
 
     actions: Tuple[Action, ...] = ()
     findings: Tuple[Finding, ...] = ()
     replan: bool = False
     at_boot: Mapping[str, str] = {}
+    remember: Mapping[Tuple[str, str], str] = {}
 
 
 class Wanted(NamedTuple):
@@ -84,13 +86,15 @@ class Wanted(NamedTuple):
 
     `by` says per option who wants it: `user`, `workload`, or `auto` for what nobody named and nearmetal learnt; an
     option not listed is the user's. `reasons` has, per option whose value a workload chose, why it did, and the source.
-    With `stored` an earlier run checked them against the host, which may have changed since.
+    With `stored` an earlier run checked them against the host, which may have changed since; `remembered` is what that
+    run's plan had in `remember`.
     """
 
     options: Mapping[str, Any] = {}
     by: Mapping[str, str] = {}
     stored: bool = False
     reasons: Mapping[str, Tuple[str, str]] = {}
+    remembered: Mapping[Tuple[str, str], str] = {}
 
     def get(self, option: str) -> Any:
         """The option's value; None when it was left out."""

@@ -18,6 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d, tmpfiles
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import PERSIST, SWITCH
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.parameters import (
+    HELD,
     Obstacle,
     knobs_of,
     plan_parameters,
@@ -93,18 +94,18 @@ def _promises(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
     if goal == "2":
         return _no_promises_left(facts) if now != goal else None
     if knob.wanted_by(wanted) == "workload" and facts.host_value("sysctl", knob.place, now) == "2":
-        return "refused", "somebody else set never on this host: set memory.overcommit yourself to change that"
+        return HELD, "somebody else set never on this host: set memory.overcommit yourself to change that"
     return None
 
 
 def _no_promises_left(facts: Facts) -> Obstacle:
     """Status and reason on a host whose programs were promised nearly all that `never` allows; None elsewhere."""
     if facts.memory is None or facts.memory.promised is None or facts.memory.most_promised is None:
-        return "refused", "this kernel doesn't say how much memory is promised: programs might fail at once"
+        return HELD, "this kernel doesn't say how much memory is promised: programs might fail at once"
     available = facts.memory.most_promised - facts.memory.promised
     if available < _LEAST_PROMISE:
         most, promised = (number // 2**20 for number in (facts.memory.most_promised, facts.memory.promised))
-        return "refused", (
+        return HELD, (
             f"programs might fail at once: they were promised {promised} MiB, and with never the kernel promises at"
             f" most {most} MiB here (a higher vm.overcommit_ratio or more swap raises that)"
         )

@@ -76,7 +76,19 @@ def _interfaces(facts: Facts, routing: RoutesFacts, wanted: Wanted) -> Iterator[
         yield _OWN.says("not_applicable", reason)
     for place in places if len(places) > 1 else ():
         for address in routing.of_nic(place):
-            yield _address(facts, routing, place, address, wanted)
+            yield _lasting(routing, place, address, wanted, _address(facts, routing, place, address, wanted))
+
+
+def _lasting(routing: RoutesFacts, place: str, address: Address, wanted: Wanted, plan: Plan) -> Plan:
+    """The plan, but no routes for an address to which an earlier run gave none.
+
+    At a boot the default route of another interface, a VPN or a rule of another program may not be there yet.
+    """
+    knob, outcome = _OWN.at(f"{place}/{address.text}"), plan.findings[0]
+    if outcome.wanted not in (None, MAIN):
+        return knob.gated(wanted, "", plan)
+    known = _first(routing, address.family) is not None
+    return plan._replace(remember={(knob.name, knob.place): outcome.reason} if known else {})
 
 
 def _address(facts: Facts, routing: RoutesFacts, place: str, address: Address, wanted: Wanted) -> Plan:

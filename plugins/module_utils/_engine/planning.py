@@ -225,7 +225,9 @@ class Tune(NamedTuple):
             return session.stored.get(self.name)
         knobs = [option for option, rule in self.concern.options.items() if "default" not in rule]
         managed = any(option in wanted.options for option in knobs)
-        return to_store(wanted, plan.replan or session.replans) if managed else None
+        # An image's hosts decide for themselves.
+        decided = wanted.remembered if wanted.stored else {} if session.replans else plan.remember
+        return to_store(wanted, plan.replan or session.replans, decided) if managed else None
 
 
 # What a run is to do with one concern.

@@ -114,10 +114,9 @@ class Session:
         """Bring journal and stored wanted up to date with an outcome that was done."""
         if outcome.forget:
             self.journal.forget(outcome.forget)
-        if outcome.memory:
-            if outcome.name == METRICS:
-                metrics.remove(self.host, self.stored.get(METRICS))
-            self.stored.put(outcome.name, outcome.keep, self.origin.name, self.origin.version)
+        if outcome.memory and outcome.name == METRICS:
+            metrics.remove(self.host, self.stored.get(METRICS))
+        self.stored.put(outcome.name, outcome.keep, self.origin.name, self.origin.version)
 
     def _memory(self, name: str, keep: Optional[Stored]) -> Tuple[Action, ...]:
         if not self.stored.differs(name, keep):

@@ -13,6 +13,7 @@ import json
 import re
 import time
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
@@ -32,6 +33,7 @@ CHOICE = "tune"  # beside the concerns: what `auto` recognized
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 _RUN = re.compile(r"[a-z0-9_ ,:.-]{1,200}", re.ASCII)
+_LINE = re.compile(r"[^\x00-\x1f\x7f-\x9f]{0,1000}")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", re.ASCII)
 
 
@@ -45,6 +47,7 @@ class Stored(NamedTuple):
     version: str = ""  # of the nearmetal that stored it
     at: str = ""  # UTC, when it was stored
     learnt: Tuple[str, ...] = ()  # options that nobody gave: nearmetal had them from the metadata service
+    remembered: Mapping[Tuple[str, str], str] = {}  # what the run's plan had in `remember`
     damage: str = ""  # why it can't be read
     raw: Any = None  # the unreadable data, which is kept
 
@@ -66,13 +69,15 @@ class Stored(NamedTuple):
             options = validate(concern.name, {**COMMON, **waivers.OPTIONS, **concern.options}, self.options)
         except NearmetalError as error:
             raise NearmetalError(f"{PATH}: {error}; run tune again") from None
-        return Wanted(options, {**self.by, **dict.fromkeys(self.learnt, "auto")}, stored=True)
+        by = {**self.by, **dict.fromkeys(self.learnt, "auto")}
+        return Wanted(options, by, stored=True, remembered=self.remembered)
 
 
-def to_store(wanted: Wanted, replan: bool) -> Stored:
+def to_store(wanted: Wanted, replan: bool, remembered: Mapping[Tuple[str, str], str] = MappingProxyType({})) -> Stored:
     """The stored form of what is wanted; `StoredWanted.put` adds the run."""
     by = {option: origin for option, origin in wanted.by.items() if origin != "auto"}
-    return Stored(dict(wanted.options), by, replan, learnt=tuple(sorted(set(wanted.by) - set(by))))
+    learnt = tuple(sorted(set(wanted.by) - set(by)))
+    return Stored(dict(wanted.options), by, replan, learnt=learnt, remembered=remembered)
 
 
 class StoredWanted:
@@ -118,17 +123,17 @@ class StoredWanted:
             concerns.pop(name, None)
             if list(concerns) == [CHOICE]:
                 concerns = {}
-        elif self.differs(name, keep):
+        elif name not in concerns or _decided(concerns[name]) != _decided(keep):
             at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             concerns[name] = keep._replace(run=run, version=version, at=at)
         self.reset(concerns)
 
     def differs(self, name: str, keep: Optional[Stored]) -> bool:
-        """Whether `put` would change what is stored, whichever run wants it."""
+        """Whether another thing is stored as wanted, whichever run wants it."""
         present = self._concerns.get(name)
         if present is None or keep is None:
             return present is not keep
-        return present._replace(run="", version="", at="") != keep._replace(run="", version="", at="")
+        return _decided(present)._replace(remembered={}) != _decided(keep)._replace(remembered={})
 
     def reset(self, concerns: Dict[str, Stored]) -> None:
         """Store exactly these concerns. Raises Damaged, or NearmetalError with the file as it was."""
@@ -168,6 +173,12 @@ def put_text(host: WritableHost, content: str) -> None:
     else:
         store.remove_file(host, PATH)
         store.remove_empty_data(host)
+
+
+def _decided(stored: Stored) -> Stored:
+    """What a run stores, without who stored it when, and without the figures of a moment in its reasons."""
+    decided = {place: str(bool(reason)) for place, reason in stored.remembered.items()}
+    return stored._replace(run="", version="", at="", remembered=decided)
 
 
 def _read(host: WritableHost) -> Dict[str, Stored]:
@@ -210,6 +221,7 @@ def as_data(stored: Stored) -> Any:
     """The data of the file for one concern."""
     data = stored._asdict()
     del data["damage"], data["raw"]
+    data["remembered"] = [[*place, reason] for place, reason in sorted(stored.remembered.items())]
     return stored.raw if stored.damage else data
 
 
@@ -227,7 +239,16 @@ def stored_of(raw: Any) -> Stored:
         raise NearmetalError("an option that neither the user nor a workload wants")
     if numbers(raw["version"]) is None:
         raise NearmetalError("a version of another form")
-    return Stored(options, by, replan, _text(raw["run"], _RUN), raw["version"], _text(raw["at"], _TIME), tuple(learnt))
+    run, at = _text(raw["run"], _RUN), _text(raw["at"], _TIME)
+    # older versions remembered nothing
+    remembered = {(knob, place): reason for knob, place, reason in _rows(raw.get("remembered", []))}
+    return Stored(options, by, replan, run, raw["version"], at, tuple(learnt), remembered)
+
+
+def _rows(rows: Any) -> List[List[str]]:
+    if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == 3 for row in rows):
+        raise NearmetalError("decisions that aren't a list of knob, place and reason")
+    return [[_text(text, _LINE) for text in row] for row in rows]
 
 
 def _text(value: Any, form: "re.Pattern[str]") -> str:

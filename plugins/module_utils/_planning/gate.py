@@ -56,9 +56,9 @@ def may_be_burstable(facts: Facts) -> str:
     platform, topology, kernel = facts.platform, facts.topology, facts.kernel
     if platform is None or platform.host_class != "xen_hvm" or platform.burstable is not None:
         return ""
-    stolen = (kernel.stolen or 0) if kernel is not None else 0
-    if stolen > _MOST_STOLEN:
-        return f"{stolen / 10:.1f} % of its CPU time went to other guests, as on a T2 without credits; {_NAME_THE_TYPE}"
+    if kernel is not None and loses_time(facts):
+        share = (kernel.stolen or 0) / 10
+        return f"{share:.1f} % of its CPU time went to other guests, as on a T2 without credits; {_NAME_THE_TYPE}"
     if topology is None or kernel is None or not topology.memory or set(kernel.drivers.values()) - {"vif"}:
         return ""
     cpus, mib = len(topology.cpus_online or ()), topology.memory / 2**20
@@ -66,6 +66,11 @@ def may_be_burstable(facts: Facts) -> str:
     if one_thread and any(cpus == count and 0.8 * size < mib <= size for count, size in _T2):
         return f"{cpus} vCPUs, {mib / 1024:.1f} GiB and no network driver but Xen's own, as a T2 has; {_NAME_THE_TYPE}"
     return ""
+
+
+def loses_time(facts: Facts) -> bool:
+    """Whether other guests took so much CPU time since the boot that the host may be a T2."""
+    return facts.kernel is not None and (facts.kernel.stolen or 0) > _MOST_STOLEN
 
 
 def gate_refusal(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:

@@ -15,4 +15,5 @@ def joined(*plans: Plan) -> Plan:
         tuple(finding for plan in plans for finding in plan.findings),
         any(plan.replan for plan in plans),
         {line: value for plan in plans for line, value in plan.at_boot.items()},
+        {place: reason for plan in plans for place, reason in plan.remember.items()},
     )

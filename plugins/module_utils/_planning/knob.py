@@ -15,6 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
 
 Spec = Mapping[str, Any]
+EARLIER = " (so found by the last run of tune; the next one looks again)"
 
 
 class Knob(NamedTuple):
@@ -123,6 +124,25 @@ class Knob(NamedTuple):
         measured = gain_of(f"{self.concern}.{self.name}", now, goal)
         plan = Plan((action,), (self.finding("would_change", reason, now, goal, measured or gain),))
         return self.lasting(plan, wanted, goal)
+
+    def gated(self, wanted: Wanted, reason: str, change: Plan) -> Plan:
+        """The change, unless there is a reason to leave the knob alone, now or when an earlier run decided.
+
+        The unit plans while a boot still brings routes, programs and other owners: what a run refused because of them
+        stays refused until the next run decides.
+        """
+        place = (self.name, self.place)
+        reason = reason or self.earlier(wanted)
+        if reason and change.actions:
+            action = change.actions[0]
+            change = self.says("refused", reason, action.before, action.after)
+        # Of what may cut the host off, the unit must know that it was decided, too.
+        return change._replace(remember={place: reason} if reason or self.disruptive else {})
+
+    def earlier(self, wanted: Wanted) -> str:
+        """Why the run that stored what is wanted left the knob alone; empty where it didn't."""
+        reason = wanted.remembered.get((self.name, self.place), "")
+        return f"{reason}{EARLIER}" if reason else ""
 
     def change_each(self, wanted: Wanted, now: Mapping[str, str], goal: Mapping[str, str], reason: str) -> Plan:
         """The plan for a table, whose finding shows its different words, not every CPU."""

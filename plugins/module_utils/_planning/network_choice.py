@@ -17,6 +17,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Claims
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
+_INTERFACES = "interfaces"
+
 
 class Choice(NamedTuple):
     """The options of one NIC."""
@@ -43,7 +45,7 @@ def choices(concern: str, network: NetworkFacts, wanted: Wanted, knobs: Sequence
         given = {knob: entry[knob] for knob in knobs if entry.get(knob) is not None}
         where = f"{concern}.interfaces[{position}]"
         claims.claim(where, entry["name"], {} if wanted.stored else {"options": where})
-        nic_names = network.nics_of(entry["name"])
+        nic_names = _nics_of(network, wanted, entry["name"])
         if not nic_names and not wanted.stored:
             present = ", ".join(nic.name for nic in network.nics) or "none"
             raise NearmetalError(
@@ -60,16 +62,45 @@ def choices(concern: str, network: NetworkFacts, wanted: Wanted, knobs: Sequence
     )
 
 
-def absent_interfaces(concern: str, network: NetworkFacts, wanted: Wanted) -> Plan:
-    """The findings for interfaces that an earlier run named and that this host no longer has."""
-    names = [entry["name"] for entry in wanted.get("interfaces") or () if not network.nics_of(entry["name"])]
+def _nics_of(network: NetworkFacts, wanted: Wanted, name: str) -> Tuple[str, ...]:
+    """The NICs that carry an interface, with those that did for an earlier run: a boot makes bonds, VLANs and names.
+
+    A NIC that carries an interface of another entry by now belongs to that entry.
+    """
+    others = {nic for entry in wanted.get("interfaces") or () for nic in network.nics_of(entry["name"])}
+    earlier = (nic for nic in network.nics if wanted.remembered.get((_INTERFACES, nic.place)) == name)
+    return (*network.nics_of(name), *(nic.name for nic in earlier if nic.name not in others))
+
+
+def named_interfaces(concern: str, network: NetworkFacts, wanted: Wanted) -> Plan:
+    """The NICs of each entry to remember, and findings for interfaces of an earlier run that the host no longer has."""
+    nics = {entry["name"]: _nics_of(network, wanted, entry["name"]) for entry in wanted.get("interfaces") or ()}
     reason = "{} is no longer on this host: it is left out"
-    return joined(*(interfaces(concern).says("not_applicable", reason.format(name)) for name in names))
+    absent = (interfaces(concern).says("not_applicable", reason.format(name)) for name in nics if not nics[name])
+    places = {(_INTERFACES, nic.place): name for name in nics for nic in network.nics if nic.name in nics[name]}
+    return joined(*absent, Plan(remember=places))
+
+
+def disruption(knob: Knob, network: NetworkFacts, choice: Choice, harm: str) -> str:
+    """Why a change that stops the traffic of a NIC isn't made; empty where it may be.
+
+    While nothing has a default route, every NIC may get it, but those about which an earlier run has decided.
+    """
+    if choice.wanted.get("allow_disruptive"):
+        return ""
+    undecided = choice.wanted.stored and (knob.name, knob.place) not in choice.wanted.remembered
+    if network.carries_default(choice.nic):
+        cause = "it carries the default route"
+    elif undecided and not network.default_route:
+        cause = "nothing has a default route yet, and it may get one"
+    else:
+        return ""
+    return f"{cause}, and {harm}; allow_disruptive: true allows it"
 
 
 def interfaces(concern: str, place: str = "") -> Knob:
     """The knob of findings about a NIC itself, or about no NIC."""
-    return Knob(concern, "interfaces", reference="/sys/class/net of this host", place=place)
+    return Knob(concern, _INTERFACES, reference="/sys/class/net of this host", place=place)
 
 
 def options_per_nic(knobs: Iterable[Knob]) -> Dict[str, Dict[str, Any]]:

@@ -15,7 +15,7 @@ from typing import Callable, Container, Dict, Iterator, Mapping, NamedTuple, Opt
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import EARLIER, Knob
 
 REFERENCE = "docs/ownership.md"
 
@@ -55,7 +55,7 @@ def plan_beside_owners(
         return _immutable_plan(owners.immutable, plan)
     owned: Dict[Tuple[str, str], Tuple[Action, Owner]] = {}
     for action in plan.actions:
-        owner = _owner(knobs, owners, action) if action.after is not None else None
+        owner = _owner(knobs, owners, action) or _earlier(wanted, action) if action.after is not None else None
         if owner is not None:
             owned.setdefault(_key(action), (action, owner))
     for present in _as_wanted(knobs, owners, plan):
@@ -69,7 +69,7 @@ def plan_beside_owners(
             _finding(action, "advice", f"{owner.says}, {_outcome(owners, action, owner, wanted)}", owner.name)
             for action, owner in owned.values()
         )
-        return Plan(plan.actions, plan.findings + advice, plan.replan)
+        return plan._replace(findings=plan.findings + advice)
     owned_knobs = {knob for knob, place in owned if not place}
     other_plan = plan_of(
         wanted._replace(options={name: value for name, value in wanted.options.items() if name not in owned_knobs})
@@ -87,12 +87,18 @@ def plan_beside_owners(
         if not _is_owned(owned, finding) and (write_files or not _is_unwritten_file(finding, other_plan))
     )
     actions = tuple(action for action in actions if write_files or action.what != "files")
-    return Plan(actions, refused + advice + findings, plan.replan)
+    remember = {_remembered(key): f"{owner.name}: {owner.says}" for key, (_action, owner) in owned.items()}
+    return plan._replace(actions=actions, findings=refused + advice + findings, remember={**plan.remember, **remember})
 
 
 def _key(action: Action) -> Tuple[str, str]:
     """A knob, or for an MTU the knob of one interface, as each interface has its own owner."""
     return action.knob, action.where if action.what == "network.mtu" else ""
+
+
+def _remembered(key: Tuple[str, str]) -> Tuple[str, str]:
+    """Under what the owner of a knob is remembered."""
+    return key[0], f"owner {key[1]}"
 
 
 def _is_owned(owned: Container[Tuple[str, str]], part: Union[Action, Finding]) -> bool:
@@ -109,7 +115,8 @@ def _immutable_plan(image: str, plan: Plan) -> Plan:
         for finding in plan.findings
         if finding.knob not in changed
     )
-    return Plan((), refused + other_findings)
+    remember = {_remembered(_key(action)): f"{image}: {reason}" for action in plan.actions}
+    return Plan((), refused + other_findings, remember=remember)
 
 
 def _is_unwritten_file(finding: Finding, plan: Plan) -> bool:
@@ -138,6 +145,12 @@ def _owner(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Option
     ):
         return Owner("kubelet", "kubelet owns it on this Kubernetes node: set it in the node's own configuration")
     return _setter(knobs, owners, action)
+
+
+def _earlier(wanted: Wanted, action: Action) -> Optional[Owner]:
+    """The owner whom an earlier run found; at a boot it may not run yet, or its files may not be there."""
+    name, _colon, sentence = wanted.remembered.get(_remembered(_key(action)), "").partition(": ")
+    return Owner(name, f"{sentence}{EARLIER}") if sentence else None
 
 
 def _setter(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optional[Owner]:

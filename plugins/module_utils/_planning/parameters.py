@@ -19,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 # Status and reason of a parameter that isn't to be set.
 Obstacle = Optional[Tuple[str, str]]
+HELD = "held"  # the status of what is refused because of what the host does at this moment
 
 
 def knobs_of(concern: str, parameters: Iterable[Parameter], **more: Mapping[str, Any]) -> Tuple[Knob, ...]:
@@ -58,12 +59,13 @@ def plan_parameters(
         outcome = obstacle(facts, wanted, knob, value)
         if now is None:
             outcome = "not_applicable", f"this kernel has no {knob.place}"
-        if outcome is not None:
+        if outcome is not None and outcome[0] != HELD:
             plans.append(knob.says(*outcome, now, value))
             continue
         goal, reason = widened(knob, wanted, value, str(facts.host_value("sysctl", knob.place, now)), knob.reason)
         change = knob.change(wanted, now, goal, reason)
-        plans.append(change if goal == value else change._replace(replan=True, at_boot={}))
+        change = change if goal == value else change._replace(replan=True, at_boot={})
+        plans.append(knob.gated(wanted, outcome[1] if outcome is not None else "", change))
     return joined(*plans)
 
 

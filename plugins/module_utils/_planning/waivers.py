@@ -114,7 +114,7 @@ def plan_waived(concern: Concern, wanted: Wanted, plan_of: Callable[[Wanted], Pl
     holding = {knob: waivers[knob] for knob in waived_knobs(wanted, today)}
     advice = [finding for waiver in waivers.values() for finding in _advice(concern, waiver, plan, today)]
     if not holding:
-        return Plan(plan.actions, (*plan.findings, *advice), plan.replan)
+        return plan._replace(findings=(*plan.findings, *advice))
     other_options = {option: value for option, value in wanted.options.items() if option not in holding}
     other_plan = plan_of(wanted._replace(options=other_options))
     actions = tuple(action for action in other_plan.actions if action.knob not in holding)
@@ -122,7 +122,7 @@ def plan_waived(concern: Concern, wanted: Wanted, plan_of: Callable[[Wanted], Pl
         _waived_finding(finding, holding[finding.knob]) for finding in plan.findings if finding.knob in holding
     )
     findings = tuple(finding for finding in other_plan.findings if finding.knob not in holding)
-    return Plan(actions, (*waived, *findings, *advice), other_plan.replan)
+    return plan._replace(actions=actions, findings=(*waived, *findings, *advice), replan=other_plan.replan)
 
 
 def waived_knobs(wanted: Wanted, today: str) -> List[str]:

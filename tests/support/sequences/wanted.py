@@ -144,7 +144,7 @@ def interrupted_steps(rng: random.Random) -> List[Step]:
     def step(name: str, interrupted: float) -> Step:
         if name != "tune":
             return _step(rng, name, names, interrupted)
-        wanted = {name: _options(rng, concerns[name].options, few=rng.choice([0.25, 0.5, 0.9])) for name in names}
+        wanted = {name: drawn_options(rng, concerns[name].options, few=rng.choice([0.25, 0.5, 0.9])) for name in names}
         given = {"prune": rng.random() < 0.3, "confirm_within": rng.choice([0, 0, 0, 120]), "concerns": wanted}
         return Step("tune", given, _fault(rng) if rng.random() < interrupted else None)
 
@@ -186,15 +186,16 @@ def _tune(rng: random.Random, fault: bool) -> Step:
     concerns = {}
     for concern in CONCERNS.values():
         if rng.random() < (0.2 if few < 0.6 else 0.7):
-            concerns[concern.name] = _options(rng, concern.options, few=0.25 if few < 0.6 else 0.5)
+            concerns[concern.name] = drawn_options(rng, concern.options, few=0.25 if few < 0.6 else 0.5)
     if not concerns and "workloads" not in given:
         concern = rng.choice([concern for concern in CONCERNS.values() if not concern.checks or concern.by_place])
-        concerns[concern.name] = _options(rng, concern.options, few=0.5)
+        concerns[concern.name] = drawn_options(rng, concern.options, few=0.5)
     given["concerns"] = concerns
     return Step("tune", given, _fault(rng) if fault else None)
 
 
-def _options(rng: random.Random, spec: Mapping[str, Mapping[str, Any]], few: float) -> Dict[str, Any]:
+def drawn_options(rng: random.Random, spec: Mapping[str, Mapping[str, Any]], few: float) -> Dict[str, Any]:
+    """Options of a concern, or of an entry of a list option, each with the probability `few`."""
     found = {}
     for name, rule in spec.items():
         if name.startswith("allow_") or name == "restart_irqbalance":
@@ -209,7 +210,7 @@ def _value(rng: random.Random, name: str, rule: Mapping[str, Any]) -> Any:
     if kind == "bool":
         return rng.random() < 0.6
     if kind == "dict":
-        return _options(rng, rule["options"], few=0.5)
+        return drawn_options(rng, rule["options"], few=0.5)
     if kind == "list":
         element = {**rule, "type": rule["elements"]}
         return [_value(rng, name, element) for _number in range(rng.choice([1, 1, 2]))]

@@ -257,6 +257,8 @@ NO_CONCERN: Dict[str, Any] = {
     "a version of another form": {**GOOD, "version": 3},
     "no time": {**GOOD, "at": "yesterday"},
     "learnt and not there": {**GOOD, "learnt": ["source"]},
+    "decisions without reasons": {**GOOD, "remembered": [["mtu", "0000:00:05.0"]]},
+    "a reason that draws": {**GOOD, "remembered": [["mtu", "0000:00:05.0", "\u001b[2J"]]},
 }
 
 

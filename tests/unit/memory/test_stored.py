@@ -221,3 +221,20 @@ def test_an_image_plans_settings_that_the_baked_host_lacked(tmp_path: Path, call
     host = FakeKernel(tmp_path, files_of("nitro"))
     call(tune.main, host, bake=True, concerns={"cpu_power": {"governor": "performance"}})
     assert (tmp_path / "etc/systemd/system/nearmetal.service").exists()
+
+
+def test_a_run_that_decides_the_same_by_other_figures_stores_nothing(tmp_path: Path, call: Call) -> None:
+    host = FakeKernel(tmp_path, files_of("nitro"))
+    memory = tmp_path / "proc/meminfo"
+    plenty = memory.read_text()
+    wanted = {"hugepages": {"pages": [{"size": "2M", "count": 2000}], "thp": "never"}}
+    memory.write_text(plenty.replace("MemAvailable:   7340032", "MemAvailable:   900000"))
+    call(tune.main, host, concerns=wanted)
+    stored = content(host)["hugepages"]
+    assert [row[:2] for row in stored["remembered"]] == [["pages", ""]]
+    memory.write_text(plenty.replace("MemAvailable:   7340032", "MemAvailable:   800000"))
+    assert not call(tune.main, host, concerns=wanted)["changed"]
+    assert content(host)["hugepages"] == stored
+    memory.write_text(plenty)
+    assert call(tune.main, host, concerns=wanted)["changed"]
+    assert content(host)["hugepages"]["remembered"] == []

@@ -122,8 +122,11 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         by_size[request.size] = _merge(entry_names, earlier, request) if earlier is not None else request
     requests = list(by_size.values())
     refusal = _starving(facts, pages, requests, wanted)
+    if refusal is None and method != "boot" and any(request.additional_bytes > 0 for request in requests):
+        reason = PAGES.earlier(wanted)
+        refusal = PAGES.says("refused", reason) if reason else None
     if refusal is not None:
-        return Plan(findings=(refusal,))
+        return refusal
     now = [request for request in requests if method == "runtime" or (method == "both" and not request.only_at_boot)]
     runtime = joined(*(_runtime(request, wanted) for request in now))
     at_boot = _at_boot(facts, requests, wanted) if method != "runtime" else Plan()
@@ -205,11 +208,14 @@ def _places(name: str, nodes: str) -> Tuple[str, ...]:
     return chosen
 
 
-def _starving(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> Optional[Finding]:
-    """The refusal of pages that would starve the host; None where they fit."""
+def _starving(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> Optional[Plan]:
+    """The refusal of pages that would starve the host; None where they fit.
+
+    What programs and pages of other sizes take is remembered: at a boot they aren't there yet.
+    """
     memory, available = pages.memory or 0, pages.available
     if memory < SMALLEST and any(request.total for request in requests):
-        return PAGES.finding("refused", f"this host has {_gib(memory)}: below 4 GiB every page is needed")
+        return PAGES.says("refused", f"this host has {_gib(memory)}: below 4 GiB every page is needed")
     other_sizes = _other_sizes(facts, pages, requests, wanted)
     other_bytes = _bytes(other_sizes)
     total = sum(request.bytes for request in requests) + other_bytes
@@ -218,10 +224,12 @@ def _starving(facts: Facts, pages: HugepageFacts, requests: List[_Request], want
     more = sum(request.additional_bytes for request in requests)
     # Even a full host may reserve fewer pages than now.
     if total * 100 > memory * SHARE and (more > 0 or wanted.get("method") != "runtime"):
-        return PAGES.finding("refused", f"{sizes} are {_gib(total)}: more than {SHARE} % of this host's {_gib(memory)}")
+        return _refused(
+            f"{sizes} are {_gib(total)}: more than {SHARE} % of this host's {_gib(memory)}", other_bytes > 0
+        )
     crowded = _crowded_node(facts, pages, requests, other_sizes, wanted)
-    if crowded is not None:
-        return crowded
+    if crowded:
+        return _refused(crowded, other_bytes > 0)
     reserve = max(RESERVE, memory * RESERVE_SHARE // 100)
     if wanted.get("method") != "boot" and more > 0 and (available is None or more + reserve > available):
         available_words = (
@@ -233,20 +241,24 @@ def _starving(facts: Facts, pages: HugepageFacts, requests: List[_Request], want
             f"{sizes} are {_gib(total)}, {_gib(more)} more than now, but {available_words} must stay free for"
             " programs that start later"
         )
-        return PAGES.finding("refused", reason)
+        return _refused(reason, True)
     if (host_class(facts, wanted) == "xen_pv" or facts.burstable) and more > 0 and not wanted.get("allow_unverified"):
         reason = (
             "on burstable types and on Xen PV memory is small, or the hypervisor moves it;"
             " allow_unverified: true reserves pages anyway"
         )
-        return PAGES.finding("refused", reason)
+        return PAGES.says("refused", reason)
     return None
+
+
+def _refused(reason: str, by_others: bool) -> Plan:
+    return PAGES.says("refused", reason)._replace(remember={(PAGES.name, ""): reason} if by_others else {})
 
 
 def _crowded_node(
     facts: Facts, pages: HugepageFacts, requests: List[_Request], other_sizes: _Table, wanted: Wanted
-) -> Optional[Finding]:
-    """The refusal of more pages than a node's own memory can hold; None where they fit."""
+) -> str:
+    """Why a node's own memory can't hold so many pages; empty where they fit."""
     # Without chosen nodes the kernel itself spreads them at boot, and skips nodes that are full.
     placed = {request.size: request.after for request in requests if request.nodes or wanted.get("method") != "boot"}
     for node in facts.nodes:
@@ -255,13 +267,12 @@ def _crowded_node(
         more = after > _bytes(pages.pages, place) or wanted.get("method") != "runtime"
         if node.memory is None or not more or after * 100 <= node.memory * (100 - RESERVE_SHARE):
             continue
-        reason = (
+        return (
             f"{place} has {_gib(node.memory)}, of which {_gib(node.memory * RESERVE_SHARE // 100)} must"
             f" stay free for programs, but {_gib(after)} would be reserved there: ask for fewer pages, or"
             " name other nodes"
         )
-        return PAGES.finding("refused", reason)
-    return None
+    return ""
 
 
 def _other_sizes(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> _Table:

@@ -25,16 +25,21 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Ni
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class, may_be_burstable
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import (
+    host_class,
+    loses_time,
+    may_be_burstable,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import (
     Choice,
-    absent_interfaces,
     choices,
     cpu_list,
+    disruption,
     driver_of,
     interfaces,
+    named_interfaces,
     of_nic,
     options_per_nic,
 )
@@ -109,7 +114,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
     of_down_nics = [
         interfaces(NAME, nic.place).says("advice", f"{nic.name} is down: it has no interrupts to place") for nic in down
     ]
-    return joined(plan, replan, absent_interfaces(NAME, network, wanted), *of_down_nics, _hotspot(network))
+    return joined(plan, replan, named_interfaces(NAME, network, wanted), *of_down_nics, _hotspot(network))
 
 
 def _demand_policy(wanted: Wanted) -> None:
@@ -143,16 +148,11 @@ def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...]) -> Tuple[Plan, Di
             plans.append(Plan(findings=(knob.impossible(choice.wanted, sentence, now),)))
             continue
         goal = maximum if requested == "max" else int(requested)
-        if goal != now and network.carries_default(nic) and not choice.wanted.get("allow_disruptive"):
-            reason = (
-                "it carries the default route, and the change stops its traffic for a moment;"
-                " allow_disruptive: true allows it"
-            )
-            plans.append(knob.says("refused", reason, now, goal))
-            continue
-        counts[nic.place] = goal
         reason = "each queue can have a CPU of its own; the change interrupts traffic for a moment"
-        plans.append(knob.change(choice.wanted, now, goal, reason))
+        obstacle = disruption(knob, network, choice, "the change stops its traffic for a moment")
+        plan = knob.gated(choice.wanted, obstacle, knob.change(choice.wanted, now, goal, reason))
+        counts[nic.place] = goal if plan.actions else now
+        plans.append(plan)
     return joined(*plans), counts
 
 
@@ -228,7 +228,8 @@ def _refusal(
     maybe_burstable = may_be_burstable(facts) if pins else ""
     if maybe_burstable:
         reason = f"this may be a burstable type, on which nothing is pinned: {maybe_burstable}"
-        return knob.says("refused", reason)
+        remember = {(knob.name, knob.place): reason} if loses_time(facts) else {}
+        return knob.says("refused", reason)._replace(remember=remember)
     if host_class(facts, wanted) == "xen_pv" and policy == "auto":
         return knob.says("refused", "on Xen PV the event channels follow the vCPUs; policy: spread places them anyway")
     if policy != "kernel" and not _allowed(network, topology, wanted):
@@ -239,7 +240,8 @@ def _refusal(
             " with irq_cpus if you want that"
         )
         return knob.says("refused", reason)
-    return None
+    earlier = knob.earlier(choice.wanted) if policy != "kernel" else ""
+    return knob.says("refused", earlier, dict(network.affinity.get(nic.place, {}))) if earlier else None
 
 
 def _waiting(network: NetworkFacts, nics: List[Nic], banned: Plan) -> Plan:
@@ -249,7 +251,9 @@ def _waiting(network: NetworkFacts, nics: List[Nic], banned: Plan) -> Plan:
     for nic in nics:
         now = dict(network.affinity.get(nic.place, {}))
         findings.append(of_nic(_POLICY, nic).finding(last.status, last.reason, now)._replace(owner="irqbalance"))
-    return joined(banned if last.status != "refused" else Plan(), Plan(findings=tuple(findings)))
+    if last.status != "refused":
+        return joined(banned, Plan(findings=tuple(findings)))
+    return Plan(findings=tuple(findings), remember={(_POLICY.name, nic.place): last.reason for nic in nics})
 
 
 def _to_kernel(network: NetworkFacts, choice: Choice, counts: Mapping[str, int]) -> Plan:

@@ -19,10 +19,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import (
     Choice,
-    absent_interfaces,
     choices,
+    disruption,
     driver_of,
     interfaces,
+    named_interfaces,
     of_nic,
     options_per_nic,
 )
@@ -123,7 +124,7 @@ def _interfaces(facts: Facts, wanted: Wanted) -> Plan:
         return Plan()
     if network is None or not network.nics:
         return interfaces(NAME).says("unknown", "this host shows no NIC")
-    plans: List[Plan] = [absent_interfaces(NAME, network, wanted)]
+    plans: List[Plan] = [named_interfaces(NAME, network, wanted)]
     for choice in choices(NAME, network, wanted, PER_NIC):
         plans += [
             _rings(facts, network, choice),
@@ -163,15 +164,12 @@ def _rings(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
         own = facts.host_value("network.rings", knob.place, now[field])
         widest, reasons[field] = widened(knob, choice.wanted, str(number), str(own), reason)
         goal[field] = int(widest)
-    if {**now, **goal} != now and network.carries_default(nic) and not choice.wanted.get("allow_disruptive"):
-        reason = (
-            "it carries the default route, and new rings stop its traffic for a moment; allow_disruptive:"
-            " true allows it"
-        )
-        return joined(*(knob.says("refused", reason, now[field], goal[field]) for field, knob in knobs.items()))
-    return joined(
-        *(knob.change(choice.wanted, now[field], goal[field], reasons[field]) for field, knob in knobs.items())
-    )
+    plans = []
+    for field, knob in knobs.items():
+        change = knob.change(choice.wanted, now[field], goal[field], reasons[field])
+        obstacle = disruption(knob, network, choice, "new rings stop its traffic for a moment")
+        plans.append(knob.gated(choice.wanted, obstacle, change))
+    return joined(*plans)
 
 
 def _descriptors(nic: Nic, number: int) -> int:
@@ -256,20 +254,14 @@ def _mtu(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
         return Plan()
     knob, now, upper_interfaces = of_nic(_MTU, nic), network.mtu.get(nic.place), network.uppers_of(nic)
     change = knob.change(choice.wanted, now, mtu, "larger frames cost less CPU per byte within the VPC")
-    if mtu != now and upper_interfaces:
+    obstacle = disruption(knob, network, choice, "connections would hang where ICMP is dropped")
+    if upper_interfaces:
         # vlan_device_event() of net/8021q/vlan.c lowers the MTU of the interfaces above, and never raises it again.
-        reason = (
+        obstacle = (
             f"{', '.join(upper_interfaces)} above it would keep another MTU, or not get the old MTU back: set the MTU"
             " of all of them in the distribution's network configuration"
         )
-        change = knob.says("refused", reason, now, mtu)
-    elif mtu != now and network.carries_default(nic) and not choice.wanted.get("allow_disruptive"):
-        reason = (
-            "it carries the default route, and connections would hang where ICMP is dropped;"
-            " allow_disruptive: true allows it"
-        )
-        change = knob.says("refused", reason, now, mtu)
-    plans = [change]
+    plans = [knob.gated(choice.wanted, obstacle, change)]
     if mtu > _MTU_EXPRESS and ena.may_use_express(facts, nic):
         plans.append(knob.says("advice", f"ENA Express takes frames up to {_MTU_EXPRESS} bytes"))
     if mtu > _MTU_INTERNET and network.carries_default(nic) and choice.wanted.get("mtu_probing") in (None, "disabled"):

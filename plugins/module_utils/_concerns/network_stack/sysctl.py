@@ -11,10 +11,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import NETWORK_STACK
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import may_be_burstable
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import loses_time, may_be_burstable
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.parameters import Obstacle, knobs_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.parameters import HELD, Obstacle, knobs_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.parameters import plan_parameters as planned
 
 NAME = "network_stack"
@@ -59,7 +59,8 @@ def _no_cpu_to_burn(facts: Facts) -> Optional[Tuple[str, str]]:
         return "refused", f"polling spends CPU credits while nothing arrives, and this is a burstable type; {opt_in}"
     request = may_be_burstable(facts)
     if request:
-        return "refused", f"this may be a burstable type, on which polling spends CPU credits: {request}"
+        status = HELD if loses_time(facts) else "refused"
+        return status, f"this may be a burstable type, on which polling spends CPU credits: {request}"
     if 0 < online <= 2:
         cpu_words = "one CPU" if online == 1 else "two CPUs"
         return "refused", f"this host has {cpu_words}: a thread that polls keeps the others from running; {opt_in}"
