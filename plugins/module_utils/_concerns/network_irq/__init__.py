@@ -48,7 +48,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "network_irq"
-POLICIES = ["auto", "spread", "dedicated", "irqbalance", "kernel"]
+_PLACED = ("auto", "spread", "dedicated")
+POLICIES = [*_PLACED, "irqbalance", "kernel"]
 
 _POLICY = Knob(
     NAME,
@@ -102,17 +103,18 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
         return unobserved(KNOBS, _MANAGED, wanted, "this host shows no NIC, or doesn't show which CPUs are online")
     all_choices = choices(NAME, network, wanted, PER_NIC)
     chosen = tuple(choice for choice in all_choices if choice.nic.up)
-    down = [choice.nic for choice in all_choices if choice.options and not choice.nic.up]
+    down = [choice for choice in all_choices if choice.options and not choice.nic.up]
     queues, counts = _queues(network, chosen)
     placeable = isolation.placeable(facts, network, wanted)
-    pinned, assigned, busy = _policy(facts, placeable, topology, chosen, counts, wanted)
+    pinned, assigned, busy = _policy(facts, placeable, topology, chosen, down, counts, wanted)
     isolated = isolation.plan_isolation(facts, topology, busy, wanted)
     placed = project(facts, pinned.actions).network or network
     steered = steering.plan_steering(facts, steering.Scene(placed, topology, counts, assigned), chosen)
     plan = joined(queues, pinned, steered, isolated)
     replan = Plan(replan=any(finding.status != "advice" for finding in plan.findings))
     of_down_nics = [
-        interfaces(NAME, nic.place).says("advice", f"{nic.name} is down: it has no interrupts to place") for nic in down
+        interfaces(NAME, nic.place).says("advice", f"{nic.name} is down: it has no interrupts to place")
+        for nic in (choice.nic for choice in down)
     ]
     return joined(plan, replan, named_interfaces(NAME, network, wanted), *of_down_nics, _hotspot(network))
 
@@ -161,6 +163,7 @@ def _policy(
     network: NetworkFacts,
     topology: TopologyFacts,
     chosen: Tuple[Choice, ...],
+    down: List[Choice],
     counts: Mapping[str, int],
     wanted: Wanted,
 ) -> Tuple[Plan, Dict[str, Tuple[int, ...]], Optional[FrozenSet[int]]]:
@@ -176,9 +179,12 @@ def _policy(
             plans.append(_to_kernel(network, choice, counts))
         elif policy is not None:
             placed.append(choice)
-    every = wanted.get("policy") not in (None, "irqbalance", "kernel")
+    every = wanted.get("policy") in _PLACED
     nics = [choice.nic for choice in placed]
-    banned, free = irqbalance.plan_ban(facts, nics, [nic for nic in network.nics if nic not in nics], every, wanted)
+    # irqbalance is kept off a NIC that is down, too: at a boot one comes up after the other.
+    kept_off = [*nics, *(choice.nic for choice in down if _may_be_placed(facts, network, topology, choice, wanted))]
+    others = [nic for nic in network.nics if nic not in kept_off]
+    banned, free = irqbalance.plan_ban(facts, kept_off, others, every, wanted)
     if not free:
         return joined(*plans, _waiting(network, nics, banned)), {}, None
     plans.append(banned)
@@ -201,6 +207,13 @@ def _policy(
     return joined(*plans), {place: tuple(cpus_of.values()) for place, cpus_of in assigned.items()}, busy
 
 
+def _may_be_placed(
+    facts: Facts, network: NetworkFacts, topology: TopologyFacts, choice: Choice, wanted: Wanted
+) -> bool:
+    """Whether the interrupts of a NIC that is down are placed once it is up."""
+    return _POLICY.value(choice) in _PLACED and _refusal(facts, network, topology, choice, {}, wanted) is None
+
+
 def _refusal(
     facts: Facts,
     network: NetworkFacts,
@@ -217,7 +230,7 @@ def _refusal(
     if policy == "irqbalance":
         runs = "left to irqbalance" if network.irqbalance else "irqbalance doesn't run: nothing moves interrupts"
         return knob.says("advice", runs)
-    if not nic.vectors or not counts.get(nic.place):
+    if nic.up and not (nic.vectors and counts.get(nic.place)):
         return knob.says("not_applicable", "the names of its interrupts don't tell which queue they serve")
     if len(topology.cpus_online or ()) < 2:
         return knob.says("not_applicable", "the host has one CPU")

@@ -57,9 +57,16 @@ def plan_ban(
     `others` are NICs whose interrupts aren't placed; with `every`, those of NICs that appear later are.
     """
     irqbalance = facts.irqbalance
-    if irqbalance is None or irqbalance.running is None or not placed:
+    if irqbalance is None or not placed:
         return Plan(), True
     text, word, obstacle = _ban_method(irqbalance, placed, others, every)
+    if irqbalance.running is None:
+        # Its configuration stays for the time when it runs again.
+        file = irqbalance.file or ""
+        if word is None or word not in (words(irqbalance.arguments.get(file, "")) or ()):
+            return Plan(), True
+        irqbalance = irqbalance._replace(in_force=irqbalance.arguments)
+        return _configuration_plan(facts, irqbalance, file, text, word, wanted)
     if not wanted.get("persist"):
         obstacle = (
             "only a lasting entry in its configuration file keeps it off them, which persist: false doesn't allow"
@@ -93,9 +100,9 @@ def _configuration_plan(
             f"{irqbalance.variable} in {file} has quotes or escapes, so nearmetal doesn't edit it: add {word} yourself"
         )
         return Plan(findings=(_finding("refused", reason, irqbalance, None),)), False
-    if loaded and not actions:
+    if loaded and (not actions or irqbalance.running is None):
         left_alone = _finding("ok", f"irqbalance leaves these interrupts alone: {word}", irqbalance, goal)
-        return Plan(findings=(*findings, left_alone)), True
+        return Plan(tuple(actions), (*findings, left_alone)), True
     restart = bool(wanted.get("restart_irqbalance"))
     if restart or not named:
         lever = "irqbalance.in_force" if restart else "irqbalance.arguments"
@@ -106,8 +113,9 @@ def _configuration_plan(
         findings += (_finding("would_change", reason, irqbalance, goal),)
     if restart:
         return Plan(tuple(actions), findings), True
+    without = f"asked {IRQBALANCE_POLICY} before it changed" if loaded else "runs without it"
     reason = (
-        f"{word} is in {file}, but irqbalance runs without it: run systemctl restart {UNIT}, or set"
+        f"{word} is in {file}, but irqbalance {without}: run systemctl restart {UNIT}, or set"
         " restart_irqbalance: true, then the interrupts can be placed"
     )
     return Plan(tuple(actions), (*findings, _finding("needs_restart", reason, irqbalance, goal))), False

@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Optional, Sequence
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.subcommands import OF_UNIT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import stored_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.fingerprint import fingerprint
 from ansible_collections.nearmetal.ec2.plugins.modules import network_irq, restore
 
@@ -116,6 +120,30 @@ def test_on_request_irqbalance_is_restarted_and_all_is_done_in_one_run(host: Wit
     assert host.read(FILE) == TEXT
     assert host.arguments() == ["--interval=5"]
     assert len(pins(host)) == 1
+
+
+def test_at_a_boot_its_configuration_stays_and_what_is_up_is_placed(tmp_path: Path, call: Call) -> None:
+    host = WithIrqbalance(tmp_path, "nitro_big", "policyscript", {})
+    call(network_irq.main, host, policy="auto", restart_irqbalance=True)
+    configured = host.read(FILE), host.read(SCRIPT)
+    flags = {name: Path(host.real(f"/sys/class/net/{name}/flags")) for name in ("ens5", "ens6")}
+    names = Path(host.real("/proc/412/cmdline"))
+    told = names.read_text()
+    for up, line in (((), told), (("ens5",), told), (("ens5", "ens6"), "(rqbalance)\0"), (("ens5", "ens6"), told)):
+        names.write_text(line)
+        for name, file in flags.items():
+            file.write_text("0x1003\n" if name in up else "0x1002\n")
+        numbers = [line.split(":")[0].strip() for line in host.read("/proc/interrupts").splitlines() if "Tx-Rx" in line]
+        for number in numbers:
+            Path(host.real(f"/proc/irq/{number}/smp_affinity_list")).write_text("0-15\n")
+        state = report.collect(host)
+        waits = [knob for knob in state["concerns"][0]["knobs"] if knob["status"] == "needs_restart"]
+        assert not waits, f"{up}: {waits}"
+        assert {name.partition(".")[2] for name in state["drift"]} <= {"policy"}, up
+        run(host, stored_requests, conditions=OF_UNIT)
+        placed = [host.read(f"/proc/irq/{number}/smp_affinity_list").strip() for number in numbers]
+        assert sum(place.isdigit() for place in placed) == len(up) * len(numbers) // 2, up
+        assert (host.read(FILE), host.read(SCRIPT)) == configured
 
 
 def test_a_queue_that_cannot_be_placed_takes_the_ban_back(host: WithIrqbalance, call: Call) -> None:
