@@ -108,5 +108,6 @@ class Wanted(NamedTuple):
 
     def of_entry(self, within: str, given: Mapping[str, Any]) -> Wanted:
         """What is wanted of one device, to which an entry of the list option `within` gives these options."""
-        by = {**self.by, **dict.fromkeys(given, self.wanted_by(within))}
+        origins = {option: self.by.get(f"{within}.{option}", self.wanted_by(within)) for option in given}
+        by = {**self.by, **origins}
         return self._replace(options={**self.options, **given}, by=by)

@@ -59,7 +59,7 @@ options:
   exclude:
     description:
       - Options to leave out, whoever wants them, as C(concern.option), such as V(cpu_power.idle).
-      - What an earlier run had set is taken back.
+      - They are left out for single disks and interfaces too. What an earlier run had set is taken back.
       - Checks of P(nearmetal.ec2.kernel_check#module) and P(nearmetal.ec2.blkfront_check#module) can be left out too,
         such as V(kernel_check.steal), and V(tune.workload), the choice of V(auto).
     type: list
@@ -68,7 +68,8 @@ options:
   only:
     description:
       - Concerns, or options as C(concern.option), to which the run is limited, such as V(clocksource.source).
-      - Everything else stays as earlier runs left it. How a concern is set, such as C(persist), counts for all of it.
+      - Everything else stays as earlier runs left it, also what they set for single disks and interfaces. How a concern
+        is set, such as C(persist), counts for all of it.
       - For a single change, such as the fix of one finding in a report. It can't be combined with O(prune).
     type: list
     elements: str

@@ -28,6 +28,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import CHOICE, Stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import limited, merged, without
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import (
     REFERENCE,
@@ -100,22 +101,21 @@ def tune_requests(
         if manages_nothing(concern, options):
             requests.append(nothing_wanted(concern))
             continue
-        options = {option: value for option, value in options.items() if option not in left_out.get(concern.name, ())}
+        options = without(concern.knobs, options, left_out.get(concern.name, frozenset()))
         if concern.name in waived:
             options["waivers"] = waived[concern.name]
         by: Dict[str, str] = {
             option: "workload" for option in of_workload if option in options and of_user.get(option) is None
         }
         if limits:
-            options, by = _limited(concern, options, by, limits[name], on_host.get(name))
+            options = limited(concern.knobs, options, limits[name])
+            by = {option: origin for option, origin in by.items() if option in options}
         checks = left_out.get(concern.name, set()).intersection(concern.checks)
         undecided = () if workload_concerns else _undecided(contradictions, concern, by)
-        reasons = {
-            option: reason_of(("base", *workloads), name, option, of_workload[option])
-            for option in by
-            if not limits or option in limits[name]
-        }
+        reasons = {option: reason_of(("base", *workloads), name, option, of_workload[option]) for option in by}
         wanted = Wanted(options, by, reasons={option: reason for option, reason in reasons.items() if reason})
+        if limits:
+            wanted = _beside_earlier(concern, wanted, limits[name], on_host.get(name))
         requests.append(Tune(concern.name, concern, wanted, excluded=frozenset(checks), findings=undecided))
     if not requests:
         nothing = (
@@ -136,20 +136,24 @@ def tune_requests(
     return [*requests, *(leave(name, _stays(stored)) for name, stored in unnamed.items())]
 
 
-def _limited(
-    concern: Concern,
-    options: Mapping[str, Any],
-    by: Mapping[str, str],
-    limit: AbstractSet[str],
-    stored: Optional[Stored],
-) -> Tuple[Dict[str, Any], Dict[str, str]]:
-    """The options and who wants them, where those that `limit` leaves out are as an earlier run has stored them."""
-    earlier = stored.wanted(concern) if stored is not None else Wanted()
-    others = [option for option in managed(concern) if option not in limit]
-    kept = {option: earlier.options[option] for option in others if option in earlier.options}
-    present = {option: value for option, value in options.items() if option not in others}
-    origins = {option: origin for option, origin in by.items() if option not in others}
-    return {**present, **kept}, {**origins, **{option: earlier.by[option] for option in kept if option in earlier.by}}
+def _beside_earlier(concern: Concern, wanted: Wanted, limit: AbstractSet[str], stored: Optional[Stored]) -> Wanted:
+    """What is wanted of the knobs of a limited run, and beside it what an earlier run has stored for the others."""
+    if stored is None:
+        return wanted
+    earlier = stored.wanted(concern)
+    others = {knob.name for knob in concern.knobs if limit.isdisjoint(knob.names)}
+    kept = {option: earlier.options[option] for option in managed(concern) if option in earlier.options}
+    kept = without(concern.knobs, kept, limit)
+    waivers = [waiver for waiver in wanted.get("waivers") or () if waiver["knob"] not in others]
+    waivers += [waiver for waiver in earlier.get("waivers") or () if waiver["knob"] in others]
+    options = merged(concern.knobs, kept, wanted.options)
+    options = {**options, "waivers": waivers} if waivers else without((), options, {"waivers"})
+    by = {option: origin for option, origin in earlier.by.items() if option in kept.keys() - wanted.options.keys()}
+    for knob in concern.knobs:
+        if knob.within in kept and knob.within in wanted.options:  # a list of which each run wants a part
+            of_entry = (earlier if knob.name in others else wanted).of_entry(knob.within, {knob.base: None})
+            by[f"{knob.within}.{knob.base}"] = of_entry.wanted_by(knob.base)
+    return wanted._replace(options=options, by={**by, **wanted.by})
 
 
 def _undecided(contradictions: Sequence[Contradiction], concern: Concern, by: Mapping[str, str]) -> Tuple[Finding, ...]:

@@ -45,9 +45,8 @@ class Concern(NamedTuple):
         """The plan, in which each value that a workload chose has the workload's reason and its source too."""
         of_knob: Dict[str, Tuple[str, str]] = {}
         for knob in self.knobs:
-            option = (knob.option or knob.name).partition(".")[0]
-            if option in wanted.reasons:
-                of_knob[knob.name] = wanted.reasons[option]
+            if knob.base in wanted.reasons:
+                of_knob[knob.name] = wanted.reasons[knob.base]
         if not of_knob:
             return plan
         findings = tuple(

@@ -9,13 +9,14 @@ have, what a workload may not lower, and who else may own a knob.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
+from typing import AbstractSet, Any, Dict, FrozenSet, Iterable, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
 
 Spec = Mapping[str, Any]
 EARLIER = " (so found by the last run of tune; the next one looks again)"
+Options = Mapping[str, Any]
 
 
 class Knob(NamedTuple):
@@ -32,6 +33,7 @@ class Knob(NamedTuple):
     subject: str = ""  # the device that its reasons begin with: ens5
     reason: str = ""  # what it does, in words
     bound: str = ""  # a workload's value is a bound: LEAST, MOST … of _planning/bounds.py
+    manner: Tuple[str, ...] = ()  # options that only say how it is set: irq_cpus
     disruptive: bool = False
     scope: str = "runtime"  # runtime | boot
     reversible: str = "now"  # now | by_reboot | no
@@ -45,15 +47,29 @@ class Knob(NamedTuple):
     comparable: bool = False  # its findings show values as the lever writes them, so tuned's can be compared
     kubelet: bool = False  # kubelet counts, checks or sets it too
 
+    @property
+    def base(self) -> str:
+        """The option that has its value, or a suboption with it."""
+        return (self.option or self.name).partition(".")[0]
+
+    @property
+    def part(self) -> str:
+        """The suboption that has its value; empty for the option itself."""
+        return self.option.partition(".")[2]
+
+    @property
+    def names(self) -> FrozenSet[str]:
+        """By what a selection may name it: its own name, or its option's."""
+        return frozenset((self.name, self.base))
+
     def at(self, place: str, subject: str = "") -> Knob:
         """The same knob of one device or place."""
         return self._replace(place=place, subject=subject)
 
     def value(self, options: Any) -> Any:
         """The value in these options, or in this entry of a list option; None when it was left out."""
-        option, _dot, part = (self.option or self.name).partition(".")
-        value = options.get(option)
-        return value.get(part) if part and value is not None else value
+        value = options.get(self.base)
+        return value.get(self.part) if self.part and value is not None else value
 
     def lines(self, goal: Value) -> Dict[str, str]:
         """What files have so that each boot sets this value."""
@@ -72,8 +88,7 @@ class Knob(NamedTuple):
 
     def wanted_by(self, wanted: Wanted) -> str:
         """Who wants it: `user`, `workload` or `auto`."""
-        option = (self.option or self.name).partition(".")[0]
-        return wanted.wanted_by(self.within if self.within and wanted.get(option) is None else option)
+        return wanted.wanted_by(self.within if self.within and wanted.get(self.base) is None else self.base)
 
     def finding(self, status: str, reason: str, now: Value = None, wanted: Value = None, gain: str = "") -> Finding:
         """One statement about the knob."""
@@ -182,9 +197,58 @@ def options_of(knobs: Iterable[Knob]) -> Dict[str, Dict[str, Any]]:
     for knob in knobs:
         if knob.spec is None:
             continue
-        option, _dot, part = (knob.option or knob.name).partition(".")
-        if part:
-            options.setdefault(option, {"type": "dict", "options": {}})["options"][part] = knob.spec
+        if knob.part:
+            options.setdefault(knob.base, {"type": "dict", "options": {}})["options"][knob.part] = knob.spec
         else:
-            options[option] = dict(knob.spec)
+            options[knob.base] = dict(knob.spec)
     return options
+
+
+def without(knobs: Sequence[Knob], options: Options, names: AbstractSet[str]) -> Dict[str, Any]:
+    """The options without those of these names, and without what sets the knobs of these names."""
+    dropped = [knob for knob in knobs if knob.spec is not None and not names.isdisjoint(knob.names)]
+    gone = frozenset(names).union(*(knob.manner for knob in dropped))
+    kept = _pruned({option: value for option, value in options.items() if option not in gone}, dropped)
+    for within in {knob.within for knob in dropped}.intersection(kept):
+        pruned = [(entry, _pruned(entry, dropped)) for entry in kept.pop(within)]
+        # An entry that sets nothing any more goes; one that never did is the user's mistake, which the plan names.
+        entries = [left for entry, left in pruned if left == entry or any(knob.base in left for knob in knobs)]
+        kept.update({within: entries} if entries else {})
+    return kept
+
+
+def limited(knobs: Sequence[Knob], options: Options, names: AbstractSet[str]) -> Dict[str, Any]:
+    """The options that set the knobs of these names, those that say how, and those of no knob."""
+    chosen = [knob for knob in knobs if knob.spec is not None and not names.isdisjoint(knob.names)]
+    others = {knob.name for knob in knobs if knob.spec is not None and knob not in chosen}
+    manner = {option for knob in chosen for option in knob.manner}
+    kept = without(knobs, options, others)
+    return {**kept, **{option: options[option] for option in manner.intersection(options)}}
+
+
+def merged(knobs: Sequence[Knob], earlier: Options, now: Options) -> Dict[str, Any]:
+    """The options of both, which set different knobs; two entries for one device become one."""
+    both = _joined(earlier, now)
+    for within in {knob.within for knob in knobs}.intersection(earlier, now):
+        entries: Dict[Tuple[Tuple[str, Any], ...], Dict[str, Any]] = {}
+        for entry in (*earlier[within], *now[within]):
+            device = tuple((option, entry[option]) for option in entry if all(knob.base != option for knob in knobs))
+            entries[device] = _joined(entries.get(device, {}), entry)
+        both[within] = list(entries.values())
+    return both
+
+
+def _joined(earlier: Options, now: Options) -> Dict[str, Any]:
+    tables = [option for option in now if isinstance(now[option], Mapping) and option in earlier]
+    return {**earlier, **now, **{option: {**earlier[option], **now[option]} for option in tables}}
+
+
+def _pruned(options: Options, dropped: Sequence[Knob]) -> Dict[str, Any]:
+    """The options, or an entry of a list, without those of these knobs."""
+    kept = dict(options)
+    for knob in dropped:
+        value = kept.pop(knob.base, None)
+        rest = {part: word for part, word in value.items() if part != knob.part} if knob.part and value else {}
+        if any(word is not None for word in rest.values()):
+            kept[knob.base] = rest
+    return kept

@@ -15,7 +15,7 @@ from typing import Callable, Container, Dict, Iterator, Mapping, NamedTuple, Opt
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import EARLIER, Knob
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import EARLIER, Knob, without
 
 REFERENCE = "docs/ownership.md"
 
@@ -71,9 +71,7 @@ def plan_beside_owners(
         )
         return plan._replace(findings=plan.findings + advice)
     owned_knobs = {knob for knob, place in owned if not place}
-    other_plan = plan_of(
-        wanted._replace(options={name: value for name, value in wanted.options.items() if name not in owned_knobs})
-    )
+    other_plan = plan_of(wanted._replace(options=without(knobs, wanted.options, owned_knobs)))
     actions = tuple(action for action in other_plan.actions if not _is_owned(owned, action))
     # One file has all values of a concern, so it isn't written if it would have an owned value.
     write_files = not any((action.knob, "") in owned for action in other_plan.actions)

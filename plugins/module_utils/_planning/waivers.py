@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import without
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import choices, shown
 
@@ -33,14 +34,14 @@ Concerns = Mapping[str, Concern]
 
 
 def excluded_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]]:
-    """Concern → the options to leave out, or the checks of a concern that only looks.
+    """Concern → the options, knobs and checks to leave out.
 
     Raises NearmetalError for a name that isn't `concern.knob`.
     """
     excluded: Dict[str, Set[str]] = {}
     for position, name in enumerate(given):
         concern, knob = _split(f"tune_exclude[{position}]", name, concerns)
-        knobs = managed(concerns[concern]) or concerns[concern].checks
+        knobs = _selectable(concerns[concern])
         if knob not in knobs:
             raise NearmetalError(
                 f"tune_exclude[{position}]: {concern} has no knob {shown(knob)}; it has {choices(knobs, knob)}"
@@ -50,18 +51,17 @@ def excluded_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[
 
 
 def only_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]]:
-    """Concern → the options to which a run is limited. Raises NearmetalError for a name that sets nothing."""
+    """Concern → the options and knobs to which a run is limited. Raises NearmetalError for a name that sets nothing."""
     chosen: Dict[str, Set[str]] = {}
     for position, name in enumerate(given):
         where = f"tune_only[{position}]"
         concern, knob = (name, "") if name in concerns else _split(where, name, concerns, "a concern or ")
         options = managed(concerns[concern])
-        # Some knobs are set by a part of an option, or by an option that lists single devices.
+        # A knob without an option of its own comes with another's.
         setting = {
-            option
+            knob if declared.spec is not None else declared.base
             for declared in concerns[concern].knobs
-            for option in ((declared.option or declared.name).partition(".")[0], declared.within)
-            if declared.name == knob and option in options
+            if knob in declared.names and not {declared.base, declared.within}.isdisjoint(options)
         }
         if knob and not setting:
             raise NearmetalError(f"{where}: {concern} has no option for {shown(knob)}; it has {choices(options, knob)}")
@@ -115,8 +115,7 @@ def plan_waived(concern: Concern, wanted: Wanted, plan_of: Callable[[Wanted], Pl
     advice = [finding for waiver in waivers.values() for finding in _advice(concern, waiver, plan, today)]
     if not holding:
         return plan._replace(findings=(*plan.findings, *advice))
-    other_options = {option: value for option, value in wanted.options.items() if option not in holding}
-    other_plan = plan_of(wanted._replace(options=other_options))
+    other_plan = plan_of(wanted._replace(options=without(concern.knobs, wanted.options, holding.keys())))
     actions = tuple(action for action in other_plan.actions if action.knob not in holding)
     waived = tuple(
         _waived_finding(finding, holding[finding.knob]) for finding in plan.findings if finding.knob in holding
@@ -168,6 +167,12 @@ def knobs_of(concern: Concern) -> List[str]:
     """Everything that a finding of the concern may be about, on any host."""
     manner = [option for option in ("method", "persist") if option in concern.options]
     return [*managed(concern), *concern.checks, *manner]
+
+
+def _selectable(concern: Concern) -> List[str]:
+    """What can be left out: options, knobs that a suboption sets, and checks, which change nothing."""
+    knobs = (knob.name for knob in concern.knobs if knob.spec is not None or not knob.lever)
+    return list(dict.fromkeys((*managed(concern), *knobs)))
 
 
 def managed(concern: Concern) -> List[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Sequence, Tuple
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -17,6 +18,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import uni
 
 from tests.support import hosts
 from tests.support.fake_kernel import FakeKernel
+from tests.support.fresh_host import fresh
 
 # What keeps the named knob over a reboot, or says how it is set, comes with it.
 KEPT_WITH_IT = ("persist", "method")
@@ -71,6 +73,56 @@ def test_the_other_knobs_stay_as_an_earlier_run_left_them(tmp_path: Path) -> Non
     assert changes(tune(host, concerns=asked, only=["network_stack.max_syn_backlog"])) == []
     run(host, lambda known: restore_requests(None, known))
     assert wanted(host) == {}
+
+
+RULES = "etc/udev/rules.d/90-nearmetal-block_storage.rules"
+
+
+def of_disks(*entries: Dict[str, Any]) -> Dict[str, Any]:
+    return {"block_storage": {"disks": list(entries)}}
+
+
+def test_a_knob_of_single_devices_is_set_beside_those_that_an_earlier_run_left_there(tmp_path: Path) -> None:
+    host = fresh(tmp_path, "metal")
+    tune(host, check=False, concerns=of_disks({"kind": "instance_store", "rq_affinity": 2, "read_ahead_kb": 64}))
+    asked = of_disks({"kind": "instance_store", "rq_affinity": 0, "nomerges": 2}, {"device": "nvme0n1", "nomerges": 1})
+    limited = tune(host, check=False, concerns=asked, only=["block_storage.nomerges"])
+    assert {change for change in changes(limited) if change[0] == "block_storage"} == {
+        ("block_storage", "nomerges"),
+        ("block_storage", "persist"),
+    }
+    assert wanted(host)["block_storage"]["disks"] == [
+        {"kind": "instance_store", "rq_affinity": 2, "read_ahead_kb": 64, "nomerges": 2},
+        {"device": "nvme0n1", "nomerges": 1},
+    ]
+    rules = (tmp_path / RULES).read_text()
+    assert '{queue/rq_affinity}="2"' in rules
+    assert '{queue/nomerges}="2"' in rules
+    assert command.main(["reapply"], host) == 0
+    queues = sorted(tmp_path.glob("sys/block/nvme*/queue"))
+    values = [[(queue / name).read_text().strip() for name in ("rq_affinity", "nomerges")] for queue in queues]
+    assert values == [["1", "1"], ["2", "2"], ["2", "2"]]
+
+
+def test_a_waiver_of_another_knob_stays_as_an_earlier_run_stored_it(tmp_path: Path) -> None:
+    host = fresh(tmp_path, "metal")
+    waiver = {"knob": "network_stack.somaxconn", "reason": "measured", "expires": "2999-12-31"}
+    asked = {"network_stack": {"somaxconn": 9000, "max_syn_backlog": 9000}}
+    tune(host, check=False, concerns=asked, waivers=[waiver])
+    tune(host, check=False, concerns=asked, only=["network_stack.max_syn_backlog"])
+    assert command.main(["reapply"], host) == 0
+    assert (tmp_path / "proc/sys/net/core/somaxconn").read_text().strip() == "4096"
+
+
+def test_what_says_how_a_knob_is_set_comes_with_it(tmp_path: Path) -> None:
+    host = fresh(tmp_path, "metal")
+    asked = {"network_irq": {"policy": "spread", "irq_cpus": "2-3", "xps": "auto"}}
+    everything = tune(host, concerns=asked).outcomes[0].plan.actions
+    (alone,) = tune(host, concerns=asked, only=["network_irq.policy"]).outcomes[0].plan.actions
+    assert alone in everything
+    assert set(alone.after.values()) == {"2", "3"}
+    rest = changes(tune(host, concerns=asked, exclude=["network_irq.policy"]))
+    assert [change for change in rest if change[0] != unit.NAME] == [("network_irq", "xps")]
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,32 @@ def test_an_excluded_check_is_not_run(name: str, tmp_path: Path, call: Call) -> 
     assert after != before
 
 
+ENTRIES = {"block_storage": {"disks": [{"kind": "instance_store", "nomerges": 2, "rq_affinity": 2}]}}
+RULES = "etc/udev/rules.d/90-nearmetal-block_storage.rules"
+
+
+@pytest.mark.parametrize(
+    "left_out", [{"exclude": ["block_storage.nomerges"]}, {"waivers": [waiver("block_storage.nomerges")]}]
+)
+def test_a_knob_that_an_entry_gives_to_single_devices_is_left_alone_at_boot_too(
+    left_out: Dict[str, Any], tmp_path: Path, call: Call
+) -> None:
+    host = fresh(tmp_path, "metal")
+    call(tune.main, host, concerns=ENTRIES, **left_out)
+    assert command.main(["reapply"], host) == 0
+    assert value(host, "/sys/block/nvme1n1/queue/nomerges") == "0"
+    assert value(host, "/sys/block/nvme1n1/queue/rq_affinity") == "2"
+    assert "rq_affinity" in (tmp_path / RULES).read_text()
+    assert "nomerges" not in (tmp_path / RULES).read_text()
+
+
+def test_a_part_of_an_option_is_excluded_by_the_name_that_its_findings_have(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "metal")
+    wanted = {"network_stack": {"tx_queue": {"length": 5000, "bql": "disabled"}}}
+    result = call(tune.main, host, check=True, concerns=wanted, exclude=["network_stack.txqueuelen"])
+    assert {action["knob"] for action in result["actions"] if action["where"].startswith("0000:")} == {"bql"}
+
+
 MODERATION = {"network_stack": {"adaptive_rx": "disabled", "rx_usecs": 0, "tx_usecs": 0}}
 
 

@@ -57,6 +57,7 @@ _POLICY = Knob(
     "network.affinity",
     "Aerospike, 2014; Netflix, 2014–2017; Graviton guide",
     {"type": "str", "choices": POLICIES},
+    manner=("irq_cpus",),
     within="interfaces",
 )
 _QUEUES = Knob(
@@ -121,9 +122,8 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
 
 def _demand_policy(wanted: Wanted) -> None:
     """Raise NearmetalError for irq_cpus alone: a run without a policy takes back what an earlier one placed."""
-    waived = [waiver["knob"] for waiver in wanted.get("waivers") or ()]
     policies = [wanted.get("policy"), *(entry.get("policy") for entry in wanted.get("interfaces") or ())]
-    if wanted.get("irq_cpus") is None or wanted.stored or "policy" in waived or any(policies):
+    if wanted.get("irq_cpus") is None or wanted.stored or any(policies):
         return
     raise NearmetalError("network_irq.irq_cpus says where a policy places interrupts: set policy too")
 

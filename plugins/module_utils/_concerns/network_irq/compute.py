@@ -28,7 +28,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "network_irq"
-_CPUS = Knob(NAME, "compute_cpus", "files", "seastar on GitHub, issue 2350", place=COMPUTE_CPUS)
+_CPUS = Knob(NAME, "compute_cpus", "files", "seastar on GitHub, issue 2350", option="policy", place=COMPUTE_CPUS)
 _UNITS = Knob(
     NAME,
     "compute_units",

@@ -21,7 +21,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import plan_file
 
-KNOB = Knob("network_irq", "irqbalance", "irqbalance.arguments", "irqbalance(1); Graviton guide", scope="boot")
+KNOB = Knob(
+    "network_irq",
+    "irqbalance",
+    "irqbalance.arguments",
+    "irqbalance(1); Graviton guide",
+    option="policy",
+    scope="boot",
+)
 _SCRIPT_REASON = "irqbalance asks this script about each device"
 SCRIPT_WORD = f"--policyscript={IRQBALANCE_POLICY}"
 

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.modules import hugepages, network_stack, numa, restore
+from ansible_collections.nearmetal.ec2.plugins.modules import block_storage, hugepages, network_stack, numa, restore
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
@@ -51,6 +51,17 @@ def test_an_owner_that_sets_the_same_value_is_no_conflict(tmp_path: Path, call: 
     host = site(tmp_path, somaxconn=8192, running=8192)
     assert statuses(call(network_stack.main, host, somaxconn=8192), "somaxconn") == [("ok", "")]
     assert "net.core.somaxconn = 8192" in (tmp_path / OURS).read_text()
+
+
+def test_what_an_entry_gives_beside_an_owned_value_is_kept_for_the_next_boot(tmp_path: Path, call: Call) -> None:
+    files = {**TUNED, "/etc/tuned/site/tuned.conf": "[disk]\nreadahead=512\n"}
+    host = FakeKernel(tmp_path, files_of("metal", files))
+    entry = {"kind": "instance_store", "read_ahead_kb": 4096, "nomerges": 2}
+    result = call(block_storage.main, host, disks=[entry])
+    assert statuses(result, "read_ahead_kb") == [("refused", "tuned")]
+    rules = (tmp_path / "etc/udev/rules.d/90-nearmetal-block_storage.rules").read_text()
+    assert '{queue/nomerges}="2"' in rules
+    assert "read_ahead_kb" not in rules
 
 
 def test_taken_over_and_left_again(tmp_path: Path, call: Call) -> None:
