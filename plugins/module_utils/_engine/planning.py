@@ -22,7 +22,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damage
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing, detached
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Beside, Disturbing, detached
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import metrics
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
@@ -143,8 +143,14 @@ class Tune(NamedTuple):
         exchanged = session.journal.exchanged(self.name)
         by_files = entries_by_files(session.host, entries)
         plan_for = partial(self._plan_for, wanted, {entry.knob for entry in entries}, facts.owners)
-        plan = plan_for(facts)
-        plan_restore = partial(self._plan_restore, session, entries, by_files, _coming_online(session, facts))
+        plan_restore = partial(self._plan_restore, session, entries, by_files, facts)
+        try:
+            plan = plan_for(facts)
+        except NearmetalError:
+            # A value may be impossible only beside one that the run takes back.
+            kept = [Finding(self.name, entry.knob, "ok", "", where=entry.where) for entry in entries]
+            wished = Plan(findings=tuple(finding for finding in kept if self._wants(wanted, finding.knob)))
+            plan = plan_for(project(facts, session.in_scope(plan_restore(wished)[0].actions)))
         restore, forget = plan_restore(plan)
         if restore.actions:
             # What is wanted is planned for the host as it will be after the restore.
@@ -177,7 +183,7 @@ class Tune(NamedTuple):
         session: Session,
         entries: Sequence[Entry],
         by_files: Sequence[Entry],
-        cpus: AbstractSet[int],
+        facts: Facts,
         plan: Plan,
         assumed: Sequence[Action] = (),
     ) -> Tuple[Plan, Tuple[Entry, ...]]:
@@ -190,7 +196,10 @@ class Tune(NamedTuple):
         other_levers = _levers_of_other_concerns(session, self.name)
         dropped_by_files = self._dropped(plan, by_files, restored, other_levers)
         dropped = self._dropped(plan, entries, restored, other_levers)
-        restore = plan_restore(session.host, [*dropped, *dropped_by_files], UNWANTED, cpus)
+        values = {(action.what, action.where): action.after for action in plan.actions}
+        beside = Beside(values, frozenset(facts.online))
+        cpus = _coming_online(session, facts)
+        restore = plan_restore(session.host, [*dropped, *dropped_by_files], UNWANTED, cpus, beside)
         return restore.plan, restore.forget
 
     def _dropped(
@@ -207,6 +216,15 @@ class Tune(NamedTuple):
         kept = {entry.what for entry in entries if entry not in dropped} | {what for what, _where in written}
         kept |= other_levers
         return [entry for entry in dropped if entry.follows not in kept]
+
+    def _wants(self, wanted: Wanted, name: str) -> bool:
+        """Whether an option sets the knob of that name, for all devices or for one."""
+        return any(
+            knob.value(options) is not None
+            for knob in self.concern.knobs
+            if knob.name == name
+            for options in (wanted, *(wanted.get(knob.within) or ()))
+        )
 
     def _managed(self, plan: Plan, entry: Entry) -> bool:
         """Whether the plan still manages what the journal entry is about."""

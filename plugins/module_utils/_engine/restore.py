@@ -9,7 +9,10 @@ from typing import AbstractSet, Dict, Iterable, Iterator, List, Mapping, NamedTu
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    ALONE,
+    Beside,
     Disturbing,
     Hiding,
     OnDisk,
@@ -17,6 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     detached,
     device_name,
     disturbed_by,
+    fitting,
     present_elements,
     returning,
 )
@@ -45,18 +49,24 @@ class RestorePlan(NamedTuple):
 
 
 def plan_restore(
-    host: WritableHost, entries: Sequence[Entry], reason: str, cpus: AbstractSet[int] = frozenset()
+    host: WritableHost,
+    entries: Sequence[Entry],
+    reason: str,
+    cpus: AbstractSet[int] = frozenset(),
+    beside: Beside = ALONE,
 ) -> RestorePlan:
     """The plan that brings each place back to its original, the last change first; `reason` is of its actions.
 
     What somebody else has set since then is left alone and reported, element by element. A runtime original of an
-    earlier boot is void: what this boot would have set without nearmetal takes its place, where that is known.
-    `cpus` are offline, and an earlier step of the run brings them online.
+    earlier boot is void: what this boot would have set without nearmetal takes its place, where that is known. An
+    original that the place can't take now gives way to the kernel's own choice, and the journal keeps it.
+    `cpus` are offline, and an earlier step of the run brings them online. `beside` is what the run does elsewhere.
     """
     actions: List[Action] = []
     findings: List[Finding] = []
     forget: List[Entry] = []
     boot_id = host.boot_id() if entries else ""
+    after = dict(beside.after)
     renewed: Set[Tuple[str, str]] = set()
     at_boot = set_at_boot(host, entries)  # nearmetal's files set these values, even if a run has set others since
     setters = [lever_of(what) for what, _where in at_boot]
@@ -80,10 +90,20 @@ def plan_restore(
         original = boot_value(host, entry.what, entry.where, entry) if void else entry.original
         in_force = entry._replace(set_values=set_values, original=original)
         judged = in_force.judged(host, original)
+        fitted = fitting(lever, host, entry.where, original, beside._replace(after=after))
+        fits = _fitting(lever, judged, original, fitted)
+        restorable = judged.restorable
+        judged = judged._replace(restorable={**fits.same, **fits.chosen})
         if entry.boot_id == boot_id or not void:
             findings += _left_alone(host, entry, judged)
+        if fits.left and not void:
+            sentence = _kept_back(fits.left, restorable, "it stays as it is")
+            findings.append(
+                Finding(entry.concern, entry.knob, "advice", sentence, reference="journal", where=entry.where)
+            )
         if not void:
             findings += _out_of_reach(entry, judged, cpus)
+        in_force = in_force._replace(original=fitted)
         goal = _goal(host, in_force, judged, not void and (entry.what, entry.where) in renewed, cpus)
         if goal:
             renewed.update(disturbed_by(lever, host, entry.where))
@@ -100,10 +120,13 @@ def plan_restore(
                 after=lever.values.composed(goal, now),
                 scope=lever.scope,
                 disruptive=lever.disruptive,
-                reason=reason,
+                reason=_kept_back(fits.chosen, restorable, "it gets what the kernel chooses")
+                if fits.chosen
+                else reason,
                 reference="journal",
             )
             actions.append(action)
+            after[entry.key] = action.after
             findings.append(_finding(action))
             findings += _followers(host, entry, now, action.after, entries) if void else ()
             pending = lever.pending(host, entry.where, action.after) if isinstance(lever, OnDisk) else ""
@@ -113,7 +136,7 @@ def plan_restore(
             findings.append(_by_reboot(host, entry, now))
             findings += _followers(host, entry, now, entry.original, entries)
             forget.append(entry._replace(until_boot=True))
-        elif void or not judged.absent:
+        elif void or (fits.complete and not judged.absent):
             forget.append(entry)
     return RestorePlan(Plan(tuple(actions), tuple(findings)), tuple(forget))
 
@@ -202,6 +225,36 @@ def _goal(
         **judged.restorable,
         **{name: part for name, part in initial.items() if name in judged.absent or name in absent},
     }
+
+
+class _Fitting(NamedTuple):
+    """What comes back of an original that the place can't take now: its elements in each of these tables."""
+
+    same: Mapping[str, Value] = {}  # element → its original
+    chosen: Mapping[str, Value] = {}  # element → what the kernel chooses in its place, where it isn't there already
+    left: Mapping[str, Value] = {}  # element → its original, where the place stays as it is
+    complete: bool = True  # whether no original is kept for later
+
+
+def _fitting(lever: Lever, judged: Judged, original: Value, fitted: Value) -> _Fitting:
+    if fitted == original:
+        return _Fitting(judged.restorable)
+    parts = lever.values.elements(fitted) if fitted is not None else {}
+    same = {name: part for name, part in judged.restorable.items() if parts.get(name) == part}
+    kept = {name: part for name, part in judged.restorable.items() if name not in same}
+    chosen = {name: parts[name] for name in kept if parts.get(name, judged.held[name]) != judged.held[name]}
+    left = {name: part for name, part in kept.items() if name not in parts}
+    return _Fitting(same, chosen, left, not kept)
+
+
+def _kept_back(names: Iterable[str], originals: Mapping[str, Value], outcome: str) -> str:
+    """Why these elements don't get their originals."""
+    texts = {name: str(originals[name]) for name in names}
+    values = ", ".join(sorted({*texts.values()}))
+    it = "it was" if list(texts) == [""] else f"{_listed(list(texts))} had"
+    return (
+        f"before nearmetal {it} {values}, which the host can't take as it is now: {outcome}; the journal keeps {values}"
+    )
 
 
 def _left_alone(host: WritableHost, entry: Entry, judged: Judged) -> Iterator[Finding]:
@@ -299,7 +352,8 @@ def _by_reboot(host: WritableHost, entry: Entry, now: Value) -> Finding:
     before, instead = "nothing on this host says what it was before nearmetal", ""
     if entry.original is not None:
         original = in_words(entry.original, "absent", LONGEST_VALUE)
-        before = f"before nearmetal, in an earlier boot, it was {original}, {why_unsure(host, entry)}"
+        why = why_unsure(host, entry) or "which the host can't take as it is now"
+        before = f"before nearmetal, in an earlier boot, it was {original}, {why}"
         commands = lever_of(entry.what).commands(host, entry.where, entry.original)
         instead = f"; to set that now: {commands[0]}" if len(commands) == 1 else ""
     return Finding(

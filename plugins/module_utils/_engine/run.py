@@ -37,6 +37,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT, REBOOTS, compares
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import RUNNING, WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Hiding
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import failures, metrics
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored
@@ -323,9 +325,10 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
         before = journal.entries()
         try:
             shared.demand(request.name)
-            guard.arm_before(split(outcome.plan.actions)[1])
+            due = _planned_again(session, request, outcome, done)
+            guard.arm_before(split(due.plan.actions)[1])
             with ending.uninterrupted():
-                finished, changes = do_accepted(outcome, partial(_do, session, request), session.keeps_others)
+                finished, changes = do_accepted(due, partial(_do, session, request), session.keeps_others)
             done += changes
             results.append(finished._replace(done=True))
         except NearmetalError as error:
@@ -347,6 +350,24 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
             note = f"{note}; that could not be recorded: {error}"
         return [result._replace(done=False, error=result.error or note) for result in results]
     return results
+
+
+def _planned_again(session: Session, request: Request, outcome: Outcome, done: Sequence[Action]) -> Outcome:
+    """The outcome, planned once more where the run has brought CPUs online: only now they show their siblings.
+
+    A plan that would cut the host off otherwise than the run has prepared for stays as it is.
+    """
+    levers = [(lever_of(action.what), action) for action in done]
+    brought = any(
+        lever.hidden(action.before) - lever.hidden(action.after)
+        for lever, action in levers
+        if isinstance(lever, Hiding)
+    )
+    if not brought or not isinstance(request, Tune) or "topology" not in request.concern.domains:
+        return outcome
+    again = request.plan(session, session.observed(domains((request,))))
+    changes = [dead_man.cuts_off(planned.plan.actions) for planned in (outcome, again)]
+    return again if changes[0] == changes[1] else outcome
 
 
 def _do(session: Session, request: Request, outcome: Outcome) -> List[Action]:

@@ -24,6 +24,7 @@ valid = block_queue.valid
 
 # The kernel's defaults: blk_mq_init_allocated_queue(), BLKDEV_DEFAULT_RQ, VM_READAHEAD_PAGES.
 _SECONDS, _REQUESTS, _READ_AHEAD_KB = 30, 128, 128
+_MOST_SCHEDULED = 2048  # MAX_SCHED_RQ of block/blk-mq.h, with any scheduler
 _RULE_FOLDERS = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d")
 _OUR_RULES = "/etc/udev/rules.d/90-nearmetal"
 _TRIM_TIMER = "/etc/systemd/system/timers.target.wants/fstrim.timer"
@@ -128,6 +129,16 @@ def requests_of(host: Host, name: str, scheduler: Optional[str]) -> Optional[str
     """The nr_requests of a scheduler by default: a hardware queue's depth, or twice that up to 256."""
     most = depth(host, name)
     return None if most is None else str(most if scheduler == "none" else 2 * min(most, _REQUESTS))
+
+
+def most_requests(scheduler: Optional[str], hardware_depth: Optional[int]) -> Optional[int]:
+    """The largest nr_requests that the kernel takes; None where that isn't known."""
+    return hardware_depth if scheduler == "none" else _MOST_SCHEDULED
+
+
+def offered_schedulers(host: Host, name: str) -> Tuple[str, ...]:
+    """The schedulers that a disk takes, with those that the kernel would load."""
+    return (*block_queue.schedulers(host.line(f"{disk.BLOCK}/{name}/queue/scheduler"))[1], *_loadable(host))
 
 
 def depth(host: Host, name: str) -> Optional[int]:

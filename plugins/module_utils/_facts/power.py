@@ -20,6 +20,7 @@ CPUFREQ = CPU + "/cpufreq"
 NO_TURBO = CPU + "/intel_pstate/no_turbo"
 BOOST = CPUFREQ + "/boost"
 UNCORE = CPU + "/intel_uncore_frequency"
+FIXING = "performance"  # under this governor intel_pstate and amd-pstate fix the preference to the same word
 PROFILE = "/sys/firmware/acpi/platform_profile"
 
 STATE = re.compile(r"state[0-9]{1,2}", re.ASCII)

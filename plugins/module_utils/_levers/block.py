@@ -24,8 +24,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import 
     unwritable,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    Beside,
     Choosing,
     Disturbing,
+    Limited,
     OnDevice,
     Place,
 )
@@ -138,12 +140,23 @@ class Timeout(QueueFile):
                 super().write(host, where, value)
 
 
-class Scheduler(QueueFile, Disturbing):
+class Requests(QueueFile, Limited):
+    """The number of requests that may wait, of which the scheduler has a default and a limit."""
+
+    def fitting(self, host: WritableHost, where: str, original: Value, beside: Beside) -> Value:
+        name = self._demand(host, where)
+        scheduler = str(beside.after.get(("block.scheduler", where)) or block.read(host, name, "scheduler"))
+        most = block.most_requests(scheduler, block.depth(host, name))
+        fits = most is None or original is None or int(str(original)) <= most
+        return original if fits else block.requests_of(host, name, scheduler)
+
+
+class Scheduler(QueueFile, Disturbing, Limited):
     """The I/O scheduler. A change makes the kernel reset nr_requests, so a number that isn't its default is kept."""
 
     def __init__(self) -> None:
         super().__init__("scheduler")
-        self._requests = QueueFile("nr_requests")
+        self._requests = Requests("nr_requests")
 
     def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
         return ((self._requests.what, where),)
@@ -161,6 +174,10 @@ class Scheduler(QueueFile, Disturbing):
         requests = self._requests_set(host, name)
         again = [] if requests is None else [echo(self._requests.path(name), requests)]
         return [*super().commands(host, where, value), *again]
+
+    def fitting(self, host: WritableHost, where: str, original: Value, beside: Beside) -> Value:
+        offered = block.offered_schedulers(host, self._demand(host, where))
+        return original if original in offered else self.kernel_choice(host, where)
 
     @staticmethod
     def _requests_set(host: WritableHost, name: str) -> Value:
@@ -189,5 +206,6 @@ def set_by_rules(host: WritableHost, text: str) -> Iterator[Place]:
 LEVERS = (
     Scheduler(),
     Timeout("io_timeout"),
-    *(QueueFile(attribute) for attribute in block_queue.ATTRIBUTES if attribute not in ("scheduler", "io_timeout")),
+    Requests("nr_requests"),
+    *(QueueFile(name) for name in block_queue.ATTRIBUTES if name not in ("scheduler", "io_timeout", "nr_requests")),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from typing import AbstractSet, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import AbstractSet, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
@@ -31,6 +31,27 @@ class Choosing(Lever):
     @abstractmethod
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         """What the kernel would choose by itself; None when that can't be known now."""
+
+
+class Beside(NamedTuple):
+    """The other places of a host, where they aren't as the host shows them."""
+
+    after: Mapping[Place, Value] = {}  # what the run sets there
+    online: AbstractSet[int] = frozenset()  # the CPUs that are online then; empty: those that are now
+
+
+ALONE = Beside()
+
+
+class Limited(Lever):
+    """What it takes depends on what the host offers now, and on other places."""
+
+    @abstractmethod
+    def fitting(self, host: WritableHost, where: str, original: Value, beside: Beside) -> Value:
+        """What comes back of an original: that itself where the place takes it, or else what the kernel chooses.
+
+        None, or of a table an element left out, where the place stays as it is.
+        """
 
 
 class Table(Lever):
@@ -214,6 +235,11 @@ def write_all(lever: Lever, host: WritableHost, values: Mapping[str, Value]) -> 
 def kernel_choice(lever: Lever, host: WritableHost, where: str) -> Value:
     """What the kernel would choose by itself; None when that can't be known without a reboot."""
     return lever.kernel_choice(host, where) if isinstance(lever, Choosing) else None
+
+
+def fitting(lever: Lever, host: WritableHost, where: str, original: Value, beside: Beside) -> Value:
+    """What comes back of an original, as Limited says."""
+    return lever.fitting(host, where, original, beside) if isinstance(lever, Limited) else original
 
 
 def disturbed_by(lever: Lever, host: WritableHost, where: str) -> Iterable[Place]:

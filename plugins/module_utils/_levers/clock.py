@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import clock
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Choosing, KernelValue
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    Beside,
+    Choosing,
+    KernelValue,
+    Limited,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
 
 
-class ClockSource(KernelValue, Choosing):
+class ClockSource(KernelValue, Choosing, Limited):
     """The counter from which the kernel takes the time."""
 
     def __init__(self, what: str) -> None:
@@ -20,6 +25,10 @@ class ClockSource(KernelValue, Choosing):
 
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         return clock.observe(host).kernel_choice
+
+    def fitting(self, host: WritableHost, where: str, original: Value, beside: Beside) -> Value:
+        facts = clock.observe(host)
+        return original if original in (facts.available or (original,)) else facts.kernel_choice
 
 
 LEVERS = (ClockSource("clock.current"),)

@@ -24,6 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
     TableValues,
@@ -33,7 +34,14 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import 
     refused,
     unwritable,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Choosing, OnDevice, Place, Table
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    Beside,
+    Choosing,
+    Limited,
+    OnDevice,
+    Place,
+    Table,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, cpumask
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
@@ -155,8 +163,14 @@ class QueueTable(Table, OnNic):
         return f"{cpumask.render(cpulist.parse(str(entry)))}\n"
 
 
-class Affinity(QueueTable, Choosing):
+class Affinity(QueueTable, Choosing, Limited):
     """The CPU that each queue interrupts."""
+
+    def fitting(self, host: WritableHost, where: str, original: Value, beside: Beside) -> Value:
+        """An interrupt of CPUs that are all offline stays where the kernel has moved it."""
+        online = frozenset(beside.online or cpulist.parse(host.line(f"{CPU}/online") or ""))
+        tables = self.values.elements(original).items()
+        return {label: cpus for label, cpus in tables if not online or online.intersection(cpulist.parse(str(cpus)))}
 
     def read(self, host: WritableHost, where: str) -> Value:
         interface = nic_at(host, where)

@@ -23,10 +23,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import 
     unwritable,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+    Beside,
     Choosing,
     Disturbing,
     ElementSet,
     KernelValue,
+    Limited,
     NamedByPath,
     Place,
     Table,
@@ -185,8 +187,21 @@ class WordTable(_Placeless, Table, NamedByPath):
         ]
 
 
-class FrequencyTable(WordTable):
-    """Domains go offline and online with their CPUs, and keep their word."""
+class FrequencyTable(WordTable, Limited):
+    """Domains go offline and online with their CPUs, and keep their word, of those that their file `offered` has."""
+
+    def __init__(self, what: str, name: str, offered: str) -> None:
+        super().__init__(what, name)
+        self.offered = offered
+
+    def fitting(self, host: WritableHost, where: str, original: Value, beside: Beside) -> Value:
+        words = self.values.elements(original)
+        offered = power.table(host, tuple(words), self.offered)  # without those that are offline
+        return {
+            name: word
+            for name, word in words.items()
+            if str(word).isdigit() or str(word) in offered.get(name, str(word)).split()
+        }
 
     def present(self, host: WritableHost) -> Dict[str, str]:
         return power.table(host, power.frequency_domains(host), self.name)
@@ -243,6 +258,18 @@ class Governors(FrequencyTable, Disturbing):
         return (("power.preferences", ""),)
 
 
+class Preferences(FrequencyTable):
+    """The energy preferences, which the governor performance fixes."""
+
+    def fitting(self, host: WritableHost, where: str, original: Value, beside: Beside) -> Value:
+        governors = {
+            **power.table(host, power.frequency_domains(host), "scaling_governor"),
+            **self.values.elements(beside.after.get(("power.governors", ""))),
+        }
+        words = self.values.elements(super().fitting(host, where, original, beside))
+        return {name: power.FIXING if governors.get(name) == power.FIXING else word for name, word in words.items()}
+
+
 class Turbo(_Placeless, NamedByPath, Choosing):
     """Turbo: enabled or disabled. intel_pstate has the file no_turbo, other drivers boost, which is the inverse."""
 
@@ -274,8 +301,8 @@ class Turbo(_Placeless, NamedByPath, Choosing):
 
 LEVERS = (
     IdleDisabled("power.idle_disabled"),
-    Governors("power.governors", "scaling_governor"),
-    FrequencyTable("power.preferences", "energy_performance_preference"),
+    Governors("power.governors", "scaling_governor", "scaling_available_governors"),
+    Preferences("power.preferences", "energy_performance_preference", "energy_performance_available_preferences"),
     Turbo("power.turbo"),
     Biases("power.biases"),
     Uncore("power.uncore"),

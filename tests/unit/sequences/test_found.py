@@ -26,6 +26,27 @@ def failing(step: Step, at: int, kind: str = "kill", length: int = 1, after: boo
     return Step(step.name, step.given, {"kind": kind, "at": at, "length": length, "after": after, "reads": reads})
 
 
+@pytest.mark.parametrize("prune", [True, False])
+def test_interrupts_are_placed_by_the_siblings_of_cpus_that_the_same_run_brings_back(
+    prune: bool, tmp_path: Path
+) -> None:
+    """The siblings of a CPU that is offline can't be read, so the plan took each of them for a core of its own."""
+    host = World(tmp_path, "metal").host
+    placed = {"network_irq": {"policy": "spread", "xps": "auto"}}
+    for concerns in (
+        {**placed, "smt": {"threads": "disabled"}},
+        {**placed, "smt": {} if prune else {"threads": "enabled"}},
+    ):
+        given = {name: options for name, options in concerns.items() if options}
+
+        def ask(known: Any, given: Any = given) -> Any:
+            return tune_requests([], given, {}, known, prune=prune)
+
+        done = run(host, ask)
+        assert [outcome.error for outcome in done.outcomes if outcome.error] == []
+    assert not [action for outcome in plan_run(host, ask).outcomes for action in outcome.plan.actions]
+
+
 ARGUMENT = tune(block_storage={"io_timeout": "1200000", "method": "boot"})  # on hosts of each boot loader
 
 

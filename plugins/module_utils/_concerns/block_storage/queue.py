@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import (
     NAME,
@@ -13,7 +13,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_stor
     DiskSettings,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import LONGEST_MS, BlockFacts, holds, valid
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import (
+    LONGEST_MS,
+    BlockFacts,
+    holds,
+    most_requests,
+    valid,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import EBS, INSTANCE_STORE, XVD, Disk
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._measured import gain_of
@@ -26,7 +32,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 AWS, MAX = "aws", "max"
 AWS_TIMEOUT_MS: Mapping[str, int] = {EBS: LONGEST_MS, INSTANCE_STORE: 90000}
 _NONE = "none"
-_MOST_QUEUED = 2048  # MAX_SCHED_RQ of block/blk-mq.h, with any scheduler
 _SHOWN = 4  # names of disks in a sentence
 
 
@@ -155,7 +160,7 @@ def scheduler_name(disk: Disk, requested: str) -> Goal:
 def _depth_obstacle(block: BlockFacts, disk: Disk, requested: int, disk_settings: DiskSettings) -> str:
     chosen = disk_settings.disks[disk.name].get("scheduler")
     name = scheduler_name(disk, chosen).value if chosen is not None else block.scheduler.get(disk.place)
-    most: Optional[int] = disk.depth if name == _NONE else max(_MOST_QUEUED, disk.depth or 0)
+    most = most_requests(name, disk.depth)
     if most is None or requested <= most:
         return ""
     how = "without a scheduler, the depth of its hardware queue" if name == _NONE else f"with {name}"

@@ -9,7 +9,13 @@ import re
 from typing import Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.power import BOOST, CPUFREQ, NO_TURBO, PowerFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.power import (
+    BOOST,
+    CPUFREQ,
+    FIXING,
+    NO_TURBO,
+    PowerFacts,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
@@ -18,7 +24,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 NAME = "cpu_power"
 # Xeons of the E5 and E7 lines, then Skylake (x1xx) and Cascade Lake (x2xx) of the scalable line.
 _BEFORE_ICE_LAKE = r"\bE[57]-|\b(?:Platinum|Gold) [5-9][12][0-9]{2}"
-_FIXING = "performance"  # under this governor intel_pstate and amd-pstate fix the preference to the same word
 NO_FREQUENCIES = "this host has no {0}: its type runs at the frequency that the hypervisor gives it"
 
 
@@ -84,7 +89,7 @@ def _in_order(power: Optional[PowerFacts]) -> Tuple[Knob, Knob]:
     performance, so the governor comes first where it leaves performance.
     """
     governors = (power.governors if power is not None else None) or {}
-    return (_GOVERNOR, _PREFERENCE) if _FIXING in governors.values() else (_PREFERENCE, _GOVERNOR)
+    return (_GOVERNOR, _PREFERENCE) if FIXING in governors.values() else (_PREFERENCE, _GOVERNOR)
 
 
 def _governor_obstacle(power: PowerFacts, wanted: Wanted, requested: str) -> str:
@@ -93,11 +98,11 @@ def _governor_obstacle(power: PowerFacts, wanted: Wanted, requested: str) -> str
     wanted_governor = _GOVERNOR.value(wanted)
     if wanted_governor in power.governors_offered:
         governors = {wanted_governor}
-    if requested == _FIXING or _FIXING not in governors:
+    if requested == FIXING or FIXING not in governors:
         return ""
     return (
-        f"cpu_power.energy_performance_preference: under the governor {_FIXING} the kernel takes no"
-        f" preference but {_FIXING}, so it can't take {plain(requested)}: set another governor too, or"
+        f"cpu_power.energy_performance_preference: under the governor {FIXING} the kernel takes no"
+        f" preference but {FIXING}, so it can't take {plain(requested)}: set another governor too, or"
         " leave the preference out"
     )
 
