@@ -20,6 +20,7 @@ class Parameter(NamedTuple):
     key: str
     reason: str  # what it does, in words
     reference: str
+    takes_effect: str  # one of EFFECTS in _planning/knob.py
     spec: Mapping[str, Any]  # of the option: ascending numbers within a `range`, a choice, or a name
     bound: str = ""  # least, most or widest: a workload's value is a bound, not exact
     by_unit: Tuple[str, ...] = ()  # values that fit this host alone, which the unit sets at boot; or EVERY
@@ -50,6 +51,7 @@ MEMORY = (
         "vm.swappiness",
         "how readily memory of programs goes to swap so that file cache can stay",
         "Linux kernel, sysctl/vm",
+        "at_once",
         _number(0, 100),
         "most",
     ),
@@ -58,6 +60,7 @@ MEMORY = (
         "vm.overcommit_memory",
         "whether the kernel promises programs more memory than there is",
         "Linux kernel, overcommit-accounting",
+        "limit",
         {"type": "str", "choices": ["heuristic", "always", "never"]},
         by_unit=("never",),
     ),
@@ -66,6 +69,7 @@ MEMORY = (
         "fs.aio-max-nr",
         "how many asynchronous requests to disks all programs together may prepare",
         "Linux kernel, sysctl/fs",
+        "limit",
         _number(1),
         "least",
     ),
@@ -74,6 +78,7 @@ MEMORY = (
         "vm.max_map_count",
         "how many areas of memory one process may map",
         "Linux kernel, sysctl/vm",
+        "limit",
         _number(65530),  # the kernel's own number (DEFAULT_MAX_MAP_COUNT): with a few, no program starts
         "least",
     ),
@@ -82,6 +87,7 @@ MEMORY = (
         "vm.min_free_kbytes",
         "memory that the kernel keeps free, for example for arriving packets",
         "ENA driver guide",
+        "at_once",
         _number(1024),
         "least",
         by_unit=EVERY,  # the same disk may start as a type with less memory
@@ -91,13 +97,20 @@ MEMORY = (
 
 NETWORK_STACK = (
     Parameter(
-        "somaxconn", "net.core.somaxconn", "how many connections may wait to be accepted", _SOCKETS, _number(1), "least"
+        "somaxconn",
+        "net.core.somaxconn",
+        "how many connections may wait to be accepted",
+        _SOCKETS,
+        "listen",
+        _number(1),
+        "least",
     ),
     Parameter(
         "max_syn_backlog",
         "net.ipv4.tcp_max_syn_backlog",
         "how many connections may be half open",
         "SAP note 2382421; Linux kernel, ip-sysctl",
+        "limit",
         _number(1),
         "least",
         sized=True,
@@ -107,6 +120,7 @@ NETWORK_STACK = (
         "net.core.netdev_max_backlog",
         "how many packets may wait for a CPU when RPS is on",
         _SOCKETS,
+        "limit",
         _number(1),
         "least",
     ),
@@ -115,6 +129,7 @@ NETWORK_STACK = (
         "net.core.netdev_budget",
         "packets per round of NAPI",
         "Linux kernel, sysctl/net",
+        "limit",
         _number(1, 10000),
         "least",
     ),
@@ -123,6 +138,7 @@ NETWORK_STACK = (
         "net.core.rmem_max",
         "the largest receive buffer that a program may ask for",
         _SOCKETS,
+        "listen",
         _number(2304),
         "least",
     ),
@@ -131,6 +147,7 @@ NETWORK_STACK = (
         "net.core.wmem_max",
         "the largest send buffer that a program may ask for",
         _SOCKETS,
+        "listen",
         _number(4608),
         "least",
     ),
@@ -139,6 +156,7 @@ NETWORK_STACK = (
         "net.ipv4.tcp_rmem",
         "the receive buffer: least, initial and most bytes",
         _SOCKETS,
+        "listen",
         _WINDOW,
         "least",
         sized=True,
@@ -148,6 +166,7 @@ NETWORK_STACK = (
         "net.ipv4.tcp_wmem",
         "the send buffer: least, initial and most bytes",
         _SOCKETS,
+        "listen",
         _WINDOW,
         "least",
         sized=True,
@@ -157,6 +176,7 @@ NETWORK_STACK = (
         "net.ipv4.tcp_mem",
         "pages that all TCP connections together may have: no pressure, pressure, and at most",
         "Linux kernel, ip-sysctl; perftune",
+        "limit",
         _WINDOW,
         "least",
         by_unit=EVERY,
@@ -167,6 +187,7 @@ NETWORK_STACK = (
         "net.ipv4.tcp_syn_retries",
         "how often a connection that nobody answers is tried again: 6 take 127 s, 3 take 15 s",
         "Linux kernel, ip-sysctl; amazon-ec2-net-utils",
+        "limit",
         _number(1, 127),
     ),
     Parameter(
@@ -174,6 +195,7 @@ NETWORK_STACK = (
         "net.netfilter.nf_conntrack_max",
         "how many connections a firewall or NAT on this host remembers",
         "Linux kernel, nf_conntrack-sysctl",
+        "limit",
         _number(1),
         "least",
         by_unit=EVERY,  # a firewall loads its module after systemd-sysctl
@@ -184,13 +206,14 @@ NETWORK_STACK = (
         "net.netfilter.nf_conntrack_buckets",
         "over how many lists these connections are spread: in a short list a connection is found faster",
         "Linux kernel, nf_conntrack-sysctl",
+        "at_once",
         _BUCKETS,
         "least",
         by_unit=EVERY,
         sized=True,
     ),
     *(
-        Parameter(option, f"net.{family}.neigh.default.{name}", reason, _NEIGHBORS, _number(1), "least")
+        Parameter(option, f"net.{family}.neigh.default.{name}", reason, _NEIGHBORS, "limit", _number(1), "least")
         for option, name, reason in _TABLE
         for family in ("ipv4", "ipv6")
     ),
@@ -199,6 +222,7 @@ NETWORK_STACK = (
         "net.ipv4.tcp_slow_start_after_idle",
         "whether a connection forgets its congestion window when idle",
         "Netflix, 2017; SAP note 2382421",
+        "at_once",
         {"type": "str", "choices": ["disabled", "enabled"]},
     ),
     Parameter(
@@ -206,6 +230,7 @@ NETWORK_STACK = (
         "net.ipv4.tcp_mtu_probing",
         "finds the path's MTU where ICMP is dropped",
         "EC2 User Guide, network MTU",
+        "new_connections",
         {"type": "str", "choices": ["disabled", "on_black_hole", "enabled"]},
     ),
     Parameter(
@@ -213,6 +238,7 @@ NETWORK_STACK = (
         "net.ipv4.tcp_keepalive_time",
         "how long a connection is idle before it asks whether its peer is there",
         "EC2 API, DescribeInstanceTypes",
+        "new_connections",
         _number(1, 32767),
         "most",
     ),
@@ -221,16 +247,18 @@ NETWORK_STACK = (
         "net.ipv4.ip_local_port_range",
         "the ports for outgoing connections",
         "Linux kernel, ip-sysctl; unmeasured",
+        "limit",
         {"type": "str", "numbers": 2, "range": (1024, 65535)},
         "widest",
     ),
-    Parameter("busy_poll", "net.core.busy_poll", _POLL, _POLL_SOURCE, _number(0, 1000), "least"),
-    Parameter("busy_poll", "net.core.busy_read", _POLL, _POLL_SOURCE, _number(0, 1000), "least"),
+    Parameter("busy_poll", "net.core.busy_poll", _POLL, _POLL_SOURCE, "at_once", _number(0, 1000), "least"),
+    Parameter("busy_poll", "net.core.busy_read", _POLL, _POLL_SOURCE, "listen", _number(0, 1000), "least"),
     Parameter(
         "qdisc",
         "net.core.default_qdisc",
         "the queueing discipline of interfaces that come up",
         "Linux kernel, sysctl/net; unmeasured",
+        "interface_up",
         _NAME,
     ),
     Parameter(
@@ -238,6 +266,7 @@ NETWORK_STACK = (
         "net.ipv4.tcp_congestion_control",
         "how a connection finds its speed; opt-in",
         "Linux kernel, ip-sysctl; unmeasured",
+        "new_connections",
         _NAME,
     ),
 )

@@ -15,8 +15,8 @@ description:
     under your own load. The states are measured in pairs, and a seeded coin decides which state of a pair comes first.
   - The verdict is C(better), C(worse), C(same), C(unclear), C(capped), C(not_quiet) or C(unsafe). If O(keep)
     allows it, the tuning is kept as by M(nearmetal.ec2.tune); otherwise the host is left exactly as it was before.
-  - Only the running system is switched. Settings that need a reboot are left out and listed, or written untested if the
-    tuning is kept, unless O(reboot) is set.
+  - Only settings that take effect at once on a running system are compared. Others, such as kernel arguments and
+    C(network_stack.somaxconn), are listed, and aren't kept with the tuning. O(reboot) compares most of them, too.
   - Values of a workload that a driver refuses are left out and listed too; they are written once to find them.
   - An interrupted run takes the host back. If the run is killed, a timer on the host does it after O(abandon_after).
 options:
@@ -247,10 +247,11 @@ against:
   type: str
   returned: when the run came to a verdict
 untested:
-  description: The settings that were not compared, each with the reason; they are written if the tuning is kept.
+  description: The settings of the tuning that were not compared, each with the reason.
   type: list
   elements: str
   returned: when the run began, and in check mode
+written: {description: The settings of RV(untested) that were kept., type: list, returned: when a run had a verdict}
 left_out:
   description: The settings that were not compared, and aren't written even if the tuning is kept, each with the reason.
   type: list

@@ -20,14 +20,17 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment i
     second_clock,
     states,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.left_out import NothingDiffers
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import managed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import BOOT_SECONDS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import choices, shown
 
@@ -41,7 +44,7 @@ def plan(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
             tested, untested = reboots.preview(host, options["run"], _tuning(host, options), options["abandon_after"])
         else:
             tested, untested = states.preview(host, options["run"], *_comparison(host, options))
-    except states.NothingDiffers as nothing:
+    except NothingDiffers as nothing:
         return {"nothing": str(nothing)}
     return {"tested": list(tested), "untested": _sentences(untested)}
 
@@ -69,7 +72,7 @@ def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
             begun = reboots.begin(host, options["run"], _tuning(host, options), options["abandon_after"])
         else:
             begun = states.begin(host, options["run"], *_comparison(host, options))
-    except states.NothingDiffers as nothing:
+    except NothingDiffers as nothing:
         return {"nothing": str(nothing)}
     if begun is None:
         return {"reboot": True}
@@ -142,10 +145,10 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         running.demand_running(host, options["run"])
         ended = states.end(host, options["run"])
         return {"kept": False, "reboot_required": False, **in_force.set_by_others(host, ended)}
-    ask, conditions = _tuning(host, options)
+    tuning = _tuning(host, options, running.demand_running(host, options["run"]))
     before = states.leave(host, options["run"])
     try:
-        done = run(host, ask, conditions=conditions)
+        done = run(host, tuning.ask, conditions=tuning.conditions)
     except NearmetalError:
         states.take_back(host, before)
         raise
@@ -158,7 +161,9 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         states.take_back(host, before)
         raise NearmetalError(errors)
     states.done(host, options["run"])
-    return {"kept": True, "reboot_required": result["reboot_required"]}
+    changed = {f"{action.concern}.{action.knob}" for outcome in done.outcomes for action in outcome.plan.actions}
+    written = [name for name in before.untested if name in changed]
+    return {"kept": True, "reboot_required": result["reboot_required"], "written": written}
 
 
 def switch(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
@@ -189,13 +194,44 @@ def take_back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     }
 
 
-def _tuning(host: WritableHost, options: Mapping[str, Any]) -> reboots.Tuning:
-    """How `tune` is run with the options that are proven. Raises NearmetalError for a wrong one."""
-    wanted = _wanted(options)
+def _tuning(
+    host: WritableHost, options: Mapping[str, Any], experiment: Optional[running.Experiment] = None
+) -> reboots.Tuning:
+    """How `tune` is run with the options that are proven, without what an experiment couldn't test.
+
+    Raises NearmetalError for a wrong option.
+    """
     _demand_known(options["only"])
-    chosen, ask = tune_request(host, {**wanted, "only": options["only"]})
+    wanted = {**_wanted(options), "only": options["only"]}
+    limits = _felt_after_boot(wanted) if options["reboot"] else _tested(wanted, experiment)
+    chosen, ask = tune_request(host, {**wanted, **limits})
     conditions = Conditions(Origin(chosen.run), strict=wanted["strict"], roll_back_all=True, step_of=options["run"])
-    return reboots.Tuning(ask, conditions)
+    return reboots.Tuning(ask, conditions, tune_request(host, wanted).ask)
+
+
+def _tested(wanted: Mapping[str, Any], experiment: Optional[running.Experiment]) -> Dict[str, Any]:
+    """The options of `tune` that limit a run to what an experiment tested; none if it tested all.
+
+    Beside `prune`, which takes back everything else, `only` isn't possible.
+    """
+    if experiment is None or not experiment.untested:
+        return {}
+    if wanted["prune"]:
+        return _without(wanted, lambda concern, option: f"{concern.name}.{option}" in experiment.untested)
+    actions = (*experiment.difference, *experiment.shared)
+    return {"only": list(dict.fromkeys(f"{action.concern}.{action.knob}" for action in actions))}
+
+
+def _felt_after_boot(wanted: Mapping[str, Any]) -> Dict[str, Any]:
+    """The options of `tune` that leave out what no load right after a boot may show."""
+    return _without(wanted, lambda concern, option: bool(concern.unfelt(option, booted=True)))
+
+
+def _without(wanted: Mapping[str, Any], leaves_out: Callable[[Concern, str], bool]) -> Dict[str, Any]:
+    settings = ((concern, option) for concern in CONCERNS.values() for option in managed(concern))
+    named = [f"{concern.name}.{option}" for concern, option in settings if leaves_out(concern, option)]
+    waived = [waiver.get("knob") for waiver in wanted["waivers"]]
+    return {"exclude": [*wanted["exclude"], *(name for name in named if name not in waived)]}
 
 
 def _wanted(options: Mapping[str, Any]) -> Dict[str, Any]:

@@ -34,6 +34,7 @@ _SOURCE = Knob(
     "clock.current",
     "AWS, 2017",
     {"type": "str"},
+    takes_effect="at_once",
     at_boot={CURRENT: {}},
     tuned=(f"sysfs.{CURRENT}", "cmdline.clocksource"),
     comparable=True,

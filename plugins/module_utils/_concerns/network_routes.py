@@ -36,6 +36,7 @@ _OWN = Knob(
     "EC2 User Guide, secondary network interfaces; ip-rule(8)",
     {"type": "str", "choices": ["enabled", "kernel"]},
     disruptive=True,
+    takes_effect="at_once",
     # The network plugin of a Kubernetes node writes rules for interfaces of its own.
     kubelet=True,
 )

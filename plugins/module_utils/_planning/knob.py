@@ -18,6 +18,23 @@ Spec = Mapping[str, Any]
 EARLIER = " (so found by the last run of tune; the next one looks again)"
 Options = Mapping[str, Any]
 
+AT_ONCE = "at_once"
+_KEEPS = "a running program keeps the old value"
+# What a setting takes effect for → why a load right after a change may not show it. docs/prove.md has where Linux reads
+# each value.
+UNFELT: Mapping[str, str] = {
+    "new_connections": f"{_KEEPS} in the connections that it has",
+    "listen": f"{_KEEPS}: a listening socket keeps its backlog, and hands its buffers on to what it accepts",
+    "new_memory": f"{_KEEPS}: memory that it has keeps its pages",
+    "open": f"{_KEEPS} for the files that it has open",
+    "interface_up": "an interface that is up keeps the old value",
+    "slowly": "the kernel acts on it over minutes, and what it has done stays",
+    "limit": "it is a limit, which only a load that reaches it feels",
+    "boot": f"{_KEEPS} until it starts again",
+}
+EFFECTS = (AT_ONCE, *UNFELT)
+_UNFELT_AFTER_BOOT = ("slowly", "limit", "")  # all else is felt, as programs start anew
+
 
 class Knob(NamedTuple):
     """What an option changes by one lever. An option that uses two levers has two declarations with one name."""
@@ -37,6 +54,7 @@ class Knob(NamedTuple):
     disruptive: bool = False
     scope: str = "runtime"  # runtime | boot
     reversible: str = "now"  # now | by_reboot | no
+    takes_effect: str = ""  # one of EFFECTS; empty if it is only checked
     # The lines of tmpfiles.d that set it at each boot: path → nearmetal's word → the kernel's, {} for the same words.
     # A kernel parameter has its line of sysctl.d by its place.
     at_boot: Mapping[str, Mapping[str, str]] = {}
@@ -65,6 +83,12 @@ class Knob(NamedTuple):
     def at(self, place: str, subject: str = "") -> Knob:
         """The same knob of one device or place."""
         return self._replace(place=place, subject=subject)
+
+    def unfelt(self, booted: bool) -> str:
+        """Why a load right after a change, or `booted` with it, may not show it; empty if it shows it."""
+        if self.takes_effect == AT_ONCE or (booted and self.takes_effect not in _UNFELT_AFTER_BOOT):
+            return ""
+        return UNFELT.get(self.takes_effect, "nobody has said when it takes effect")
 
     def value(self, options: Any) -> Any:
         """The value in these options, or in this entry of a list option; None when it was left out."""
@@ -186,9 +210,8 @@ def _words(values: Iterable[str]) -> str:
 
 def boot_argument(concern: str, name: str, argument: str, reference: str, **more: Any) -> Knob:
     """A knob that is a kernel argument of this name: it changes with the next boot."""
-    return Knob(
-        concern, name, "boot.arguments", reference, place=argument, scope="boot", reversible="by_reboot", **more
-    )
+    more = {"scope": "boot", "reversible": "by_reboot", "takes_effect": "boot", **more}
+    return Knob(concern, name, "boot.arguments", reference, place=argument, **more)
 
 
 def options_of(knobs: Iterable[Knob]) -> Dict[str, Dict[str, Any]]:

@@ -34,6 +34,7 @@ def knobs_of(concern: str, parameters: Iterable[Parameter], **more: Mapping[str,
             place=parameter.key,
             reason=parameter.reason,
             bound=parameter.bound,
+            takes_effect=parameter.takes_effect,
             by_unit=parameter.by_unit,
             **more.get(parameter.option, {}),
         )

@@ -72,12 +72,15 @@ def demand_same(start: Start, compared: Begun) -> None:
         )
 
 
-def ending(record: Record, compared: Begun, reboot_required: bool, set_by_others: List[str]) -> words.Ending:
+def ending(
+    record: Record, compared: Begun, reboot_required: bool, set_by_others: List[str], written: List[str]
+) -> words.Ending:
     """What the run compared, and what it did to the host at its end."""
     return words.Ending(
         kept=record.end is not None and record.end.outcome == "kept",
         tested=compared.tested,
         untested=compared.untested,
+        written=written,
         left_out=compared.left_out,
         tuned_before=compared.tuned_before,
         reboot_required=reboot_required,

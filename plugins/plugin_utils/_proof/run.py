@@ -68,6 +68,7 @@ class Run(loop.HostControl):
         self._interrupts = signals.Interrupts()
         self._began = self._keeping = self._reboot_required = False
         self._set_by_others: list[str] = []
+        self._written: list[str] = []  # of what was not tested
         self._busiest_programs: Any = None  # programs other than the load that used CPU time, the busiest first
         self._host = str(task_vars.get("inventory_hostname", ""))
         self._options = validate("prove", OPTIONS, arguments)
@@ -146,7 +147,7 @@ class Run(loop.HostControl):
                 with suppress(NearmetalError):
                     self.restore()
                 raise
-            ending = results.ending(log.record, compared, self._reboot_required, self._set_by_others)
+            ending = results.ending(log.record, compared, self._reboot_required, self._set_by_others, self._written)
             self._show_block(words.block(log.record, result, ending), write)
             # The reports quote the load's errors and figures, which may contain a secret too.
             try:
@@ -205,6 +206,7 @@ class Run(loop.HostControl):
         self._interrupts.block()
         answer = self._step_around_reboot("keep")
         self._reboot_required = answer.get("reboot_required") is True
+        self._written = answers.sentences(answer, "written") if "written" in answer else []
         return answer.get("kept") is True
 
     def restore(self) -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.forecast import measurements_at_most
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS
@@ -39,7 +39,8 @@ class Ending(NamedTuple):
 
     kept: bool
     tested: Sequence[str]
-    untested: Sequence[str] = ()  # what is written if the tuning is kept
+    untested: Sequence[str] = ()  # what the tuning sets too
+    written: Sequence[str] = ()  # the settings of `untested` that were written with what was kept
     left_out: Sequence[str] = ()  # what is never written: a driver refuses it, or only the other tuning sets it
     tuned_before: bool = False  # whether nearmetal had tuned the host before; if so, it is tuned again after the run
     reboot_required: bool = False
@@ -117,7 +118,7 @@ def plan(host: str, settings: Settings, tested: Sequence[str], untested: Sequenc
         f"  {length} if each takes {seconds:g} s with settling, without switches and repetitions; nothing was switched",
     ]
     if untested:
-        lines.append(f"  would not be tested: {clipped('; '.join(map(printable, untested)), 400)}")
+        lines.append(f"  would not be tested: {clipped(_by_reason(untested), 600)}")
     return lines
 
 
@@ -130,10 +131,7 @@ def block(record: Record, result: Verdict, ending: Ending) -> List[str]:
     lines += [f"  {line}" for line in parts(result)]
     lines.append(f"  {_cost(record)}")
     lines.append(f"  tested: {', '.join(ending.tested)}{_against(record)}")
-    if ending.untested:
-        listed = clipped("; ".join(map(printable, ending.untested)), 400)
-        pending = f"; {status_words('needs_reboot')}" if ending.reboot_required else ""
-        lines.append(f"  {_untested_label(ending)}: {listed}{pending}")
+    lines += [f"  {label}: {clipped(_by_reason(texts), 600)}{hint}" for label, texts, hint in _untested(ending)]
     if ending.left_out:
         lines.append(f"  left out: {clipped('; '.join(map(printable, ending.left_out)), 400)}")
     if ending.set_by_others:
@@ -189,8 +187,22 @@ def headline(result: Verdict, ending: Ending) -> str:
     return f"{answer}, restored{tuning_before}{others}"
 
 
-def _untested_label(ending: Ending) -> str:
-    return "written, untested" if ending.kept else "not tested"
+def _untested(ending: Ending) -> List[Tuple[str, List[str], str]]:
+    """What was not tested: a label, each setting with its reason, and what follows. First what was written."""
+    written = [text for text in ending.untested if text.partition(":")[0] in ending.written]
+    others = [text for text in ending.untested if text not in written]
+    pending = f"; {status_words('needs_reboot')}" if ending.reboot_required else ""
+    groups = [("written, untested", written, pending), ("not tested", others, "; tune sets it" if ending.kept else "")]
+    return [group for group in groups if group[1]]
+
+
+def _by_reason(texts: Sequence[str]) -> str:
+    """The settings on one line, those with the same reason together."""
+    names: Dict[str, List[str]] = {}
+    for text in map(printable, texts):
+        name, _colon, reason = text.partition(": ")
+        names.setdefault(reason, []).append(name)
+    return "; ".join(f"{', '.join(of_reason)}: {reason}" for reason, of_reason in names.items())
 
 
 def summary(result: Verdict, ending: Ending) -> str:
@@ -340,7 +352,7 @@ def facts(record: Record, result: Verdict, ending: Ending) -> List[str]:
     """What a report lists of a run beside its figures, one sentence each."""
     lines = [*_quality(result), *activity.lines(record), _cost(record), *activity.version(record)]
     lines += [f"tested: {', '.join(ending.tested)}{_against(record)}"]
-    lines += [f"{_untested_label(ending)}: {text}" for text in ending.untested]
+    lines += [f"{label}: {text}{hint}" for label, texts, hint in _untested(ending) for text in texts]
     lines += [f"left out: {text}" for text in ending.left_out]
     lines += [f"{_SET_BY_OTHERS}: {text}" for text in ending.set_by_others]
     lines += [status_words("needs_reboot")] if ending.reboot_required else []

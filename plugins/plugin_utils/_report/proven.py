@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, VERDICTS
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, log, words
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, Budget, text
@@ -33,7 +34,7 @@ class Proof:
     ended: float  # seconds since 1970
     load: str
     against: str  # the tuning in place of the untuned host; empty for the untuned host
-    tested: Tuple[str, ...]  # `concern.option`
+    tested: Tuple[str, ...]  # `concern.option`, without what the load could not show
     wanted: Mapping[str, Tuple[Any, ...]] = field(
         default_factory=dict
     )  # the values that were measured, by `concern.option`
@@ -116,7 +117,7 @@ def proof_of(plain: Mapping[str, Any]) -> Proof:
     verdict = plain["verdict"]
     if verdict["verdict"] not in VERDICTS:
         raise ValueError(verdict["verdict"])
-    ended = float(plain["ended"])
+    ended, booted = float(plain["ended"]), plain["settings"].get("reboot") is True
     time.gmtime(ended)
     first: Mapping[str, Any] = next((metric for metric in verdict["metrics"] if metric["primary"] is True), {})
     change, low, high, evidence = (_number(first.get(name)) for name in ("change", "low", "high", "evidence"))
@@ -126,7 +127,7 @@ def proof_of(plain: Mapping[str, Any]) -> Proof:
         ended=ended,
         load=text(plain["load"]["command"]),
         against=text(plain["against"]),
-        tested=tuple(text(name, NAME) for name in plain["tested"]),
+        tested=tuple(text(name, NAME) for name in plain["tested"] if _was_felt(str(name), booted)),
         wanted={name: tuple(values) for name, values in Budget().value(plain["wanted"]).items()},
         metric=text(first.get("name", ""), NAME),
         unit=text(first.get("unit", ""), NAME),
@@ -135,6 +136,12 @@ def proof_of(plain: Mapping[str, Any]) -> Proof:
         high=high,
         evidence=None if change is None else evidence,
     )
+
+
+def _was_felt(name: str, booted: bool) -> bool:
+    """Whether the load could show a setting; earlier versions compared others too."""
+    concern, _dot, knob = name.partition(".")
+    return concern not in CONCERNS or not CONCERNS[concern].unfelt(knob, booted)
 
 
 def _number(value: Any) -> Optional[float]:

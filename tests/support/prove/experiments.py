@@ -16,23 +16,23 @@ Call = Callable[..., Dict[str, Any]]
 CURRENT = f"{CLOCK}/current_clocksource"
 JOURNAL = "var/lib/nearmetal/journal.json"
 WANTED = {"concerns": {"clocksource": {"source": "tsc"}}}
-THP = "/sys/kernel/mm/transparent_hugepage/enabled"
-PAGES = {"concerns": {"hugepages": {"thp": "never"}}}
-DISKS = {"block_storage": {"read_ahead_kb": 64, "method": "runtime"}}
-BOTH = {"concerns": {**PAGES["concerns"], **DISKS}}
+SWAPPINESS = "/proc/sys/vm/swappiness"
+MEMORY = {"concerns": {"memory": {"swappiness": 1}}}
+DISKS = {"block_storage": {"nomerges": 2, "method": "runtime"}}
+BOTH = {"concerns": {**MEMORY["concerns"], **DISKS}}
 
 
 def current(host: FakeKernel) -> str:
     return (Path(host.root) / CURRENT.lstrip("/")).read_text().strip()
 
 
-def thp(host: FakeKernel) -> str:
-    return (Path(host.root) / THP.lstrip("/")).read_text().split("[")[1].split("]")[0]
+def swappiness(host: FakeKernel) -> str:
+    return (Path(host.root) / SWAPPINESS.lstrip("/")).read_text().strip()
 
 
-def read_ahead(host: FakeKernel) -> Set[str]:
-    """The read-ahead values of all disks of the host."""
-    return {place.read_text().strip() for place in Path(host.root).glob("sys/block/nvme*/queue/read_ahead_kb")}
+def nomerges(host: FakeKernel) -> Set[str]:
+    """How the disks of the host look for requests to merge."""
+    return {place.read_text().strip() for place in Path(host.root).glob("sys/block/nvme*/queue/nomerges")}
 
 
 def files(host: FakeKernel) -> Dict[str, str]:

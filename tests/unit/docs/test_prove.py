@@ -25,6 +25,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import docume
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import proven
 
 from tests.support.fresh_host import fresh
+from tests.support.knobs import every_knob
 from tests.support.prove.plays import Call, Play
 from tests.support.prove.proofs import noisy, run, shared, start
 from tests.support.prove.reboots import rebooting
@@ -32,6 +33,7 @@ from tests.support.prove.reboots import rebooting
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/prove.md").read_text("utf-8")
 README = (ROOT / "roles/prove/README.md").read_text("utf-8")
+AT_BOOT = {"services", "compute_units", "irqbalance", "mount"}  # which no switch changes
 # What redis-benchmark 7.0 and valkey-benchmark 8.0 print with --csv.
 CSV = '"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms"\n"GET","81234.77","0.31","0.10","0.29"\n'
 
@@ -86,7 +88,7 @@ def test_an_example_of_the_page_has_something_to_compare(
     given = {name.partition("_")[2]: value for name, value in shown.items() if name.startswith("prove_")}
     given["tune"] = {name.partition("_")[2]: value for name, value in shown.items() if name.startswith("tune_")}
     load = {} if given.keys() & {"command", "benchmark"} else {"command": "true"}
-    hosts = {"here": "not_ec2", "against": "nitro_big"}
+    hosts = {"against": "nitro_big"}
     host = rebooting(tmp_path / "host") if name == "boot" else fresh(tmp_path / "host", hosts.get(name, "nitro"))
     found = Play(call, host)(check=True, **{**load, **given})
     assert found.get("tested"), found
@@ -100,6 +102,16 @@ def test_the_page_s_two_tunings_are_variables_of_the_roles_and_options_of_tune()
     assert validate("prove.against", WANTED, shown["prove_against"])["workload"] == shown["tune_workload"]
     for concern, values in shown["tune_concerns"].items():
         assert set(values) <= {knob.name for knob in CONCERNS[concern].knobs}
+
+
+def test_the_page_names_every_setting_that_is_not_tested() -> None:
+    (table,) = re.findall(r"^\| what the setting is for .*?\n\n", PAGE, re.M | re.S)
+    named = set(re.findall(r"`([a-z_0-9]+)`", table)) | {"neighbor_gc_thresh2", "neighbor_gc_thresh3"}
+    unfelt = {
+        knob.name for knob in every_knob() if knob.scope == "runtime" and CONCERNS[knob.concern].unfelt(knob.name)
+    }
+    assert unfelt - {"compute_cpus"} <= named
+    assert not named & {knob.name for knob in every_knob() if knob.lever} - unfelt - AT_BOOT
 
 
 def test_the_page_names_every_variable_that_it_uses_and_every_verdict() -> None:
@@ -138,9 +150,11 @@ def test_the_page_shows_the_closing_lines_of_a_run() -> None:
     record = run(noisy(0.07, 0.03, name="get"), stolen, record._replace(start=begun))
     ending = words.Ending(
         kept=True,
-        tested=("clocksource.source", "network_stack.somaxconn"),
-        untested=("clocksource.tsc_reliable: the kernel takes it at its next boot",),
-        reboot_required=True,
+        tested=("clocksource.source", "network_stack.slow_start_after_idle"),
+        untested=(
+            f"network_stack.somaxconn: {CONCERNS['network_stack'].unfelt('somaxconn')}",
+            "clocksource.tsc_reliable: the kernel takes it at its next boot",
+        ),
     )
     content = document.content(record, verdict(record), ending)
     assert f"`{proven.proof_of(content).says()}`" in PAGE

@@ -12,10 +12,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import sysctl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import EVERY, LEAST, MOST, WIDEST
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import EFFECTS, Knob, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import SWITCH, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import knobs_of
 
@@ -86,3 +86,57 @@ def test_a_declaration_names_an_option_and_a_lever_that_exist(knob: Knob) -> Non
     if knob.lever == "sysctl":
         assert knob.place in sysctl.KEYS, "declare its key where the lever finds it"
     assert knob.bound in ("", LEAST, MOST, WIDEST, EVERY)
+
+
+@pytest.mark.parametrize("knob", every_knob(), ids=lambda knob: f"{knob.concern}.{knob.name} {knob.place}")
+def test_a_setting_that_is_changed_says_when_it_takes_effect(knob: Knob) -> None:
+    """A setting without this would never be compared by prove."""
+    assert knob.takes_effect in EFFECTS if knob.lever else knob.takes_effect in ("", "boot")
+    assert (knob.takes_effect == "boot") >= (knob.scope == "boot"), "what runs doesn't change"
+
+
+@pytest.mark.parametrize(
+    ("setting", "takes_effect"),
+    [
+        ("network_stack.somaxconn", {"listen"}),  # __sys_listen()
+        ("network_stack.tcp_rmem", {"listen"}),  # tcp_init_sock(); tcp(7): before listen() or connect()
+        ("network_stack.busy_poll", {"at_once", "listen"}),  # poll() itself; sock_init_data()
+        ("network_stack.congestion_control", {"new_connections"}),  # tcp_ca_openreq_child()
+        ("network_stack.mtu_probing", {"new_connections"}),  # tcp_mtup_init()
+        ("network_stack.slow_start_after_idle", {"at_once"}),  # tcp_slow_start_after_idle_check()
+        ("network_stack.qdisc", {"interface_up"}),  # attach_default_qdiscs()
+        ("network_stack.netdev_max_backlog", {"limit"}),  # enqueue_to_backlog()
+        ("block_storage.read_ahead_kb", {"open"}),  # file_ra_state_init()
+        ("block_storage.scheduler", {"at_once"}),  # elevator_switch()
+        ("hugepages.thp", {"new_memory"}),  # the page fault
+        ("hugepages.khugepaged_defrag", {"slowly"}),
+        ("memory.ksm", {"slowly"}),
+        ("memory.max_map_count", {"limit"}),  # do_mmap()
+        ("numa.balancing", {"slowly"}),
+        ("numa.nodes", {"boot"}),
+        ("clocksource.source", {"at_once"}),
+    ],
+)
+def test_it_is_what_the_kernel_does(setting: str, takes_effect: "set[str]") -> None:
+    name, _dot, knob = setting.partition(".")
+    assert {declared.takes_effect for declared in CONCERNS[name].knobs if declared.name == knob} == takes_effect
+
+
+def test_a_setting_is_felt_when_all_of_it_is() -> None:
+    of_one_name = (Knob("some", "poll", "a", takes_effect="at_once"), Knob("some", "poll", "b", takes_effect="listen"))
+    forgotten = Knob("some", "new", "a")
+    at_boot = Knob("some", "method", "boot.arguments", scope="boot", takes_effect="boot")
+    concern = Concern("some", {}, (), lambda _facts, _wanted: Plan(), knobs=(*of_one_name, forgotten, at_boot))
+    assert "a listening socket keeps its backlog" in concern.unfelt("poll")
+    assert concern.unfelt("new") == "nobody has said when it takes effect"
+    assert concern.unfelt("method") == "", "its findings say that it needs a reboot"
+
+
+def test_a_boot_starts_programs_anew_but_reaches_no_limit_and_waits_for_nothing() -> None:
+    assert [kind for kind in EFFECTS if Knob("some", "one", "a", takes_effect=kind).unfelt(booted=True)] == [
+        "slowly",
+        "limit",
+    ]
+    assert [kind for kind in EFFECTS if not Knob("some", "one", "a", takes_effect=kind).unfelt(booted=False)] == [
+        "at_once"
+    ]

@@ -19,7 +19,7 @@ sys.path[:0] = places
 from ansible_collections.nearmetal.ec2.plugins.module_utils import _parameters
 
 KEY, RANGE = "net.ipv4.tcp_synack_retries", {"type": "int", "range": (1, 127)}
-_parameters.NETWORK_STACK += (_parameters.Parameter("answers", KEY, "how often", "unmeasured", RANGE, "most"),)
+_parameters.NETWORK_STACK += (_parameters.Parameter("answers", KEY, "how often", "unmeasured", "limit", RANGE, "most"),)
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.allowed import rule_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS

@@ -25,7 +25,7 @@ from tests.support.prove.proofs import noisy, run, start
 from tests.support.report import reports
 from tests.support.report.judged import well
 
-VALUES = {"clocksource.source": ["tsc"], "numa.balancing": ["0", "1"]}
+VALUES = {"clocksource.source": ["tsc"], "numa.zone_reclaim_mode": ["0", "1"]}
 SAID = "proven on 21 Sep 2026: get +"
 
 
@@ -33,7 +33,7 @@ def wrote(folder: Path, effect: float, when: str, host: str = "db-1", **changed:
     """The report of a run of prove."""
     (folder / "prove").mkdir(exist_ok=True)
     record = run(noisy(effect, 0.02, name="get"), record=start(host=host))
-    found, ending = verdict(record), words.Ending(True, ["clocksource.source", "numa.balancing"], wanted=VALUES)
+    found, ending = verdict(record), words.Ending(True, ["clocksource.source", "numa.zone_reclaim_mode"], wanted=VALUES)
     content = {**proof_document.content(record, found, ending), **changed}
     path = folder / f"prove/{host}-{when}-1.json"
     path.write_text(json.dumps(content), "utf-8")
@@ -43,7 +43,9 @@ def wrote(folder: Path, effect: float, when: str, host: str = "db-1", **changed:
 def report_of(folder: Path) -> Report:
     collected = Collector()
     reported = result_with(
-        SLOW_CLOCK, finding("numa", "ok", "balancing", wanted="0"), finding("hugepages", "ok", "thp", gain="AWS")
+        SLOW_CLOCK,
+        finding("numa", "ok", "zone_reclaim_mode", wanted="0"),
+        finding("hugepages", "ok", "thp", gain="AWS"),
     )
     for name in ("db-1", "db-2"):
         collected.add(name, reported)
@@ -74,6 +76,18 @@ def test_a_value_that_was_never_measured_is_not_proven(wanted: Optional[str], tm
     assert gain.endswith(
         ", with 1 other setting, with a value other than the one wanted now, under the load of that run"
     ), gain
+
+
+@pytest.mark.parametrize(("reboot", "gain"), [(False, "AWS"), (True, SAID)])
+def test_what_the_load_of_an_earlier_version_could_not_show_is_not_proven(
+    reboot: bool, gain: str, tmp_path: Path
+) -> None:
+    of_thp = {"tested": ["clocksource.source", "hugepages.thp"], "wanted": {"hugepages.thp": [None]}}
+    settings = {**start(host="db-1").start.settings._asdict(), "reboot": reboot}
+    wrote(tmp_path, 0.08, "20260921T100000Z", settings=settings, **of_thp)
+    gains = {found.concern: found.gain for host in report_of(tmp_path).hosts[:1] for found in host.findings}
+    assert gains["hugepages"].startswith(gain)
+    assert gains["clocksource"].startswith(SAID)
 
 
 def test_it_is_data_too(tmp_path: Path) -> None:

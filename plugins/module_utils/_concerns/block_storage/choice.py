@@ -39,6 +39,7 @@ READ_AHEAD = _of_queue(
     tuned=("disk.readahead",),
     comparable=True,
     bound=LEAST,
+    takes_effect="open",
 )
 # In the order in which they are written.
 OF_QUEUE = (
@@ -47,12 +48,14 @@ OF_QUEUE = (
         "how long a request may take before the kernel gives up on it",
         {"type": "str"},
         "amazon-ec2-utils",
+        takes_effect="limit",
     ),
     _of_queue(
         "scheduler",
         "which scheduler orders requests: NVMe orders them itself, and a scheduler costs CPU",
         {"type": "str"},
         "Linux kernel, sysfs-block; SAP note 1656250; StorageReview, 2018",
+        takes_effect="at_once",
         tuned=("disk.elevator",),
         comparable=True,
     ),
@@ -61,19 +64,24 @@ OF_QUEUE = (
         "nr_requests",
         "how many requests may wait in the kernel",
         {"type": "int", "range": (LEAST_REQUESTS, 1 << 16)},
+        takes_effect="limit",
     ),
     _of_queue(
         "nomerges",
         "how thoroughly the kernel looks for requests to merge: 2 means not at all",
         {"type": "int", "choices": [0, 1, 2]},
         "Linux kernel, sysfs-block; StorageReview, 2018",
+        takes_effect="at_once",
     ),
     _of_queue(
         "rq_affinity",
         "which CPU completes a request: 2 means the one that submitted it",
         {"type": "int", "choices": [0, 1, 2]},
+        takes_effect="at_once",
     ),
-    _of_queue("max_sectors_kb", "how large a request may be", {"type": "int", "range": (4, 1 << 20)}),
+    _of_queue(
+        "max_sectors_kb", "how large a request may be", {"type": "int", "range": (4, 1 << 20)}, takes_effect="at_once"
+    ),
 )
 # Only for disks that the user names: a kind may have disks that lose what their cache holds.
 OF_NAMED = (
@@ -82,6 +90,7 @@ OF_NAMED = (
         "with write through the kernel never tells the disk to write its cache out, so what a cache without a battery"
         " holds is lost when the power fails",
         {"type": "str", "choices": ["write_back", "write_through"]},
+        takes_effect="at_once",
     ),
 )
 _ALL = (*OF_QUEUE, *OF_NAMED)

@@ -34,6 +34,7 @@ _TURBO = Knob(
     "power.turbo",
     REFERENCE,
     {"type": "str", "choices": ["kernel", "enabled", "disabled"]},
+    takes_effect="at_once",
     # Both files, as each driver has its own: systemd-tmpfiles skips a missing one.
     at_boot={NO_TURBO: {"disabled": "1", "enabled": "0"}, BOOST: {"disabled": "0", "enabled": "1"}},
     tuned=("cpu.no_turbo", "cpu.boost"),
@@ -49,6 +50,7 @@ _GOVERNOR = Knob(
     "power.governors",
     REFERENCE,
     {"type": "str"},
+    takes_effect="at_once",
     at_boot={f"{CPUFREQ}/policy*/scaling_governor": {}},
     tuned=("cpu.governor",),
     comparable=True,
@@ -59,6 +61,7 @@ _PREFERENCE = Knob(
     "power.preferences",
     REFERENCE,
     {"type": "str"},
+    takes_effect="at_once",
     at_boot={f"{CPUFREQ}/policy*/energy_performance_preference": {}},
     tuned=("cpu.energy_performance_preference", "cpu.energy_perf_bias"),
     comparable=True,

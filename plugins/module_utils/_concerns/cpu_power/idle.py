@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.power import IdleState, PowerFacts
@@ -29,9 +29,10 @@ GAIN = "waking up takes {0} µs instead of up to {1} (the kernel's table)"
 PRICE = "busy cores lose turbo headroom: 3.44 → 3.20 GHz on c4.8xlarge (AWS)"
 
 
-_LEVER, _TUNED = "power.idle_disabled", ("cpu.force_latency",)
-_IDLE = Knob(NAME, "idle", _LEVER, REFERENCE, {"type": "str", "choices": ["kernel", "c1", "poll"]}, tuned=_TUNED)
-_LATENCY = Knob(NAME, "max_exit_latency_us", _LEVER, REFERENCE, {"type": "int", "range": (0, 1000000)}, tuned=_TUNED)
+_LEVER = "power.idle_disabled"
+_MORE: Mapping[str, Any] = {"takes_effect": "at_once", "tuned": ("cpu.force_latency",)}
+_IDLE = Knob(NAME, "idle", _LEVER, REFERENCE, {"type": "str", "choices": ["kernel", "c1", "poll"]}, **_MORE)
+_LATENCY = Knob(NAME, "max_exit_latency_us", _LEVER, REFERENCE, {"type": "int", "range": (0, 1000000)}, **_MORE)
 # A knob of their own, so that a run with another method takes them back.
 _AT_BOOT = {
     name: boot_argument(NAME, "method", name, REFERENCE, option="idle")

@@ -20,6 +20,7 @@ _BIAS = Knob(
     "power.biases",
     "Linux kernel, intel_epb; unmeasured",
     {"type": "int", "range": (0, 15)},
+    takes_effect="at_once",
     at_boot={f"{CPU}/cpu*/power/energy_perf_bias": {}},
     tuned=("cpu.energy_perf_bias",),
 )
@@ -29,6 +30,7 @@ _UNCORE = Knob(
     "power.uncore",
     "Linux kernel, intel_uncore_frequency_scaling; unmeasured",
     {"type": "str", "choices": ["kernel", "max"]},
+    takes_effect="at_once",
     by_unit=("max",),
 )
 _PROFILE = Knob(
@@ -37,6 +39,7 @@ _PROFILE = Knob(
     "power.profile",
     "Linux kernel, sysfs-platform_profile; unmeasured",
     {"type": "str"},
+    takes_effect="at_once",
     at_boot={PROFILE: {}},
 )
 KNOBS = (_BIAS, _UNCORE, _PROFILE)

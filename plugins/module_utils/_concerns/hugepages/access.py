@@ -28,9 +28,10 @@ _MOUNT = Knob(
     REFERENCE,
     {"type": "dict", "options": {"path": {"type": "str", "required": True}, "size": {"type": "str"}}},
     scope="boot",
+    takes_effect="boot",
     kubelet=True,
 )
-_GROUP = Knob(NAME, "group", "sysctl", REFERENCE, {"type": "str"}, place=HUGETLB_GROUP)
+_GROUP = Knob(NAME, "group", "sysctl", REFERENCE, {"type": "str"}, place=HUGETLB_GROUP, takes_effect="new_memory")
 KNOBS = (_MOUNT, _GROUP)
 
 # Where a mount would hide what the system itself needs, and what a person or a program puts there later.

@@ -49,6 +49,7 @@ PAGES = Knob(
             "nodes": {"type": "str", "default": "spread"},
         },
     },
+    takes_effect="new_memory",
     kubelet=True,
 )
 # A knob of its own, so that a run with another method takes it back.

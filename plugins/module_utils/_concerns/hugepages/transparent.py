@@ -38,16 +38,17 @@ _OF_DEFRAG = ("vm.transparent_hugepage.defrag", f"sysfs.{_THP}/defrag")
 # What SAP asks for, which differs by distribution: the first versions that are to have madvise; never before them.
 BY_SAP = "sap"
 _SAP_MADVISE = {"rhel": (9, 2), "sles": (15, 5), "sles_sap": (15, 5)}
-_ENABLED = _knob("thp", "enabled", "always madvise never sap", tuned=_OF_THP, comparable=True, by_unit=(BY_SAP,))
+_NEW: Mapping[str, Any] = {"comparable": True, "takes_effect": "new_memory"}
+_ENABLED = _knob("thp", "enabled", "always madvise never sap", tuned=_OF_THP, by_unit=(BY_SAP,), **_NEW)
 _WORDS = (
     _ENABLED,
-    _knob("thp_defrag", "defrag", "always defer defer+madvise madvise never", tuned=_OF_DEFRAG, comparable=True),
+    _knob("thp_defrag", "defrag", "always defer defer+madvise madvise never", tuned=_OF_DEFRAG, **_NEW),
     _knob(
         "thp_shmem",
         "shmem_enabled",
         "always within_size advise never deny force",
         tuned=(f"sysfs.{_THP}/shmem_enabled",),
-        comparable=True,
+        **_NEW,
     ),
     _knob(
         "khugepaged_defrag",
@@ -55,6 +56,7 @@ _WORDS = (
         "enabled disabled",
         dict(zip(FOLDERS, ({"enabled": "1", "disabled": "0"}, {"enabled": "yes", "disabled": "no"}))),
         tuned=(f"sysfs.{_THP}/khugepaged/defrag",),
+        takes_effect="slowly",
     ),
 )
 # A knob of its own, so that a run with another method takes it back.

@@ -59,6 +59,7 @@ _POLICY = Knob(
     {"type": "str", "choices": POLICIES},
     manner=("irq_cpus",),
     within="interfaces",
+    takes_effect="at_once",
 )
 _QUEUES = Knob(
     NAME,
@@ -68,6 +69,7 @@ _QUEUES = Knob(
     {"type": "str"},
     within="interfaces",
     disruptive=True,
+    takes_effect="at_once",
     tuned=("net.channels",),
     comparable=True,
 )

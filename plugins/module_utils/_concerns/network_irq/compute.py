@@ -28,7 +28,15 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 NAME = "network_irq"
-_CPUS = Knob(NAME, "compute_cpus", "files", "seastar on GitHub, issue 2350", option="policy", place=COMPUTE_CPUS)
+_CPUS = Knob(
+    NAME,
+    "compute_cpus",
+    "files",
+    "seastar on GitHub, issue 2350",
+    option="policy",
+    place=COMPUTE_CPUS,
+    takes_effect="boot",
+)
 _UNITS = Knob(
     NAME,
     "compute_units",
@@ -37,6 +45,7 @@ _UNITS = Knob(
     {"type": "list", "elements": "str"},
     place=COMPUTE_GENERATOR,
     scope="boot",
+    takes_effect="boot",
 )
 KNOBS = (_CPUS, _UNITS)
 

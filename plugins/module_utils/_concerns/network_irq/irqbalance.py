@@ -28,6 +28,7 @@ KNOB = Knob(
     "irqbalance(1); Graviton guide",
     option="policy",
     scope="boot",
+    takes_effect="boot",
 )
 _SCRIPT_REASON = "irqbalance asks this script about each device"
 SCRIPT_WORD = f"--policyscript={IRQBALANCE_POLICY}"

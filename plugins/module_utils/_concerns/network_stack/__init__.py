@@ -40,7 +40,7 @@ def _of_nic(name: str, fact: str, tuned: str, reference: str, spec: Spec, **more
 
 
 def _offload(name: str, reason: str) -> Knob:
-    more = {"option": f"offloads.{name}", "reason": reason, "comparable": False}
+    more = {"option": f"offloads.{name}", "reason": reason, "takes_effect": "at_once", "comparable": False}
     return _of_nic(name, "offloads", "net.features", "AWS, 2017; what it gains is unmeasured", SWITCH, **more)
 
 
@@ -53,12 +53,20 @@ _RINGS = {
         {"type": "str"},
         bound=LEAST,
         disruptive=True,
+        takes_effect="at_once",
     )
     for field in ("rx", "tx")
 }
 _MICROSECONDS: Spec = {"type": "int", "range": (0, 100000)}
 _COALESCE = tuple(
-    _of_nic(name, "coalesce", "net.coalesce", "Aerospike, 2014; Netflix, 2014–2017; ENA driver guide", spec)
+    _of_nic(
+        name,
+        "coalesce",
+        "net.coalesce",
+        "Aerospike, 2014; Netflix, 2014–2017; ENA driver guide",
+        spec,
+        takes_effect="at_once",
+    )
     for name, spec in (("adaptive_rx", SWITCH), ("rx_usecs", _MICROSECONDS), ("tx_usecs", _MICROSECONDS))
 )
 _OFFLOADS = (
@@ -80,9 +88,27 @@ _FEATURES = {
 }
 _BYTES: Spec = {"type": "int", "range": (1280, 9001)}
 _PACKETS: Spec = {"type": "int", "range": (1, 100000)}
-_MTU = _of_nic("mtu", "mtu", "net.mtu", "Netflix, 2014–2017; EC2 User Guide, network MTU", _BYTES, disruptive=True)
-_LENGTH = _of_nic("txqueuelen", "txqueuelen", "net.txqueuelen", "unmeasured", _PACKETS, option="tx_queue.length")
-_BQL = Knob(NAME, "bql", "network.bql", "Netflix, 2014–2017", SWITCH, "tx_queue.bql", "interfaces")
+_MTU = _of_nic(
+    "mtu",
+    "mtu",
+    "net.mtu",
+    "Netflix, 2014–2017; EC2 User Guide, network MTU",
+    _BYTES,
+    disruptive=True,
+    takes_effect="new_connections",
+)
+_LENGTH = _of_nic(
+    "txqueuelen",
+    "txqueuelen",
+    "net.txqueuelen",
+    "unmeasured",
+    _PACKETS,
+    option="tx_queue.length",
+    takes_effect="limit",
+)
+_BQL = Knob(
+    NAME, "bql", "network.bql", "Netflix, 2014–2017", SWITCH, "tx_queue.bql", "interfaces", takes_effect="at_once"
+)
 _TW_RECYCLE = Knob(NAME, "tw_recycle", reference="Linux 4.12", spec=SWITCH)
 
 _PER_NIC = (*_RINGS.values(), *_COALESCE, *_OFFLOADS, _MTU, _LENGTH, _BQL)

@@ -33,6 +33,7 @@ _BALANCING = Knob(
     "AWS, 2017",
     {"type": "str", "choices": ["kernel", "enabled", "disabled"]},
     place=NUMA_BALANCING,
+    takes_effect="slowly",
 )
 _RECLAIM = Knob(
     NAME,
@@ -41,6 +42,7 @@ _RECLAIM = Knob(
     "Linux kernel, sysctl/vm; tuned, hpc-compute",
     {"type": "int", "range": (0, 7)},
     place=ZONE_RECLAIM,
+    takes_effect="at_once",
 )
 _NODES = boot_argument(NAME, "nodes", "numa", "AWS, 2017", spec={"type": "str", "choices": ["kernel", "hidden"]})
 KNOBS = (_BALANCING, _RECLAIM, _NODES, services.SERVICES)

@@ -30,6 +30,7 @@ SERVICES = Knob(
     NAME,
     "services",
     reference="AWS, 2017",
+    takes_effect="boot",
     spec={
         "type": "list",
         "elements": "dict",
@@ -42,7 +43,7 @@ SERVICES = Knob(
         },
     },
 )
-_GENERATOR = Knob(NAME, "services", "files", "systemd.generator(7)", place=GENERATOR, scope="boot")
+_GENERATOR = Knob(NAME, "services", "files", "systemd.generator(7)", place=GENERATOR, scope="boot", takes_effect="boot")
 
 # Red Hat documents NUMAPolicy= for the systemd 239 of RHEL 8 too.
 _BACKPORTED = ("rhel", "centos", "rocky", "almalinux", "ol")

@@ -17,6 +17,12 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Se
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting, lasting_timer, states
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import TUNED, UNTUNED, Lasting
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.left_out import (
+    NothingDiffers,
+    demand_felt,
+    no_difference,
+    unfelt,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment, running
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.switching import journal_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests
@@ -42,6 +48,7 @@ class Tuning(NamedTuple):
 
     ask: Ask
     conditions: Conditions
+    whole: Ask  # with what is left out because no load right after a boot may show it
 
 
 class Fired(NamedTuple):
@@ -114,10 +121,12 @@ def _compared(host: WritableHost, tuning: Tuning) -> Tuple[Tuple[Action, ...], L
         raise NearmetalError(f"tune could not do what is to be proven: {'; '.join(errors)}")
     actions = tuple(action for action in _actions(planned.outcomes) if action.knob != _PERSIST)
     tested = _knobs(actions)
-    findings = [finding for outcome in planned.outcomes for finding in outcome.plan.findings]
+    findings = [finding for outcome in plan_run(host, tuning.whole).outcomes for finding in outcome.plan.findings]
     if not actions:
-        raise states.NothingDiffers(states.no_difference((), findings))
-    if not any(finding.status == "needs_reboot" and (finding.concern, finding.knob) in tested for finding in findings):
+        demand_felt(_untested(findings, tested), booted=True)
+        raise NothingDiffers(no_difference((), findings))
+    about = [finding for finding in findings if (finding.concern, finding.knob) in tested]
+    if not any(finding.status == "needs_reboot" or unfelt(finding) for finding in about):
         raise NearmetalError(
             "no setting of this tuning needs a reboot: leave prove_reboot out, and the host is switched while it runs"
         )
@@ -347,7 +356,7 @@ def _knobs(actions: Sequence[Action]) -> Set[Tuple[str, str]]:
 def _untested(findings: Sequence[Finding], tested: Set[Tuple[str, str]]) -> Tuple[Finding, ...]:
     """The findings of settings that `tune` would change, and that make no difference between the states."""
     return tuple(
-        finding
+        finding._replace(reason=unfelt(finding, booted=True) or finding.reason)
         for finding in findings
         if finding.status in _LATER and finding.knob != _PERSIST and (finding.concern, finding.knob) not in tested
     )

@@ -18,6 +18,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
 
+_NAMES = ("concerns", "knobs", "owned", "unfelt", "untested")
+
 
 class Experiment(NamedTuple):
     """What is compared on this host, and how to take it back."""
@@ -29,6 +31,8 @@ class Experiment(NamedTuple):
     abandon_after: int  # seconds without a step; 0: no timer
     python: str = ""
     owned: Tuple[str, ...] = ()  # `concern.option` of what `tune` leaves to another owner
+    unfelt: Tuple[str, ...] = ()  # `concern.option` of what a load right after a switch may not show
+    untested: Tuple[str, ...] = ()  # `concern.option` of all that `tune` would change, and that isn't compared
     difference: Tuple[Action, ...] = ()  # from untuned, or another tuning, to tuned
     shared: Tuple[Action, ...] = ()  # that another tuning sets as the tuned state does
     against: bool = False  # untuned is another tuning, not the host's originals
@@ -37,10 +41,14 @@ class Experiment(NamedTuple):
     ending: bool = False  # it is being taken back, and nothing else goes on
     wanted: Optional[str] = None  # while the tuning is being kept: the text of what was wanted before
 
-    def selects(self, concern: str, knob: str) -> bool:
-        """Whether the knob takes part."""
+    def names(self, concern: str, knob: str) -> bool:
+        """Whether the run is about the knob, be it compared or not."""
         name = f"{concern}.{knob}"
         return concern in self.concerns and name not in self.owned and (not self.knobs or name in self.knobs)
+
+    def selects(self, concern: str, knob: str) -> bool:
+        """Whether the knob takes part."""
+        return self.names(concern, knob) and f"{concern}.{knob}" not in self.unfelt
 
 
 def demand_running(host: WritableHost, run_id: str) -> Experiment:
@@ -61,7 +69,7 @@ def running(host: WritableHost) -> Optional[Experiment]:
         return None
     try:
         raw = json_text.parse(data.decode("utf-8"))
-        fields: Dict[str, Any] = {name: tuple(map(str, raw[name])) for name in ("concerns", "knobs", "owned")}
+        fields: Dict[str, Any] = {name: tuple(map(str, raw[name])) for name in _NAMES}
         fields.update({name: tuple(map(_action, raw[name])) for name in ("difference", "shared", "earlier")})
         fields.update({name: str(raw[name]) for name in ("run", "boot_id", "python")})
         fields["order"] = tuple((str(what), str(where)) for what, where in raw["order"])

@@ -17,13 +17,21 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequenc
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching, timer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import TUNED, UNTUNED, lasting
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.left_out import (
+    NothingDiffers,
+    accepted_outcomes,
+    demand_felt,
+    no_difference,
+    resting_places,
+    unfelt,
+    untested_findings,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import (
     Experiment,
     demand_running,
     running,
     write,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.trial import accepted_outcomes
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.two_tunings import Comparison, compare
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
@@ -33,7 +41,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import stored
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped
 
 if TYPE_CHECKING:
     from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
@@ -42,17 +49,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 60  # seconds that a step waits for an earlier one, such as that of an interrupted run
 STATES = (UNTUNED, TUNED)
-_PERSIST = "persist"  # the option that says where a value is kept, which has no effect at runtime
-_LATER = ("needs_reboot", "needs_restart")
-_LONGEST_LIST = 600  # characters of what tune would refuse
-# Levers whose values another program takes back at once, unless a lever that isn't switched prevents it.
-_RESTS_ON = {
-    "network.affinity": ("irqbalance.in_force", "irqbalance would move the interrupts back: only tune prevents it"),
-}
-
-
-class NothingDiffers(NearmetalError):
-    """There is nothing to compare."""
 
 
 class Proposal(NamedTuple):
@@ -71,7 +67,7 @@ class Begun(NamedTuple):
 
     experiment: Experiment
     tuned: Tuple[Finding, ...]  # the findings of the settings that differ, with what the tuning wants
-    untested: Tuple[Finding, ...]  # what `tune` writes too
+    untested: Tuple[Finding, ...]  # what `tune` would change too
     left_out: Tuple[Finding, ...]  # what it doesn't write
     platform: Dict[str, Any]
 
@@ -89,7 +85,11 @@ def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[
         if previous is not None:
             switching.put_back(host, previous)
         proposals = [_proposal(host, ask) for ask in asks]
-        experiment = _armed(host, _unarmed(host, run_id, proposals, knobs, abandon_after), python)
+        unarmed = _unarmed(host, run_id, proposals, knobs, abandon_after)
+        tested, left_out, _findings = _foreseen(host, unarmed, proposals)
+        if not tested:
+            demand_felt(left_out)
+        experiment = _armed(host, unarmed, python)
         try:
             return _planned(host, experiment, asks, switching.untune(host, experiment))
         except NearmetalError:
@@ -109,10 +109,21 @@ def preview(
     _demand_no_other(host, run_id)
     proposals = [_proposal(host, ask) for ask in asks]
     experiment = _unarmed(host, run_id, proposals, knobs, abandon_after)
+    tested, left_out, findings = _foreseen(host, experiment, proposals)
+    if not tested:
+        demand_felt(left_out)
+        raise NothingDiffers(no_difference(left_out, findings))
+    return tested, left_out
+
+
+def _foreseen(
+    host: WritableHost, experiment: Experiment, proposals: Sequence[Proposal]
+) -> Tuple[Tuple[str, ...], Tuple[Finding, ...], List[Finding]]:
+    """What would be compared, as `concern.option`; what would be left out; and all findings."""
     outcomes = [proposal.outcomes for proposal in proposals]
     findings = [finding for tuning in outcomes for outcome in tuning for finding in outcome.plan.findings]
     actions = [[action for outcome in tuning for action in outcome.plan.actions] for tuning in outcomes]
-    resting = {place: reason for of_tuning in actions for place, reason in _resting(of_tuning).items()}
+    resting = {place: reason for of_tuning in actions for place, reason in resting_places(of_tuning).items()}
     tuned, *another = (
         [
             action
@@ -130,14 +141,7 @@ def preview(
         differing += [action for action in set_before if (action.concern, action.knob) in wanted]
     tested = tuple(dict.fromkeys(f"{action.concern}.{action.knob}" for action in differing))
     in_force = {(action.concern, action.knob) for action in (*differing, *compared.shared)}
-    left_out = [
-        finding._replace(reason=resting.get(switching.place_of(finding), finding.reason))
-        for finding in findings
-        if _waits(experiment, finding) and (finding.concern, finding.knob) not in in_force
-    ]
-    if not tested:
-        raise NothingDiffers(no_difference(left_out, findings))
-    return tested, tuple(left_out)
+    return tested, tuple(untested_findings(experiment, findings, in_force, resting)), findings
 
 
 def _demand_no_other(host: WritableHost, run_id: str) -> Optional[Experiment]:
@@ -166,7 +170,8 @@ def _unarmed(
     concerns = dict.fromkeys(outcome.name for outcome in taking_part)
     findings = [finding for outcome in taking_part for finding in outcome.plan.findings]
     owned = tuple(f"{finding.concern}.{finding.knob}" for finding in findings if finding.status == "refused")
-    return Experiment(run_id, host.boot_id(), tuple(concerns), tuple(knobs), abandon_after, owned=owned)
+    held = tuple(dict.fromkeys(f"{finding.concern}.{finding.knob}" for finding in findings if unfelt(finding)))
+    return Experiment(run_id, host.boot_id(), tuple(concerns), tuple(knobs), abandon_after, owned=owned, unfelt=held)
 
 
 def _proposal(host: WritableHost, ask: Ask) -> Proposal:
@@ -211,8 +216,9 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], st
     planned = [plan_run(host, ask) for ask in asks]
     accepted = [accepted_outcomes(host, experiment, tuning.outcomes) for tuning in planned]
     actions = [[action for outcome in outcomes for action in outcome.plan.actions] for outcomes, _refused in accepted]
+    findings = [[said for outcome in outcomes for said in outcome.plan.findings] for outcomes, _refused in accepted]
     waiting = {switching.place_of(finding) for finding in still_tuned if finding.status == "needs_reboot"}
-    resting = {place: reason for of_tuning in actions for place, reason in _resting(of_tuning).items()}
+    resting = {place: reason for of_tuning in actions for place, reason in resting_places(of_tuning).items()}
     tuned, *another = (
         tuple(
             action
@@ -223,34 +229,27 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], st
     )
     compared = compare(another[0], tuned) if another else Comparison((), tuned)
     tested = {(action.concern, action.knob) for action in (*compared.difference, *compared.shared)}
-    own, *of_another = (
-        [
-            finding._replace(reason=resting.get(switching.place_of(finding), finding.reason))
-            for outcome in outcomes
-            for finding in outcome.plan.findings
-            if _waits(experiment, finding) and (finding.concern, finding.knob) not in tested
-        ]
-        for outcomes, _refused in accepted
-    )
+    own, *of_another = (untested_findings(experiment, of_tuning, tested, resting) for of_tuning in findings)
     untested = (*(finding for finding in still_tuned if (finding.concern, finding.knob) not in tested), *own)
-    written = {(finding.concern, finding.knob) for finding in untested}
+    names = tuple(dict.fromkeys(f"{finding.concern}.{finding.knob}" for finding in untested))
     left_out = [finding for _outcomes, refused in accepted for finding in refused]
     left_out += (
         finding._replace(reason=f"{finding.reason}; only the other tuning sets it")
         for finding in (of_another[0] if of_another else ())
-        if (finding.concern, finding.knob) not in written
+        if f"{finding.concern}.{finding.knob}" not in names
     )
     if not compared.difference:
-        findings = [
-            finding for outcomes, _refused in accepted for outcome in outcomes for finding in outcome.plan.findings
-        ]
-        raise NothingDiffers(no_difference((*untested, *left_out), findings))
+        raise NothingDiffers(no_difference((*untested, *left_out), [said for group in findings for said in group]))
     against = len(asks) > 1
-    experiment = experiment._replace(difference=compared.difference, shared=compared.shared, against=against)
+    experiment = experiment._replace(
+        difference=compared.difference,
+        shared=compared.shared,
+        against=against,
+        untested=names,
+    )
     write(host, experiment)
     differing = {(action.concern, action.knob) for action in compared.difference}
-    proposed = (finding for outcome in accepted[0][0] for finding in outcome.plan.findings)
-    wanted = tuple(finding for finding in proposed if (finding.concern, finding.knob) in differing)
+    wanted = tuple(finding for finding in findings[0] if (finding.concern, finding.knob) in differing)
     return Begun(experiment, wanted, untested, tuple(left_out), json_data(planned[0].facts.platform))
 
 
@@ -350,33 +349,6 @@ def demand_possible(host: WritableHost, abandon_after: int, reboots: bool = Fals
     return unit.python
 
 
-def _resting(actions: Sequence[Action]) -> Dict[Tuple[str, str, str], str]:
-    """The places whose values would not last in an experiment, with the reason."""
-    not_switched = {action.what for action in actions if action.scope == "boot"}
-    return {
-        switching.place_of(action): reason
-        for action in actions
-        for what, reason in (_RESTS_ON.get(action.what, ("", "")),)
-        if what in not_switched
-    }
-
-
 def _switchable(experiment: Experiment, action: Action) -> bool:
     runtime = action.scope == "runtime" and action.reversible == "now"
     return runtime and experiment.selects(action.concern, action.knob)
-
-
-def _waits(experiment: Experiment, finding: Finding) -> bool:
-    """Whether `tune` would change it, and only a reboot or a restart shows what that brings."""
-    later = finding.status in _LATER or finding.status == "would_change"
-    return later and finding.knob != _PERSIST and experiment.selects(finding.concern, finding.knob)
-
-
-def no_difference(untested: Sequence[Finding], findings: Sequence[Finding]) -> str:
-    """Why there is nothing to compare: what waits for a reboot, and what `tune` would refuse, with its reasons."""
-    waiting = (finding for finding in untested if finding.status != "advice")
-    knobs = ", ".join(dict.fromkeys(f"{finding.concern}.{finding.knob}" for finding in waiting))
-    waits = f" in anything that can be switched without a reboot or a restart ({knobs} can't)" if knobs else ""
-    refusals = dict.fromkeys(finding.reason for finding in findings if finding.status == "refused")
-    refused = clipped(f"; tune would refuse: {'; '.join(refusals)}", _LONGEST_LIST) if refusals else ""
-    return f"untuned and tuned don't differ on this host{waits}: there is nothing to compare{refused}"

@@ -14,10 +14,9 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.modules import prove, tune
 
-from tests.support.boot_trees import debian
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
-from tests.support.prove.experiments import BOTH, THP, read_ahead, thp
+from tests.support.prove.experiments import BOTH, SWAPPINESS, nomerges, swappiness
 from tests.support.prove.plays import CURRENT, OPTIONS, Call, Play, current, load
 
 
@@ -61,43 +60,14 @@ def test_another_tuning_takes_the_place_of_the_untuned_host(host: FakeKernel, pl
 
 def test_each_concern_is_compared_with_the_rest_and_the_whole_is_kept(tmp_path: Path, play: Play) -> None:
     play._fake = host = fresh(tmp_path / "big", "nitro_big")
-    found = f'grep -q "\\[never\\]" {host.root}{THP} && echo ops 120 1/s || echo ops 100 1/s'
+    found = f"grep -qx 1 {host.root}{SWAPPINESS} && echo ops 120 1/s || echo ops 100 1/s"
     result = play(command=found, tune=BOTH, each=True, abandon_after=0)
     assert (result["verdict"]["verdict"], result["kept"]) == ("better", True), result
     parts = {part["concern"]: part["verdict"] for part in result["verdict"]["parts"]}
-    assert parts == {"hugepages": "better", "block_storage": "same"}
-    assert any(line.startswith("  with hugepages: better than without it: +20.0 % (") for line in play.said)
-    assert any("hugepages, pair 1 of at most 40, without hugepages: ops 100" in line for line in play.said)
-    assert (thp(host), read_ahead(host)) == ("never", {"64"})
-
-
-def test_settings_written_untested_are_named(tmp_path: Path, play: Play) -> None:
-    play._fake = host = debian(tmp_path / "debian")
-    somaxconn = f"{host.root}/proc/sys/net/core/somaxconn"
-    Path(somaxconn).write_text("4096\n")
-    both = {"concerns": {"clocksource": {"tsc_reliable": "enabled"}, "network_stack": {"somaxconn": 8192}}}
-    result = play(command=f"echo ops $(cat {somaxconn})", tune=both, abandon_after=0)
-    assert (result["kept"], result["reboot_required"]) == (True, True), result
-    assert any(line.startswith("  written, untested: clocksource.tsc_reliable: ") for line in play.said)
-    assert any(line.endswith("; needs a reboot") for line in play.said)
-
-
-def test_what_only_the_other_tuning_sets_is_not_called_written(tmp_path: Path, play: Play) -> None:
-    play._fake = host = debian(tmp_path / "debian")
-    somaxconn = f"{host.root}/proc/sys/net/core/somaxconn"
-    Path(somaxconn).write_text("4096\n")
-    result = play(
-        command=f"echo ops $(cat {somaxconn})",
-        tune={"concerns": {"network_stack": {"somaxconn": 8192}}},
-        against={"concerns": {"clocksource": {"tsc_reliable": "enabled"}}},
-        abandon_after=0,
-    )
-    assert (result["kept"], result["untested"]) == (True, []), result
-    assert not any("written, untested" in line for line in play.said)
-    (line,) = [line for line in play.said if line.startswith("  left out: ")]
-    assert line.startswith("  left out: clocksource.tsc_reliable: ")
-    assert line.endswith("; only the other tuning sets it")
-    assert "left out: clocksource.tsc" in Path(result["reports"][1]).read_text().replace("\\", "")
+    assert parts == {"memory": "better", "block_storage": "same"}
+    assert any(line.startswith("  with memory: better than without it: +20.0 % (") for line in play.said)
+    assert any("memory, pair 1 of at most 40, without memory: ops 100" in line for line in play.said)
+    assert (swappiness(host), nomerges(host)) == ("1", {"2"})
 
 
 def test_a_host_that_was_tuned_before_is_reported_as_tuned(call: Call, host: FakeKernel, play: Play) -> None:

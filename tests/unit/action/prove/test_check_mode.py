@@ -55,7 +55,7 @@ def names(untested: "list[str]") -> Set[str]:
         {"tune": BOTH},
         {"tune": {"workload": ["in_memory_database"]}},
         {"tune": {"workload": ["web"]}, "against": {"workload": ["in_memory_database"]}},
-        {"tune": BOTH, "only": ["hugepages.thp"]},
+        {"tune": BOTH, "only": ["memory.swappiness"]},
     ],
 )
 def test_it_foretells_what_a_run_compares(options: Dict[str, Any], tuned: bool, tmp_path: Path, call: Call) -> None:

@@ -111,7 +111,8 @@ def test_a_setting_that_isn_t_known_is_refused_before_the_first_reboot(play: Pla
     message = play(command="true", only=["clocksource.sauce"])["msg"]
     assert message == "prove.only has 'clocksource.sauce'; the settings of clocksource are source, tsc_reliable"
     assert (play.reboots, play.host.waits) == (0, False)
-    without_reboot = play(command="true", only=["network_stack.somaxconn"])["msg"]
+    runtime = {"concerns": {"memory": {"swappiness": 1}}}
+    without_reboot = play(command="true", tune=runtime)["msg"]
     assert without_reboot.startswith("no setting of this tuning needs a reboot: leave prove_reboot out")
 
 
@@ -142,10 +143,11 @@ def test_a_load_that_fails_ends_the_run_before_the_first_reboot(play: Play) -> N
 
 
 def test_without_the_option_nothing_is_rebooted(play: Play) -> None:
-    result = play(command="echo ops 1 1/s", reboot=False, abandon_after=0)
+    tuning = {"concerns": {**TUNING["concerns"], "memory": {"swappiness": 1}}}
+    result = play(command="echo ops 1 1/s", tune=tuning, reboot=False, abandon_after=0)
     assert play.reboots == 0
     assert len(play.host.boots) == 1
-    assert result["tested"] == ["network_stack.somaxconn"]
+    assert result["tested"] == ["memory.swappiness"]
 
 
 def test_a_host_that_does_not_come_back_is_reported_and_takes_itself_back(play: Play) -> None:

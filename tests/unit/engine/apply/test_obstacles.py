@@ -78,15 +78,20 @@ def test_a_run_with_rollback_does_not_begin_if_one_concern_cannot(host: BootHost
 
 def test_prove_keeps_nothing_of_a_tuning_of_which_one_concern_fails(tmp_path: Path, call: Call) -> None:
     host = debian(tmp_path)
-    (tmp_path / SOMAXCONN).write_text("4096\n")
-    call(tune.main, host, concerns={"clocksource": {"tsc_reliable": "enabled"}})
-    stored = (tmp_path / "var/lib/nearmetal/wanted.json").read_text()
-    step = {"run": "r1", "abandon_after": 0, "tune": {"concerns": wanted("kernel", 9999)}}
+    files = {"net/ipv4/tcp_slow_start_after_idle": "1\n", "vm/swappiness": "60\n"}
+    for name, text in files.items():
+        place = tmp_path / "proc/sys" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    concerns = {"network_stack": {"slow_start_after_idle": "disabled"}, "memory": {"swappiness": 5}}
+    step = {"run": "r1", "abandon_after": 0, "tune": {"concerns": concerns}}
     begun = call(prove.main, host, step="begin", **step)
     assert not begun.get("failed"), begun
-    with (tmp_path / DROP_IN).open("a") as drop_in:
-        drop_in.write('GRUB_TIMEOUT="9"\n')
-    assert EDITED in call(prove.main, host, step="keep", **step)["msg"]
-    assert not (tmp_path / "etc/sysctl.d").exists()
-    assert (tmp_path / "var/lib/nearmetal/wanted.json").read_text() == stored
-    assert (value(host), host.exists("/run/nearmetal/prove.json")) == ("4096", False)
+    theirs = tmp_path / "etc/sysctl.d/99-nearmetal-memory.conf"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("# somebody's own\n")
+    assert "nearmetal didn't write it" in call(prove.main, host, step="keep", **step)["msg"]
+    assert [path.name for path in theirs.parent.iterdir()] == [theirs.name]
+    assert not host.exists("/var/lib/nearmetal/wanted.json")
+    assert {name: (tmp_path / "proc/sys" / name).read_text() for name in files} == files
+    assert not host.exists("/run/nearmetal/prove.json")

@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
-from tests.support.prove.experiments import PAGES, THP, WANTED, Call, Steps, current, thp
+from tests.support.prove.experiments import MEMORY, SWAPPINESS, WANTED, Call, Steps, current, swappiness
 
 STATE = "/run/nearmetal/prove.json"
 
@@ -55,11 +55,11 @@ def test_restore_goes_on_where_nobody_can_read_what_runs(
     assert call(tune.main, host, **WANTED)["changed"]
 
 
-@pytest.mark.parametrize("value", [None, "not a word", ["never"], 7])
+@pytest.mark.parametrize("value", [None, "not a word", ["1"], 7])
 def test_the_value_of_another_tuning_is_checked_before_it_is_written(tmp_path: Path, call: Call, value: Any) -> None:
     host = fresh(tmp_path, "nitro_big")
     steps = Steps(call, host)
-    steps("begin", tune=PAGES, against={"concerns": {"hugepages": {"thp": "always"}}})
+    steps("begin", tune=MEMORY, against={"concerns": {"memory": {"swappiness": 10}}})
     path = Path(host.root) / STATE.lstrip("/")
     content = json.loads(path.read_text())
     content["difference"][0]["before"] = value
@@ -67,5 +67,5 @@ def test_the_value_of_another_tuning_is_checked_before_it_is_written(tmp_path: P
     host.written.clear()
     refused = steps("measure", state="untuned")["msg"]
     assert refused.startswith(f"{STATE} isn't what prove wrote (")
-    assert not [text for name, text in host.written if name == THP]
-    assert thp(host) == "madvise"
+    assert not [text for name, text in host.written if name == SWAPPINESS]
+    assert swappiness(host) == "60"

@@ -21,15 +21,15 @@ from tests.support.prove.experiments import (
     CURRENT,
     DISKS,
     JOURNAL,
-    PAGES,
-    THP,
+    MEMORY,
+    SWAPPINESS,
     WANTED,
     Call,
     Steps,
     current,
     files,
-    read_ahead,
-    thp,
+    nomerges,
+    swappiness,
 )
 
 LASTING = "--timer-property=DefaultDependencies=no --timer-property=IgnoreOnIsolate=yes"
@@ -213,13 +213,13 @@ def test_a_restore_of_everything_ends_the_experiment_of_a_host_that_is_untuned(
 
 
 def test_restore_of_another_concern_in_the_middle_sets_again_what_was_tuned_before(big: FakeKernel, call: Call) -> None:
-    call(tune.main, big, **PAGES)
+    call(tune.main, big, **MEMORY)
     before = files(big)
     call(tune.main, big, concerns=DISKS)
     Steps(call, big)("begin", tune=BOTH)
-    assert thp(big) == "madvise"
+    assert swappiness(big) == "60"
     call(restore.main, big, concerns=["block_storage"])
-    assert (thp(big), read_ahead(big)) == ("never", {"128"})
+    assert (swappiness(big), nomerges(big)) == ("1", {"0"})
     assert files(big) == before
 
 
@@ -228,15 +228,15 @@ def test_restore_goes_on_where_the_experiment_cannot_be_taken_back(big: FakeKern
     steps = Steps(call, big)
     steps("begin", tune=BOTH)
     steps("measure", state="tuned")
-    big.moods[THP] = "EINVAL"
+    big.moods[SWAPPINESS] = "EINVAL"
     assert call(restore.main, big)["failed"]
-    assert (thp(big), read_ahead(big)) == ("never", {"128"})
+    assert (swappiness(big), nomerges(big)) == ("1", {"0"})
     assert steps("measure", state="tuned")["failed"], "nothing is tuned any more"
     assert command(["abandoned"], big) == 1
-    assert read_ahead(big) == {"128"}, "nor is what was tuned before"
-    del big.moods[THP]
+    assert nomerges(big) == {"0"}, "nor is what was tuned before"
+    del big.moods[SWAPPINESS]
     assert not call(restore.main, big).get("failed")
-    assert thp(big) == "madvise"
+    assert swappiness(big) == "60"
 
 
 class Recorder(FakeKernel):
@@ -276,34 +276,34 @@ def test_a_run_holds_the_lock_from_observing_to_its_last_record(tmp_path: Path, 
 
 
 def test_only_what_this_run_tunes_takes_part(big: FakeKernel, call: Call) -> None:
-    call(tune.main, big, **PAGES)
+    call(tune.main, big, **MEMORY)
     steps = Steps(call, big)
     steps("begin", tune={"concerns": DISKS})
-    assert thp(big) == "never", "another run wanted it, and this one leaves it as it is"
+    assert swappiness(big) == "1", "another run wanted it, and this one leaves it as it is"
     steps("measure", state="tuned")
     assert steps("keep")["changed"]
-    assert (thp(big), read_ahead(big)) == ("never", {"64"})
+    assert (swappiness(big), nomerges(big)) == ("1", {"2"})
     call(restore.main, big)
-    assert (thp(big), read_ahead(big)) == ("madvise", {"128"})
+    assert (swappiness(big), nomerges(big)) == ("60", {"0"})
 
 
 def test_a_place_that_cannot_be_restored_stops_no_other_concern(big: FakeKernel, call: Call) -> None:
-    call(tune.main, big, concerns={"block_storage": {**DISKS["block_storage"], "read_ahead_kb": 32}})
+    call(tune.main, big, concerns={"block_storage": {**DISKS["block_storage"], "nomerges": 1}})
     before = files(big)
     steps = Steps(call, big)
     steps("begin", tune=BOTH)
     steps("measure", state="tuned")
-    assert (thp(big), read_ahead(big)) == ("never", {"64"})
-    big.moods[THP] = "EINVAL"
+    assert (swappiness(big), nomerges(big)) == ("1", {"2"})
+    big.moods[SWAPPINESS] = "EINVAL"
     assert steps("back")["failed"]
-    assert (thp(big), read_ahead(big)) == ("never", {"32"})
+    assert (swappiness(big), nomerges(big)) == ("1", {"1"})
     big.written.clear()
     assert command(["abandoned"], big) == 1
     assert big.written == [], "what is back isn't written at each try"
     assert (Path(big.root) / STATE.lstrip("/")).exists()
-    del big.moods[THP]
+    del big.moods[SWAPPINESS]
     assert steps("back")["answer"] == {"ended": True}
-    assert thp(big) == "madvise"
+    assert swappiness(big) == "60"
     assert files(big) == before
 
 
@@ -328,14 +328,14 @@ def test_a_detached_disk_does_not_prevent_restoring_the_others(big: FakeKernel, 
     steps = Steps(call, big)
     if when == "before":
         detach(big)
-    assert steps("begin", tune=BOTH)["answer"]["tested"] == ["hugepages.thp", "block_storage.read_ahead_kb"]
+    assert steps("begin", tune=BOTH)["answer"]["tested"] == ["memory.swappiness", "block_storage.nomerges"]
     steps("measure", state="tuned")
     if when == "during":
         detach(big)
     assert steps("back")["answer"] == {"ended": True}
-    assert (thp(big), read_ahead(big)) == ("never", {"64"})
+    assert (swappiness(big), nomerges(big)) == ("1", {"2"})
     call(restore.main, big)
-    assert (thp(big), read_ahead(big)) == ("madvise", {"128"})
+    assert (swappiness(big), nomerges(big)) == ("60", {"0"})
 
 
 def test_no_other_run_tunes_during_an_experiment(host: FakeKernel, steps: Steps, call: Call) -> None:
@@ -375,26 +375,26 @@ def test_without_a_timer_nothing_begins(host: FakeKernel, steps: Steps) -> None:
 
 
 def test_a_setting_that_only_a_reboot_untunes_is_reported_and_stays_recorded(big: FakeKernel, call: Call) -> None:
-    call(tune.main, big, **PAGES)
+    call(tune.main, big, **MEMORY)
     big.reboot("99999999-0000-0000-0000-000000000000", {**big.hardware, "/proc/sys/kernel/osrelease": "6.99.0\n"})
-    assert thp(big) == "never", "a file set it at boot, so nobody knows what this kernel has without nearmetal"
+    assert swappiness(big) == "1", "a file set it at boot, so nobody knows what this kernel has without nearmetal"
     before = files(big)
     steps = Steps(call, big)
-    alone = steps("begin", tune=PAGES)
-    assert "without a reboot or a restart (hugepages.thp can't)" in alone["answer"]["nothing"]
+    alone = steps("begin", tune=MEMORY)
+    assert "without a reboot or a restart (memory.swappiness can't)" in alone["answer"]["nothing"]
     assert files(big) == before
     begun = steps("begin", tune=BOTH)["answer"]
-    assert begun["tested"] == ["block_storage.read_ahead_kb"]
+    assert begun["tested"] == ["block_storage.nomerges"]
     [sentence] = [line for line in begun["untested"] if "in an earlier boot" in line]
-    assert sentence.startswith("hugepages.thp: ")
+    assert sentence.startswith("memory.swappiness: ")
     steps("measure", state="tuned")
     assert steps("back")["answer"] == {"ended": True}
     assert files(big) == before
 
 
 def test_a_value_set_after_nearmetal_is_reported_as_untested(big: FakeKernel, call: Call) -> None:
-    call(tune.main, big, **PAGES)
-    (Path(big.root) / THP.lstrip("/")).write_text("[always] madvise never\n")
+    call(tune.main, big, **MEMORY)
+    (Path(big.root) / SWAPPINESS.lstrip("/")).write_text("10\n")
     steps = Steps(call, big)
-    begun = steps("begin", tune={"concerns": {**DISKS, "hugepages": {"thp": "always"}}})["answer"]
-    assert [line for line in begun["untested"] if line.startswith("hugepages.thp: somebody set")]
+    begun = steps("begin", tune={"concerns": {**DISKS, "memory": {"swappiness": 10}}})["answer"]
+    assert [line for line in begun["untested"] if line.startswith("memory.swappiness: somebody set")]

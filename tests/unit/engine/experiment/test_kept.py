@@ -19,12 +19,12 @@ from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
-from tests.support.prove.experiments import CURRENT, JOURNAL, PAGES, WANTED, Call, Steps, current, files, thp
+from tests.support.prove.experiments import CURRENT, JOURNAL, MEMORY, WANTED, Call, Steps, current, files, swappiness
 
 MANY = 100000
 STATE = "run/nearmetal/prove.json"
 PLACED: Dict[str, Any] = {"concerns": {"network_irq": {"policy": "auto"}}}  # which needs the unit
-PLACED_AND_PAGES: Dict[str, Any] = {"concerns": {**PLACED["concerns"], **PAGES["concerns"]}}
+PLACED_AND_MEMORY: Dict[str, Any] = {"concerns": {**PLACED["concerns"], **MEMORY["concerns"]}}
 
 
 @pytest.fixture
@@ -82,23 +82,23 @@ def test_a_tuning_whose_file_finds_no_space_is_taken_back_though_its_unit_is_in_
     big = fresh(tmp_path, "nitro_big")
     call(tune.main, big, **PLACED)
     before, steps = files(big), Steps(call, big)
-    steps("begin", tune=PLACED_AND_PAGES)
+    steps("begin", tune=PLACED_AND_MEMORY)
     rename = os.rename
 
     def full(source: str, target: str, **options: Any) -> None:
-        if target.endswith("hugepages.conf"):
+        if target.endswith("memory.conf"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         rename(source, target, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "rename", full)
-        failed = steps("keep", tune=PLACED_AND_PAGES)
+        failed = steps("keep", tune=PLACED_AND_MEMORY)
     assert failed["failed"]
-    assert "hugepages.conf: no space left on its file system" in failed["msg"]
+    assert "memory.conf: no space left on its file system" in failed["msg"]
     assert "is tuned" not in failed["msg"]
-    assert thp(big) == "madvise"
+    assert swappiness(big) == "60"
     after = files(big)
-    assert list(json.loads(after.pop("run/nearmetal/failed.json"))) == ["hugepages", "network_irq"]
+    assert list(json.loads(after.pop("run/nearmetal/failed.json"))) == ["memory", "network_irq"]
     assert without_journal(after) == without_journal(before)
     assert steps("back")["answer"] == {"ended": False}
 
@@ -131,18 +131,17 @@ class Mortal(FakeKernel):
         return super().command(argv, timeout)
 
 
-@pytest.mark.parametrize("earlier", [{}, {"concerns": {"network_stack": {"somaxconn": 8192}}}])
+@pytest.mark.parametrize("earlier", [{}, {"concerns": {"memory": {"swappiness": 5}}}])
 def test_a_process_that_is_killed_while_it_keeps_leaves_the_host_to_the_timer(
     tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch, earlier: Dict[str, Any]
 ) -> None:
     host = Mortal(tmp_path, files_of("xen_hvm"))
     host.left = MANY
-    somaxconn = tmp_path / "proc/sys/net/core/somaxconn"
-    original = somaxconn.read_text()
+    original = swappiness(host)
     if earlier:
         call(tune.main, host, **earlier)
-    wanted = {"concerns": {**WANTED["concerns"], "network_stack": {"somaxconn": 4096}}}
-    before, found, steps = files(host), somaxconn.read_text(), Steps(call, host)
+    wanted = {"concerns": {**WANTED["concerns"], **MEMORY["concerns"]}}
+    before, found, steps = files(host), swappiness(host), Steps(call, host)
     rename, kills = os.rename, 0
 
     def renamed(*places: Any, **options: Any) -> None:
@@ -160,34 +159,34 @@ def test_a_process_that_is_killed_while_it_keeps_leaves_the_host_to_the_timer(
         if not (tmp_path / STATE).exists():
             break
         assert command(["abandoned"], host) == 0
-        assert (current(host), somaxconn.read_text()) == ("xen", found), f"killed at write {kills}"
+        assert (current(host), swappiness(host)) == ("xen", found), f"killed at write {kills}"
         assert without_journal(files(host)) == without_journal(before), f"killed at write {kills}"
-    assert (kills > 10, current(host), somaxconn.read_text()) == (True, "tsc", "4096\n")
+    assert (kills > 10, current(host), swappiness(host)) == (True, "tsc", "1")
     call(restore.main, host)
-    assert (current(host), somaxconn.read_text()) == ("xen", original)
+    assert (current(host), swappiness(host)) == ("xen", original)
 
 
 def test_a_knob_that_tune_leaves_to_its_owner_takes_no_part(tmp_path: Path, call: Call) -> None:
-    place, disks = "/sys/kernel/mm/transparent_hugepage/enabled", {"read_ahead_kb": 64, "method": "runtime"}
-    wanted: Dict[str, Any] = {"concerns": {"hugepages": {"thp": "never"}, "block_storage": disks}}
+    disks = {"nomerges": 2, "method": "runtime"}
+    wanted: Dict[str, Any] = {"concerns": {"memory": {"swappiness": 1}, "block_storage": disks}}
     big = fresh(tmp_path, "nitro_big")
-    call(tune.main, big, concerns={"hugepages": {"thp": "never"}})
+    call(tune.main, big, concerns={"memory": {"swappiness": 1}})
     owner = {
         "sys/fs/cgroup/system.slice/tuned.service/cgroup.procs": "7\n",
         "etc/tuned/active_profile": "site\n",
-        "etc/tuned/profiles/site/tuned.conf": "[vm]\ntransparent_hugepages=always\n",
+        "etc/tuned/profiles/site/tuned.conf": "[sysctl]\nvm.swappiness=10\n",
     }
     for name, text in owner.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     steps = Steps(call, big)
-    assert steps("begin", tune=wanted)["answer"]["tested"] == ["block_storage.read_ahead_kb"]
-    assert "[never]" in (tmp_path / place[1:]).read_text()
+    assert steps("begin", tune=wanted)["answer"]["tested"] == ["block_storage.nomerges"]
+    assert swappiness(big) == "1"
     steps("measure", state="tuned")
     assert steps("keep", tune=wanted)["changed"]
     call(restore.main, big)
-    assert "[madvise]" in (tmp_path / place[1:]).read_text(), "its original is still known"
+    assert swappiness(big) == "60", "its original is still known"
 
 
 def test_interrupts_that_irqbalance_would_move_back_are_left_out(tmp_path: Path, call: Call) -> None:
@@ -203,12 +202,12 @@ def test_interrupts_that_irqbalance_would_move_back_are_left_out(tmp_path: Path,
             "/etc/default/irqbalance": 'IRQBALANCE_ARGS=""\n',
         },
     )
-    disks = {"block_storage": {"read_ahead_kb": 64, "method": "runtime"}}
+    disks = {"block_storage": {"nomerges": 2, "method": "runtime"}}
     steps, placed = Steps(call, balanced), {"network_irq": {"policy": "spread", "restart_irqbalance": True}}
     nothing = steps("begin", tune={"concerns": placed})["answer"]["nothing"]
     assert "(network_irq.irqbalance, network_irq.policy can't)" in nothing
     begun = steps("begin", tune={"concerns": {**placed, **disks}})["answer"]
-    assert begun["tested"] == ["block_storage.read_ahead_kb"]
+    assert begun["tested"] == ["block_storage.nomerges"]
     reason = "network_irq.policy: irqbalance would move the interrupts back: only tune prevents it"
     assert reason in begun["untested"]
     steps("back")

@@ -18,10 +18,10 @@ from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
-from tests.support.prove.experiments import PAGES, THP, Call, Steps, files, thp
+from tests.support.prove.experiments import MEMORY, SWAPPINESS, Call, Steps, files, swappiness
 
 PLACED: Dict[str, Any] = {"concerns": {"network_irq": {"policy": "auto"}}}  # which needs the unit
-BOTH: Dict[str, Any] = {"concerns": {**PLACED["concerns"], **PAGES["concerns"]}}
+BOTH: Dict[str, Any] = {"concerns": {**PLACED["concerns"], **MEMORY["concerns"]}}
 STATE = "run/nearmetal/prove.json"
 
 
@@ -59,16 +59,16 @@ def test_an_agent_of_an_older_version_is_no_reason_to_stay_in_the_experiment(big
     agent.write_bytes(agent.read_bytes().replace(present.encode(), f"{present[:-1]}{int(present[-1] == '0')}".encode()))
     before = wanted(big)
     keep(Steps(call, big), BOTH)
-    assert (identity(big), thp(big)) == (present, "never")
+    assert (identity(big), swappiness(big)) == (present, "1")
     assert command(["abandoned"], big) == 0
-    assert (thp(big), wanted(big), (Path(big.root) / STATE).exists()) == ("madvise", before, False)
+    assert (swappiness(big), wanted(big), (Path(big.root) / STATE).exists()) == ("60", before, False)
     assert identity(big) == present, "any version of ours serves"
     assert not call(tune.main, big, **BOTH).get("failed")
 
 
 def test_the_unit_is_back_where_the_tuning_needs_none(big: FakeKernel, call: Call) -> None:
     before = files(big)
-    keep(Steps(call, big), {**PAGES, "prune": True})
+    keep(Steps(call, big), {**MEMORY, "prune": True})
     assert identity(big) is None
     assert command(["abandoned"], big) == 0
     found = files(big)
@@ -78,11 +78,11 @@ def test_the_unit_is_back_where_the_tuning_needs_none(big: FakeKernel, call: Cal
 def test_a_concern_restored_meanwhile_is_not_wanted_again(big: FakeKernel, call: Call) -> None:
     before = wanted(big)
     keep(Steps(call, big), BOTH)
-    big.moods[THP] = "EINVAL"
+    big.moods[SWAPPINESS] = "EINVAL"
     assert command(["abandoned"], big) == 1
     assert list(json.loads(wanted(big))["concerns"]) == ["network_irq"], "nobody kept the other"
     assert wanted(big) == before
     assert call(restore.main, big)["failed"]
-    del big.moods[THP]
+    del big.moods[SWAPPINESS]
     assert command(["abandoned"], big) == 0
-    assert (thp(big), wanted(big), (Path(big.root) / STATE).exists()) == ("madvise", "", False)
+    assert (swappiness(big), wanted(big), (Path(big.root) / STATE).exists()) == ("60", "", False)

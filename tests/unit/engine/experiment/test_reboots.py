@@ -240,7 +240,7 @@ def test_a_host_that_is_untuned_at_the_moment_can_be_restored_too(
 
 def test_a_tuning_that_needs_no_reboot_is_refused(host: RebootingHost, steps: RebootSteps) -> None:
     before = files(host)
-    runtime = {"concerns": {"network_stack": {"somaxconn": 8192}}}
+    runtime = {"concerns": {"memory": {"swappiness": 1}}}
     assert steps("begin", tune=runtime)["msg"].startswith("no setting of this tuning needs a reboot")
     assert files(host) == before
 
@@ -373,7 +373,7 @@ def test_a_timer_without_an_experiment_is_removed(
     elif ends == "a restore":
         assert not call(restore.main, host).get("failed")
     elif ends == "another run":
-        runtime = {"concerns": {"network_stack": {"somaxconn": 8192}}}
+        runtime = {"concerns": {"memory": {"swappiness": 1}}}
         assert not steps("begin", tune=runtime, reboot=False).get("failed")
         assert not host.waits, "its unit would have the name of the new timer"
         steps("back", reboot=False)

@@ -18,7 +18,7 @@ from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
 from tests.support.prove.experiments import Call, Steps, current, files
 
-READ_AHEAD = {"concerns": {"block_storage": {"read_ahead_kb": 64, "method": "runtime"}}}
+READ_AHEAD = {"concerns": {"block_storage": {"nomerges": 2, "method": "runtime"}}}
 
 
 class Clocks(Host):

@@ -13,7 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import run a
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
-from tests.support.prove.experiments import BOTH, DISKS, PAGES, THP, Call, Steps, files, read_ahead, thp
+from tests.support.prove.experiments import BOTH, DISKS, MEMORY, SWAPPINESS, Call, Steps, files, nomerges, swappiness
 
 
 @pytest.fixture
@@ -23,33 +23,33 @@ def big(tmp_path: Path) -> FakeKernel:
 
 def test_one_concern_is_untuned_and_all_others_stay_tuned(big: FakeKernel, call: Call) -> None:
     steps = Steps(call, big)
-    before = (thp(big), read_ahead(big))
+    before = (swappiness(big), nomerges(big))
     begun = steps("begin", tune=BOTH)["answer"]
-    assert {name.partition(".")[0] for name in begun["tested"]} == {"hugepages", "block_storage"}
-    for state, pages, ahead in (("untuned", before[0], {"64"}), ("tuned", "never", {"64"})):
-        answer = steps("measure", state=state, without="hugepages")["answer"]
-        assert (thp(big), read_ahead(big), answer["taken_back"]) == (pages, ahead, [])
+    assert {name.partition(".")[0] for name in begun["tested"]} == {"memory", "block_storage"}
+    for state, pages, ahead in (("untuned", before[0], {"2"}), ("tuned", "1", {"2"})):
+        answer = steps("measure", state=state, without="memory")["answer"]
+        assert (swappiness(big), nomerges(big), answer["taken_back"]) == (pages, ahead, [])
     big.written.clear()
-    steps("measure", state="tuned", without="hugepages")
-    assert [text.split()[0] for path, text in big.written if path == THP] == [before[0], "never"]
+    steps("measure", state="tuned", without="memory")
+    assert [text.split()[0] for path, text in big.written if path == SWAPPINESS] == [before[0], "1"]
     assert not [path for path, _text in big.written if "/queue/" in path], "what isn't asked about isn't written"
-    Path(f"{big.root}{THP}").write_text("always madvise [never]")
-    taken = steps("look", state="untuned", without="hugepages")["answer"]["taken_back"]
-    assert taken == [f"hugepages.thp is never, not {before[0]}"]
+    Path(f"{big.root}{SWAPPINESS}").write_text("1\n")
+    taken = steps("look", state="untuned", without="memory")["answer"]["taken_back"]
+    assert taken == [f"sysctl vm.swappiness is 1, not {before[0]}"]
     steps("back")
-    assert (thp(big), read_ahead(big)) == before
+    assert (swappiness(big), nomerges(big)) == before
 
 
 def test_a_value_that_somebody_set_meanwhile_is_named_at_the_end(big: FakeKernel, call: Call) -> None:
-    steps, before = Steps(call, big), thp(big)
+    steps, before = Steps(call, big), swappiness(big)
     for state in ("tuned", "untuned"):
-        steps("begin", tune=PAGES)
+        steps("begin", tune=MEMORY)
         steps("measure", state=state)
-        Path(f"{big.root}{THP}").write_text("[always] madvise never")
+        Path(f"{big.root}{SWAPPINESS}").write_text("10\n")
         answer = steps("back")["answer"]
-        assert answer == {"ended": True, "set_by_others": [f"hugepages.thp is always, not {before}"]}
-        assert thp(big) == "always"
-        Path(f"{big.root}{THP}").write_text("always [madvise] never")
+        assert answer == {"ended": True, "set_by_others": [f"sysctl vm.swappiness is 10, not {before}"]}
+        assert swappiness(big) == "10"
+        Path(f"{big.root}{SWAPPINESS}").write_text("60\n")
 
 
 def kernel(host: FakeKernel) -> Dict[str, str]:
@@ -58,16 +58,16 @@ def kernel(host: FakeKernel) -> Dict[str, str]:
     return {str(path): path.read_text() for place in places for path in Path(host.root).glob(place)}
 
 
-def pages(value: str) -> Dict[str, Any]:
-    return {"hugepages": {"thp": value}}
+def memory(value: str) -> Dict[str, Any]:
+    return {"memory": {"swappiness": int(value)}}
 
 
 @pytest.mark.parametrize(
     ("tuned", "against", "states"),
     [
-        (BOTH["concerns"], {**pages("always"), **DISKS}, {"tuned": ("never", "64"), "untuned": ("always", "64")}),
-        (BOTH["concerns"], pages("always"), {"tuned": ("never", "64"), "untuned": ("always", "original")}),
-        (DISKS, pages("never"), {"tuned": ("original", "64"), "untuned": ("never", "original")}),
+        (BOTH["concerns"], {**memory("10"), **DISKS}, {"tuned": ("1", "2"), "untuned": ("10", "2")}),
+        (BOTH["concerns"], memory("10"), {"tuned": ("1", "2"), "untuned": ("10", "original")}),
+        (DISKS, memory("1"), {"tuned": ("original", "2"), "untuned": ("1", "original")}),
     ],
     ids=["one of two the same", "one of two in both", "nothing in common"],
 )
@@ -75,18 +75,18 @@ def test_another_tuning_stands_in_for_the_untuned_host(
     tuned: Dict[str, Any], against: Dict[str, Any], states: Dict[str, Tuple[str, str]], big: FakeKernel, call: Call
 ) -> None:
     steps, options = Steps(call, big), {"tune": {"concerns": tuned}, "against": {"concerns": against}}
-    found, original = files(big), (thp(big), next(iter(read_ahead(big))))
+    found, original = files(big), (swappiness(big), next(iter(nomerges(big))))
     begun = steps("begin", **options)["answer"]
-    assert ("hugepages.thp" in begun["tested"], begun["untested"]) == (True, []), begun
+    assert ("memory.swappiness" in begun["tested"], begun["untested"]) == (True, []), begun
     for state in ("untuned", "tuned", "tuned", "untuned"):
         answer = steps("measure", state=state)["answer"]
         wanted = tuple(original[place] if value == "original" else value for place, value in enumerate(states[state]))
-        assert (thp(big), read_ahead(big), answer["taken_back"]) == (wanted[0], {wanted[1]}, []), state
+        assert (swappiness(big), nomerges(big), answer["taken_back"]) == (wanted[0], {wanted[1]}, []), state
     steps("back")
-    assert ((thp(big), next(iter(read_ahead(big)))), files(big)) == (original, found)
+    assert ((swappiness(big), next(iter(nomerges(big)))), files(big)) == (original, found)
 
 
-@pytest.mark.parametrize("against", [{}, {"against": {"concerns": pages("always")}}], ids=["untuned", "another"])
+@pytest.mark.parametrize("against", [{}, {"against": {"concerns": memory("10")}}], ids=["untuned", "another"])
 def test_a_workloads_refused_value_is_left_out_by_name(against: Dict[str, Any], big: FakeKernel, call: Call) -> None:
     big.nics.coalesce["ens6"] = [20, *[0] * 21]
     big.nics.stubborn["ens6"] = "EOPNOTSUPP"
@@ -151,11 +151,11 @@ def test_the_same_tuning_twice_is_nothing_to_compare(big: FakeKernel, call: Call
 
 
 def test_the_better_tuning_is_kept_as_tune_would_and_the_other_is_not(big: FakeKernel, call: Call) -> None:
-    steps, options = Steps(call, big), {"tune": PAGES, "against": {"concerns": pages("always")}}
+    steps, options = Steps(call, big), {"tune": MEMORY, "against": {"concerns": memory("10")}}
     steps("begin", **options)
     steps("measure", state="untuned")
     assert steps("keep", **options)["answer"]["kept"] is True
-    assert thp(big) == "never"
+    assert swappiness(big) == "1"
 
 
 @pytest.mark.parametrize("step", ["plan", "begin"])
@@ -171,12 +171,12 @@ def test_a_host_on_which_tune_refuses_says_why_nothing_differs(step: str, tmp_pa
 
 
 def test_check_mode_leaves_nothing_out_that_both_tunings_set(big: FakeKernel, call: Call) -> None:
-    options = {"tune": BOTH, "against": {"concerns": {**pages("always"), **DISKS}}}
+    options = {"tune": BOTH, "against": {"concerns": {**memory("10"), **DISKS}}}
     planned = Steps(call, big)("plan", **options)["answer"]
-    assert (planned["tested"], planned["untested"]) == (["hugepages.thp"], [])
+    assert (planned["tested"], planned["untested"]) == (["memory.swappiness"], [])
 
 
-@pytest.mark.parametrize("against", [{}, {"concerns": {"hugepages": {"thp": "always"}}}])
+@pytest.mark.parametrize("against", [{}, {"concerns": {"memory": {"swappiness": 10}}}])
 def test_a_preview_plans_each_tuning_once(
     against: Dict[str, Any], big: FakeKernel, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,5 +189,5 @@ def test_a_preview_plans_each_tuning_once(
 
     monkeypatch.setattr(engine, "plan_run", counted)
     answer = Steps(call, big)("plan", tune=BOTH, against=against)["answer"]
-    assert "hugepages.thp" in answer["tested"]
+    assert "memory.swappiness" in answer["tested"]
     assert len(planned) == (2 if against else 1)
