@@ -251,7 +251,7 @@ untested:
   type: list
   elements: str
   returned: when the run began, and in check mode
-written: {description: The settings of RV(untested) that were kept too., type: list, elements: str, returned: on a verdict}
+written: {description: The settings of RV(untested) that were kept., type: list, elements: str, returned: on a verdict}
 left_out:
   description: The settings that were not compared, and aren't written even if the tuning is kept, each with the reason.
   type: list
