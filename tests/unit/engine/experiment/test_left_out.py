@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Dict
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 
 from tests.support.fake_kernel import FakeKernel
@@ -100,6 +101,18 @@ def test_what_an_earlier_run_has_set_stays(end: str, goal: int, big: FakeKernel,
     assert (swappiness(big), backlog(big)) == ("1" if end == "keep" else "60", "8192")
     assert {path for path, _text in big.written} == {SWAPPINESS}
     assert "net.core.somaxconn = 8192" in files(big)["etc/sysctl.d/99-nearmetal-network_stack.conf"]
+
+
+@pytest.mark.parametrize("workload", sorted(set(WORKLOADS) - {"base", "burstable"}))
+def test_of_a_workload_only_what_was_tested_is_kept(workload: str, big: FakeKernel, steps: Steps, call: Call) -> None:
+    wanted = {"workload": [workload]}
+    begun = steps("begin", tune=wanted)["answer"]
+    kept = steps("keep", tune=wanted)["answer"]
+    assert (kept["kept"], kept["written"]) == (True, [])
+    planned = call(tune.main, big, check=True, **wanted)
+    left = {f"{found['concern']}.{found['knob']}" for found in planned["findings"] if found["status"] == "would_change"}
+    assert left >= {text.partition(":")[0] for text in begun["untested"]}
+    assert not left & set(begun["tested"])
 
 
 def test_what_a_run_that_prunes_does_not_test_it_does_not_keep(big: FakeKernel, steps: Steps, call: Call) -> None:
