@@ -17,8 +17,8 @@ description:
     its processes and none of its files is left.
   - The figures of each run are added to the baseline, a file for each host in the report directory. Reports rank the
     hosts of one instance type by it, and name a host that differs from its sisters.
-  - Without O(install) nothing is installed. A missing tool, an occupied port or too little room on a disk fails in one
-    sentence before anything starts.
+  - Nothing is installed. A missing tool, an occupied port or too little room on a disk fails in one sentence before
+    anything starts.
 options:
   name:
     description:
@@ -32,14 +32,6 @@ options:
       - Options of the benchmark, such as C(seconds), the time that it measures.
     type: dict
     default: {}
-  install:
-    description:
-      - Install the distribution's packages with the tools that are missing, and remove them and their new dependencies
-        at the end. After a run that was killed, the next run of any benchmark removes them.
-      - Fails before it installs anything, if packages of the host would be changed or removed, which only apt-get can
-        say beforehand, or if a missing tool belongs to a service, such as Redis or nginx; install these yourself.
-    type: bool
-    default: false
 attributes:
   check_mode:
     description: In check mode nothing is measured; what would keep the benchmark from running fails as in a real run.
@@ -125,12 +117,6 @@ seconds:
   type: float
   returned: when it was measured
   sample: 2.4
-installed:
-  description: The packages that were installed for this run and taken away at its end.
-  type: list
-  elements: str
-  returned: when it was measured
-  sample: [sockperf]
 platform:
   description: The host on which the run was made; C(instance) is a digest of the instance's id.
   type: dict
@@ -161,8 +147,6 @@ def main(host: WritableHost | None = None) -> None:
         result = (forecast if module.check_mode else do)(host or WritableHost(), module.options)
     except NearmetalError as error:
         module.fail_json(msg=str(error))
-    for warning in result.pop("warnings", ()):  # Ansible deprecates warnings that are given with the result
-        module.warn(warning)
     module.exit_json(changed=False, **result)
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Variables that are no option of a role but nearly one, which Ansible would ignore. PRIVATE to the collection.
+"""Variables that nearly are an option of a role, or were one, which Ansible would ignore. PRIVATE to the collection.
 
 A name that only begins like nearmetal's options, such as `audit_log_path`, is the user's own: nothing is said of it.
 """
@@ -23,6 +23,8 @@ _OTHERS = (
     *("audit_limits", "benchmark_address", "benchmark_client", "benchmark_limit", "benchmark_port"),
     *("tune_health_result", "tune_serial"),
 )
+# Options of earlier versions, and what has come in their place.
+_REMOVED = {"benchmark_install": "install the tools yourself"}
 # difflib's ratio, of the part after the role's name: `sorce` and `source` have 0.91, `log_path` and `timeout` 0.27.
 _NEAR = 0.75
 # Of the role's name, where the rest is an option as it should be: `hugepage` and `hugepages` have 0.94.
@@ -46,10 +48,15 @@ for _verb in _VERBS:
 
 
 def warn(result: Dict[str, Any], module: str, task_vars: Mapping[str, Any]) -> Dict[str, Any]:
-    """The module's result, with a warning for each variable that nearly is an option of its role or of a verb."""
+    """The module's result, with a warning for each variable that was an option, or nearly is one of its role."""
     unknown = misspelt(task_vars, module)
     sentences = [
         f"the variable {name} isn't an option and has no effect: is {unknown[name]} meant?" for name in unknown
+    ]
+    sentences += [
+        f"the variable {name} is no longer an option and has no effect: {instead}"
+        for name, instead in _REMOVED.items()
+        if name in task_vars
     ]
     if sentences:
         result["warnings"] = [*(result.get("warnings") or ()), *sentences]

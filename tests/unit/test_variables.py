@@ -11,7 +11,7 @@ from typing import Any, List, Mapping
 import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _interpreter as interpreter
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._variables import misspelt
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._variables import misspelt, warn
 
 TUNE = "nearmetal.ec2.tune"
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +50,15 @@ def test_a_name_that_nearly_is_an_option(module: str, name: str, meant: str) -> 
 def test_a_name_that_is_an_option_or_the_users_own(name: str) -> None:
     for module in (TUNE, "nearmetal.ec2.clocksource", "nearmetal.ec2.audit_report"):
         assert misspelt([name], module) == {}
+
+
+def test_a_variable_that_was_an_option_is_named() -> None:
+    result = warn({"changed": False, "warnings": ["one"]}, "nearmetal.ec2.benchmark", {"benchmark_install": True})
+    assert result["warnings"] == [
+        "one",
+        "the variable benchmark_install is no longer an option and has no effect: install the tools yourself",
+    ]
+    assert warn({}, TUNE, {"benchmark_name": "clock"}) == {}
 
 
 def test_no_option_of_a_role_is_taken_for_another_ones() -> None:

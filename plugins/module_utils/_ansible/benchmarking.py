@@ -8,13 +8,11 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import tools_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import (
     BENCHMARKS,
     named,
     options_of,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import brought
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.measure import (
     Measured,
     demand,
@@ -31,7 +29,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_wor
 OPTIONS: Spec = {
     "name": {"type": "str", "choices": list(BENCHMARKS)},
     "options": {"type": "dict", "default": {}},
-    "install": {"type": "bool", "default": False},
 }
 _LONGEST_DETAIL = 160
 _NO_UNIT = "index"  # of UnixBench: a number against its old reference, which the names say
@@ -40,13 +37,15 @@ _NO_UNIT = "index"  # of UnixBench: a number against its old reference, which th
 def forecast(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """What the module would do: its result in check mode. Raises NearmetalError."""
     name, chosen = _chosen(host, options)
-    return {"msg": f"{name}: {_forecast(host, name, chosen, options['install'])}"}
+    demand(host, name, chosen)
+    demand_tools(host, BENCHMARKS[name], chosen)
+    return {"msg": f"{name}: would run; nothing is measured in check mode"}
 
 
 def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """The result of the module. Raises NearmetalError."""
     name, chosen = _chosen(host, options)
-    measured = measure(host, name, chosen, is_awaited, install=options["install"])
+    measured = measure(host, name, chosen, is_awaited)
     return {
         "msg": _summary(name, measured),
         "metrics": [metric._asdict() for metric in measured.result.metrics],
@@ -55,8 +54,6 @@ def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         "commands": list(measured.commands),
         "used": measured.used._asdict(),
         "seconds": measured.seconds,
-        "installed": list(measured.installed),
-        "warnings": [measured.not_removed] if measured.not_removed else [],
         "platform": _platform(host),
     }
 
@@ -85,24 +82,6 @@ def _platform(host: WritableHost) -> Dict[str, Optional[str]]:
         "host_class": known.host_class,
         "kernel": known.kernel,
     }
-
-
-def _forecast(host: WritableHost, name: str, options: Mapping[str, Any], install: bool) -> str:
-    """What a run would do. Raises NearmetalError for what keeps it from running."""
-    benchmark = BENCHMARKS[name]
-    demand(host, name, options)
-    if host.exists(brought.RECORD):
-        return (
-            "would first remove the packages that an earlier run installed, which are listed in"
-            f" {brought.RECORD}; what else it would do is known after that"
-        )
-    absent = brought.missing(host, tools_of(benchmark, options)) if install else ()
-    if not absent:
-        demand_tools(host, benchmark, options)
-        return "would run; nothing is measured in check mode"
-    brought.demand(host, absent)
-    tools = ", ".join(tool.program for tool in absent)
-    return f"would install the packages with {tools}, run, and take them away; nothing is done in check mode"
 
 
 def ran(host: WritableHost, load: str, limit: float, goes_on: Callable[[], bool]) -> Ran:

@@ -41,15 +41,9 @@ class Tool(NamedTuple):
     version: Tuple[str, ...]  # the arguments by which it says its version; empty: it doesn't
     packages: Mapping[str, str]  # a family of INSTALLS → its package; a family without it has none
     service: str = ""  # which Debian's package starts, and Ubuntu's
-    shares_data: bool = False  # the scripts of its package remove the data of a service
     oldest: Tuple[int, ...] = ()  # the first version with what the benchmark needs
     has: str = ""  # what it must name among its options, which `version` lists
     also: Tuple[str, ...] = ()  # what others call the same program
-
-    @property
-    def of_service(self) -> bool:
-        """Whether taking its package away would harm a service of the host."""
-        return bool(self.service) or self.shares_data
 
 
 class Machine(NamedTuple):

@@ -47,7 +47,6 @@ _CLIENT = Tool(
     _TOOL,
     ("--version",),
     {"debian": "redis-tools", **_OTHERS},
-    shares_data=True,
     oldest=_OLDEST,
     also=("valkey-benchmark", "redis6-benchmark"),
 )

@@ -16,7 +16,6 @@ from random import Random
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import packages
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import imds
@@ -79,9 +78,6 @@ MORE: Tuple[Callable[[str], Any], ...] = (
     lambda text: ethtool.driver(_bytes(text)),
     lambda text: ethtool.numbers(_bytes(text), ethtool.CHANNELS),
     lambda text: ethtool.features(_bytes(text), _NAMES),
-    packages.from_text,
-    packages.announced,
-    lambda text: packages.installed(packages.APT, text),
     imds.word,
     lambda text: imds._parsed(_bytes("HTTP/1.1 200 OK\r\n" + text), "GET"),
     lambda text: imds._parsed(_bytes(text), "GET"),

@@ -14,7 +14,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import benc
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import Result, Tool
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import (
-    brought,
     clock_read,
     measure,
     refusals,
@@ -39,8 +38,6 @@ class Root(WritableHost):
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
     (tmp_path / "runs").mkdir(mode=0o755)
     monkeypatch.setattr(measure, "_FOLDER", str(tmp_path / "runs"))
-    # What a benchmark left on the machine that runs the tests is no affair of theirs.
-    monkeypatch.setattr(brought, "RECORD", "/nearmetal-absent/packages")
     return Root()
 
 
@@ -73,39 +70,21 @@ def test_check_mode_measures_nothing(call: Call, host: Root) -> None:
     assert (result["changed"], result["msg"]) == (False, "clock: would run; nothing is measured in check mode")
 
 
-def test_check_mode_installs_nothing_and_says_what_it_would(
-    call: Call, host: Root, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_a_tool_that_is_missing_is_named_with_its_package(
+    call: Call, host: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tool = Tool("nobody-has-it", ("--version",), {"debian": "its-package"})
     monkeypatch.setitem(BENCHMARKS, "clock", BENCHMARKS["clock"]._replace(tools=(tool,)))
     monkeypatch.setattr(refusals, "family", lambda _host: "debian")
-    monkeypatch.setattr(session, "PATH", f"{tmp_path}:/usr/bin:/bin")
-    only_asked = "[ $1 = install ] && [ $2 != --simulate ] && exit 1"
-    for program, says in (("apt-get", "Inst its-package (1.0 Debian [amd64])"), ("dpkg-query", "mine installed")):
-        (tmp_path / program).write_text(f"#!/bin/sh\n{only_asked}\necho '{says}'\n")
-        (tmp_path / program).chmod(0o755)
-    result = call(benchmark.main, host, check=True, name="clock", install=True)
-    assert result["msg"] == (
-        "clock: would install the packages with nobody-has-it, run, and take them away; nothing is done in check mode"
-    )
-    without = call(benchmark.main, host, check=True, name="clock")
-    assert without["msg"] == "nobody-has-it isn't installed: run `apt-get install its-package` on the host"
-
-
-def test_packages_that_are_left_are_a_warning(call: Call, host: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = benchmarking.measure
-
-    def leaves(*given: Any, **options: Any) -> Any:
-        return measured(*given, **options)._replace(not_removed="2 packages are left")
-
-    monkeypatch.setattr(benchmarking, "measure", leaves)
-    assert "2 packages are left" in str(call(benchmark.main, host, name="clock", options={"seconds": 0.1})["warnings"])
+    for check in (True, False):
+        result = call(benchmark.main, host, check=check, name="clock")
+        assert result["msg"] == "nobody-has-it isn't installed: run `apt-get install its-package` on the host"
 
 
 def test_the_line_has_the_figures_in_words_and_leaves_out_tables() -> None:
     metrics = (Metric("index", 336.9, "index", "larger"), Metric("knee", 19552.1, "1/s", "larger"))
     details = {"rows": {"pipe": 1.0}, "steps": [{"percent": 10}], "disks": ["vda"], "knee_percent": None}
-    found = Measured(Result(metrics, details), (), {}, session.Usage(0.0, 0.0, 0), 1.0, ())
+    found = Measured(Result(metrics, details), (), {}, session.Usage(0.0, 0.0, 0), 1.0)
     line = benchmarking._summary("disk", found)
     assert line == "disk: index 336.9, knee 19552.1 1/s (disks vda, knee_percent unknown)"
 
@@ -114,7 +93,7 @@ def test_fresh_memory_costs_page_faults(call: Call, host: Root) -> None:
     options = {"load": "fresh", "seconds": 0.3, "threads": 2, "block_kib": 256}
     result = call(benchmark.main, host, name="memory", options=options)
     (metric,) = result["metrics"]
-    assert (metric["name"], metric["unit"], result["installed"]) == ("fresh", "MiB/s", [])
+    assert (metric["name"], metric["unit"]) == ("fresh", "MiB/s")
     # One page of 4, 16 or 64 KiB at a time, because the block is too small for a huge page.
     pages = 1024 * 1024 / resource.getpagesize()
     assert result["details"]["page_faults_per_mib"] == pytest.approx(pages, rel=0.1)

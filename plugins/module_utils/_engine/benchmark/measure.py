@@ -21,7 +21,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import (
-    brought,
     clock_read,
     disks,
     machine,
@@ -49,8 +48,6 @@ class Measured(NamedTuple):
     versions: Mapping[str, str]  # tool → what it says about itself
     used: Usage
     seconds: float
-    installed: Tuple[str, ...]  # the packages that were installed for this run, and removed at its end
-    not_removed: str = ""  # why some of them weren't removed
 
 
 def measure(
@@ -59,20 +56,17 @@ def measure(
     options: Options,
     goes_on: Callable[[], bool],
     seconds: float = float("inf"),
-    install: bool = False,
 ) -> Measured:
     """Run a benchmark once with checked options, for at most `seconds`, and as long as `goes_on`.
 
     Raises NearmetalError.
 
-    Whatever happens, no process and no file of it is left, and no package that `install` brought.
+    Whatever happens, no process and no file of it is left.
     """
     benchmark = BENCHMARKS[name]
     with raw_device.claimed(host, machine.fitted(host, benchmark, options)) as settled:
         _demand(host, name, settled)
-        with brought.installation(host, tools_of(benchmark, settled), install) as installation:
-            measured = _measured(host, benchmark, settled, goes_on, seconds)
-        return measured._replace(installed=installation.packages, not_removed=installation.not_removed)
+        return _measured(host, benchmark, settled, goes_on, seconds)
 
 
 def _measured(
@@ -114,7 +108,6 @@ def _measured(
         versions,
         session.used,
         round(time.monotonic() - started, 3),
-        (),
     )
 
 

@@ -103,7 +103,7 @@ def demand_empty(given: str, path: str, descriptor: int) -> None:
         raise _refusal(given, "another device has taken its place, so blkid would look at that: run again")
     argv = ["blkid", "--probe", "--output", "export", "--", path]
     try:
-        blkid = finished(argv, {}, descriptor, _SECONDS)
+        blkid = finished(argv, descriptor, _SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _refusal(
             given, f"blkid, which looks for a file system on it, can't be run ({plain(str(error))})"

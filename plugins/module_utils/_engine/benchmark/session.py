@@ -14,7 +14,7 @@ import tempfile
 import time
 from contextlib import suppress
 from types import TracebackType
-from typing import IO, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import IO, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._number import process_numbers
@@ -66,21 +66,19 @@ exit $?
 """
 
 
-def finished(
-    argv: Sequence[str], environment: Mapping[str, str], descriptor: Optional[int], seconds: Optional[float] = None
-) -> "subprocess.CompletedProcess[bytes]":
+def finished(argv: Sequence[str], descriptor: int, seconds: float) -> "subprocess.CompletedProcess[bytes]":
     """Run a program as root to its end, with a descriptor of this process, in a session of its own.
 
-    Raises OSError, or TimeoutExpired after these seconds; without them it goes on when this process is killed.
+    Raises OSError, or TimeoutExpired after these seconds.
     """
     return subprocess.run(
         list(argv),
-        env={"PATH": PATH, "LC_ALL": "C", **environment},
+        env={"PATH": PATH, "LC_ALL": "C"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        pass_fds=() if descriptor is None else (descriptor,),
+        pass_fds=(descriptor,),
         timeout=seconds,
         check=False,
     )
