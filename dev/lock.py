@@ -17,7 +17,6 @@ LOCKS = {
     "dev": "3.11",
     "newest": "3.12",
     "target": "3.8",
-    "rulebook": "3.11",
     "uv": "3.11",
     **{f"core-{core}": versions[-1] for core, versions in pythons.CORES.items()},
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dev import ROOT, tree
-from dev.programs import amazon_aws, chromium, prometheus, pythons, rulebook
+from dev.programs import amazon_aws, chromium, prometheus, pythons
 
 JUNIT = ROOT / "build" / "junit"
 LOGS = ROOT / "build" / "logs"
@@ -283,11 +283,6 @@ def monitoring() -> "list[Job]":
     return [_pytest("monitoring", "", ".venv", ["tests/monitoring"])] if prometheus.present() else []
 
 
-def events() -> "list[Job]":
-    """Tests of docs/rulebooks with ansible-rulebook; none without Java."""
-    return [_pytest("events", "", ".venv", ["tests/events"])] if rulebook.present() else []
-
-
 def molecule() -> "list[Job]":
     """The scenarios on the lab, without the long ones and those that run only by name."""
     names = (path.parent.name for path in ROOT.glob("molecule/*/molecule.yml"))
@@ -329,7 +324,6 @@ GROUPS = {
     "build": build,
     "browser": browser,
     "monitoring": monitoring,
-    "events": events,
     "mutations": mutations,
     "lab": lab,
     "molecule": molecule,

@@ -32,7 +32,7 @@ SAY = threading.Lock()
 # Suites that start as many tests at a time as there are cores.
 FILLS_EVERY_CORE = ("mutations",)
 # Suites that need a browser or further Pythons, which some distributions lack. The closing lines name what is absent.
-NOT_EVERYWHERE = ("browser", "monitoring", "events", "newest", "cores", "between")
+NOT_EVERYWHERE = ("browser", "monitoring", "newest", "cores", "between")
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,6 @@ def main(arguments: "list[str]") -> int:
     numbers = tomllib.loads((ROOT / "tests" / "suites.toml").read_text(encoding="utf-8"))
     jobs = {group: known[group]() for group in groups}
     no_prometheus = "monitoring" in jobs and not jobs["monitoring"]
-    no_java = "events" in jobs and not jobs["events"]
     no_browser = "browser" in jobs and not jobs["browser"]
     groups = [group for group in groups if jobs[group] or group not in NOT_EVERYWHERE]
     results = run_all([job for group in groups for job in jobs[group]])
@@ -247,7 +246,6 @@ def main(arguments: "list[str]") -> int:
         recorded_machines(results),
         "Chromium absent: the report's page was not judged" if no_browser else "",
         "Prometheus absent: docs/monitoring was not tried" if no_prometheus else "",
-        "Java 17 absent: docs/rulebooks was not tried" if no_java else "",
         f"{(time.monotonic() - started) / 60:.1f} min",
     ]
     print(" · ".join(part for part in parts if part))
