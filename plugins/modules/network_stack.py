@@ -119,11 +119,6 @@ options:
       bql: {description: "The driver counts bytes in flight.", type: str, choices: [enabled, disabled, kernel]}
       lpc_size: {description: "Thousands of pages that the driver keeps for receiving, 0 to 32.", type: str}
       check_express: {description: "Whether findings say what slows ENA Express down.", type: bool, default: false}
-  tw_recycle:
-    description:
-      - V(enabled) is refused, because it dropped connections of clients behind one address. Linux 4.12 removed it.
-    type: str
-    choices: [enabled, disabled]
   allow_disruptive:
     description:
       - Allow rings and MTU to change on an interface that carries the default route, itself or below a bond, bridge or

@@ -24,7 +24,10 @@ _OTHERS = (
     *("tune_health_result", "tune_serial"),
 )
 # Options of earlier versions, and what has come in their place.
-_REMOVED = {"benchmark_install": "install the tools yourself"}
+_REMOVED = {
+    "benchmark_install": "install the tools yourself",
+    "network_stack_tw_recycle": "kernel_check names a host on which it is on",
+}
 # difflib's ratio, of the part after the role's name: `sorce` and `source` have 0.91, `log_path` and `timeout` 0.27.
 _NEAR = 0.75
 # Of the role's name, where the rest is an option as it should be: `hugepage` and `hugepages` have 0.94.

@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import M
 NUMA_BALANCING = "kernel.numa_balancing"
 ZONE_RECLAIM = "vm.zone_reclaim_mode"
 HUGETLB_GROUP = "vm.hugetlb_shm_group"
+TW_RECYCLE = "net.ipv4.tcp_tw_recycle"
 RPS_ENTRIES = "net.core.rps_sock_flow_entries"
 # Limits that have two files, of which the kernel uses the one that was written last: _ratio and _bytes.
 DIRTY = ("dirty", "dirty_background")
@@ -34,6 +35,7 @@ OBSERVED = (
     *(f"vm.{limit}_{unit}" for limit in DIRTY for unit in ("ratio", "bytes")),
     "net.ipv4.tcp_limit_output_bytes",
     "net.ipv4.tcp_autocorking",
+    TW_RECYCLE,
 )
 
 

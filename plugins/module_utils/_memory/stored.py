@@ -29,6 +29,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
 
 PATH = f"{store.DATA}/wanted.json"
 FORMAT = 1
+# Options of earlier versions, which changed nothing: concern, option.
+_REMOVED = (("network_stack", "tw_recycle"),)
 CHOICE = "tune"  # beside the concerns: what `auto` recognized
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
@@ -65,8 +67,9 @@ class Stored(NamedTuple):
         """The options, checked as if they were given now. Raises NearmetalError that names the wrong option."""
         if self.damage:
             raise Damaged(self.damage)
+        known = {option: self.options[option] for option in self.options if (concern.name, option) not in _REMOVED}
         try:
-            options = validate(concern.name, {**COMMON, **waivers.OPTIONS, **concern.options}, self.options)
+            options = validate(concern.name, {**COMMON, **waivers.OPTIONS, **concern.options}, known)
         except NearmetalError as error:
             raise NearmetalError(f"{PATH}: {error}; run tune again") from None
         by = {**self.by, **dict.fromkeys(self.learnt, "auto")}

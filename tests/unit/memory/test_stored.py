@@ -12,7 +12,11 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import registry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import (
+    restore_requests,
+    stored_requests,
+    tune_requests,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
@@ -190,6 +194,19 @@ def test_an_older_and_a_newer_controller_in_turn(host: FakeKernel, call: Call) -
     assert content(host)["clocksource"]["version"] == "0.1.0"
     run(host, lambda known: restore_requests(None, known))
     assert files(host) == before
+
+
+def test_a_stored_option_that_was_removed_doesn_t_keep_the_others_from_being_set(host: FakeKernel, call: Call) -> None:
+    at_version(host, "0.2.0", network_stack={"netdev_max_backlog": 5000, "conntrack_max": 300000})
+    earlier = json.loads((Path(host.root) / STORED).read_text())
+    earlier["concerns"]["network_stack"]["options"]["tw_recycle"] = "disabled"
+    earlier["concerns"]["network_stack"]["by"]["tw_recycle"] = "user"
+    (Path(host.root) / STORED).write_text(json.dumps(earlier))
+    backlog = Path(host.root) / "proc/sys/net/core/netdev_max_backlog"
+    backlog.write_text("1000\n")
+    done = run(host, stored_requests, conditions=Conditions(Origin("unit", "0.3.0")))
+    assert contract(done.outcomes)["changed"]
+    assert backlog.read_text() == "5000\n"
 
 
 HOSTILE = {

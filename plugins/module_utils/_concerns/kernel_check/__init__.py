@@ -31,6 +31,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.kernel import KernelFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import TW_RECYCLE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import EVERY
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
@@ -52,10 +53,11 @@ _WORKLOAD = Knob(
     NAME, "workload", spec={"type": "list", "elements": "str", "choices": list(WORKLOADS), "default": []}, bound=EVERY
 )
 _BULK = Knob(NAME, "bulk_transmission", reference="Netflix, 2014–2017; Linux 3.18")
+_TW_RECYCLE = Knob(NAME, "tw_recycle", place=TW_RECYCLE, reference="Linux 4.12")
 _ADVISORIES = Knob(NAME, "advisories", reference="docs/kernel_check.md#known-faults")
 _REVIEW = Knob(NAME, "review_after", spec={"type": "str", "default": ""}, reference="UnixBench on PV and HVM, 2014")
 KNOBS = (
-    *(_KERNEL, _DISTRIBUTION, _VIRTUALIZATION, _NETWORK_DRIVER, _ENA_DRIVER, _BULK, _ADVISORIES, _STEAL),
+    *(_KERNEL, _DISTRIBUTION, _VIRTUALIZATION, _NETWORK_DRIVER, _ENA_DRIVER, _BULK, _TW_RECYCLE, _ADVISORIES, _STEAL),
     *PRESSURE,
     *(SOURCE, _WORKLOAD, _REVIEW),
 )
@@ -113,6 +115,7 @@ def _look(facts: Facts, wanted: Wanted) -> Plan:
         _driver(facts, wanted, kernel, of_type),
         _ena(platform, kernel, of_type),
         _bulk(platform),
+        _tw_recycle(facts.sysctl or {}),
         _known_faults(platform, kernel),
         _steal(platform, kernel, int(wanted.get("maximum_steal_percent") or 0)),
         pressure(facts.counters) if facts.counters is not None else Plan(),
@@ -274,6 +277,19 @@ def _bulk(platform: PlatformFacts) -> Plan:
     return _BULK.says("advice", reason, platform.kernel, "3.18")
 
 
+def _tw_recycle(parameters: Mapping[str, str]) -> Plan:
+    now = parameters.get(TW_RECYCLE)
+    if now is None:
+        return Plan()
+    if now == "0":
+        return _TW_RECYCLE.says("ok", "no client behind NAT is dropped for its timestamps", now)
+    reason = (
+        "the kernel drops new connections of clients that share an address behind NAT, because each has timestamps of"
+        " its own: set it to 0, also in /etc/sysctl.d; Linux 4.12 removed it"
+    )
+    return _TW_RECYCLE.says("advice", reason, now, "0")
+
+
 def _known_faults(platform: PlatformFacts, kernel: KernelFacts) -> Plan:
     """A finding for each known fault that this host may have, or one that there is none."""
     version = (*platform.kernel_version, *(platform.kernel_build or ())) if platform.kernel_version else None
@@ -318,7 +334,7 @@ CONCERN = checking(
     NAME,
     options=OPTIONS,
     knobs=KNOBS,
-    domains=("platform", "kernel", "topology", "counters", "time_source"),
+    domains=("platform", "kernel", "topology", "counters", "time_source", "sysctl"),
     look=_look,
     demand=_demand,
 )

@@ -109,14 +109,13 @@ _LENGTH = _of_nic(
 _BQL = Knob(
     NAME, "bql", "network.bql", "Netflix, 2014–2017", SWITCH, "tx_queue.bql", "interfaces", takes_effect="at_once"
 )
-_TW_RECYCLE = Knob(NAME, "tw_recycle", reference="Linux 4.12", spec=SWITCH)
 
 _PER_NIC = (*_RINGS.values(), *_COALESCE, *_OFFLOADS, _MTU, _LENGTH, _BQL)
-KNOBS = (*_PER_NIC, *sysctl.KNOBS, *ena.KNOBS, _TW_RECYCLE)
+KNOBS = (*_PER_NIC, *sysctl.KNOBS, *ena.KNOBS)
 PER_NIC = tuple(options_of(_PER_NIC))
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     **options_per_nic(_PER_NIC),
-    **options_of((*sysctl.KNOBS, *ena.KNOBS, _TW_RECYCLE)),
+    **options_of((*sysctl.KNOBS, *ena.KNOBS)),
     "allow_disruptive": CONSENT,
     "persist": PERSIST,
 }
@@ -139,7 +138,6 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
         Plan(replan=bool(interfaces.findings)),
         sysctl.plan_parameters(facts, wanted),
         ena.plan_arguments(facts, wanted),
-        _tw_recycle(wanted),
         ena.express(facts, wanted),
     )
 
@@ -297,17 +295,6 @@ def _mtu(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
         )
         plans.append(knob.says("advice", reason))
     return joined(*plans)
-
-
-def _tw_recycle(wanted: Wanted) -> Plan:
-    value = _TW_RECYCLE.value(wanted)
-    if value is None:
-        return Plan()
-    if value == "disabled":
-        return _TW_RECYCLE.says("ok", "Linux 4.12 removed it")
-    return _TW_RECYCLE.says(
-        "refused", "it dropped connections of clients that share one address, and Linux 4.12 removed it"
-    )
 
 
 CONCERN = tuning(
