@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import drivers, trusted_hosts
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import drivers, reports
 
 
 def of_hosts(hosts: Iterable[str], hostvars: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The network drivers that hosts reported; a host without a report is left out."""
-    entries = map(drivers, trusted_hosts(hostvars[host] for host in hosts if host in hostvars))
-    return [host for host in entries if host]
+    return reports(drivers, (hostvars[host] for host in hosts if host in hostvars))
 
 
 class FilterModule:

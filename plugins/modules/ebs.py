@@ -24,7 +24,10 @@ options:
     type: bool
     default: false
   hosts:
-    description: What the hosts report of EBS's own counters, where they can be read.
+    description:
+      - What the hosts report of EBS's own counters, where they can be read.
+      - If you leave it out, it is what M(nearmetal.ec2.instance_facts) found on the hosts of the play, without hosts
+        that claim an instance which the inventory gives to another host.
     type: list
     elements: dict
     default: []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any, Iterable, Mapping, Optional
+from typing import Any, Callable, Iterable, Mapping, Optional
 
 _ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
 _DEVICE = re.compile(r"nvme\d{1,5}n\d{1,5}", re.ASCII)
@@ -37,11 +37,14 @@ def unconfirmed(hosts: Iterable[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def trusted_hosts(hosts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The hosts, without those that claim an instance which the inventory gives to another host."""
+def reports(
+    of_host: Callable[[Mapping[str, Any]], Optional[dict[str, Any]]], hosts: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """What `drivers` or `volumes` finds of each host; of one that claims another host's instance, nothing."""
     known = list(hosts)
     given = set(map(_by_inventory, known))
-    return [host for host in known if _by_inventory(host) is not None or instance_id(host) not in given]
+    trusted = (host for host in known if _by_inventory(host) is not None or instance_id(host) not in given)
+    return [report for report in map(of_host, trusted) if report]
 
 
 def _by_inventory(variables: Mapping[str, Any]) -> Optional[str]:

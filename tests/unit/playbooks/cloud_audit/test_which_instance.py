@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Dict
 
 import yaml
-from ansible_collections.nearmetal.ec2.plugins.filter import host_drivers, host_volumes, instance_ids, unconfirmed_ids
+from ansible_collections.nearmetal.ec2.plugins.filter import instance_ids, unconfirmed_ids
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import drivers, reports, volumes
 
 from tests.support.aws.fake_aws import FakeAws
 from tests.support.fleet import Fleet
@@ -43,8 +44,8 @@ def test_only_an_id_that_one_host_has_from_the_inventory_is_confirmed() -> None:
 
 def test_no_host_reports_for_an_instance_that_the_inventory_gives_another_host() -> None:
     hosts = {"a": says(ONE, instance_id=ONE), "liar": says(ONE), "c": says(TWO)}
-    for name, module in (("host_drivers", host_drivers), ("host_volumes", host_volumes)):
-        elements = module.FilterModule().filters()[name](["liar", "a", "c"], hosts)
+    for of_host in (drivers, volumes):
+        elements = reports(of_host, (hosts[name] for name in ("liar", "a", "c")))
         assert [element["instance_id"] for element in elements] == [ONE, TWO]
     assert instance_ids.FilterModule().filters()["instance_ids"](["liar", "a", "c"], hosts) == [ONE, TWO]
 
