@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import reports, volumes
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import of_play, reports, volumes
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils.state_action import StateAction
 
 
@@ -16,7 +16,5 @@ class ActionModule(StateAction):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result."""
-        variables = task_vars or {}
-        hosts = (variables["hostvars"][name] for name in variables.get("ansible_play_batch", ()))
-        self._task.args = {"hosts": reports(volumes, hosts), **self._task.args}
+        self._task.args = {"hosts": reports(volumes, of_play(task_vars or {})), **self._task.args}
         return super().run(tmp, task_vars)

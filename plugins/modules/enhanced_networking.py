@@ -62,8 +62,11 @@ options:
   hosts:
     description:
       - What the hosts report of their drivers.
-      - Without it an attribute is never set, because an image without the driver would be unreachable. An instance that
-        is listed twice isn't changed.
+      - If you leave it out, it is what M(nearmetal.ec2.instance_facts) found on the hosts of the play, without hosts
+        that claim an instance which the inventory gives to another host. Then no instance is changed that the inventory
+        doesn't give to exactly one host of the play.
+      - An attribute of an instance that isn't listed is never set, because an image without the driver would be
+        unreachable. An instance that is listed twice isn't changed.
     type: list
     elements: dict
     default: []

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict
 
+import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.filter import instance_ids, unconfirmed_ids
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import drivers, reports, volumes
@@ -59,7 +60,8 @@ def test_contradicting_reports_on_an_instance_leave_it_as_it_is(run: Any, aws: F
     assert "StopInstances" not in aws.calls
 
 
-def test_hosts_that_name_anothers_instance_change_nothing_through_the_roles(tmp_path: Path, aws: FakeAws) -> None:
+@pytest.mark.parametrize("by", ["role", "module"])
+def test_hosts_that_name_anothers_instance_change_nothing(by: str, tmp_path: Path, aws: FakeAws) -> None:
     attacker, victim = (aws.add(number, "r4.large", EnaSupport=False) for number in (1, 2))
     burst, spared = (aws.add(number, "t3.micro") for number in (3, 4))
     aws.credits = {burst: "standard", spared: "standard"}
@@ -88,6 +90,11 @@ def test_hosts_that_name_anothers_instance_change_nothing_through_the_roles(tmp_
         },
     ]
     roles = [{"role": f"nearmetal.ec2.{name}"} for name in ("enhanced_networking", "cpu_credits")]
+    if by == "module":
+        options = {"instance_ids": [attacker, victim], "ena": "enabled", "allow_stop": True}
+        once = {"delegate_to": "localhost", "run_once": True}
+        tell.append({"name": "Turn it on", "nearmetal.ec2.enhanced_networking": options, **once})
+        del roles[0]
     play = {"hosts": "all", "gather_facts": False, "vars": variables, "pre_tasks": tell, "roles": roles}
     (tmp_path / "site.yml").write_text(yaml.safe_dump([play]))
     done = fleet.run(playbook=str(tmp_path / "site.yml"), callback="default")
