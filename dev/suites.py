@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dev import ROOT, tree
 from dev.programs import amazon_aws, chromium, prometheus, pythons
+from dev.running import memory
 
 JUNIT = ROOT / "build" / "junit"
 LOGS = ROOT / "build" / "logs"
@@ -71,22 +72,6 @@ class Job:
     @property
     def junit(self) -> Path:
         return JUNIT / f"{self.name}.xml"
-
-
-# The tests wait mostly for fsync, which costs nothing in memory.
-MEMORY = Path("/dev/shm")
-ROOMY = 4 * 1024**3
-# A simulated host is some 600 files.
-MANY_FILES = 500_000
-
-
-def _in_memory() -> "dict[str, str]":
-    """TMPDIR in memory, if there is room and programs may run there; else empty."""
-    if not os.access(MEMORY, os.W_OK):
-        return {}
-    room = os.statvfs(MEMORY)
-    roomy = room.f_bavail * room.f_frsize > ROOMY and room.f_favail > MANY_FILES
-    return {"TMPDIR": str(MEMORY)} if roomy and not room.f_flag & os.ST_NOEXEC else {}
 
 
 def environment(venv: str) -> "dict[str, str]":
@@ -166,7 +151,7 @@ def _pytest(suite: str, lane: str, venv: str, paths: "list[str]", live: bool = F
     name = f"{suite}-{lane}" if lane else suite
     argv = [str(ROOT / venv / "bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     argv += [f"--junitxml={JUNIT / name}.xml", "-o", f"junit_suite_name={name}", *paths]
-    surroundings = {**environment(venv), **({} if live else _in_memory())}
+    surroundings = {**environment(venv), **({} if live else memory.variables())}
     return Job(suite, name, argv, lane=lane, own_junit=True, live=live, environment=surroundings)
 
 
@@ -232,7 +217,7 @@ def build() -> "list[Job]":
 def mutations() -> "list[Job]":
     """The seeded faults: each must be caught."""
     argv = [sys.executable, "-m", "dev.mutate", "--junit", str(JUNIT / "mutations.xml")]
-    surroundings = {**environment(".venv"), **_in_memory()}
+    surroundings = {**environment(".venv"), **memory.variables()}
     return [Job("mutations", "mutations", argv, own_junit=True, live=True, environment=surroundings)]
 
 

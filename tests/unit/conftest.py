@@ -15,10 +15,15 @@ from typing import Any, Callable, Dict, Iterator
 
 import pytest
 
+from dev.running import memory
 from tests.support import payloads
 from tests.support.fake_kernel import FakeKernel
 
 Main = Callable[[FakeKernel], None]
+
+if "TMPDIR" not in os.environ:
+    os.environ.update(memory.variables())
+    tempfile.tempdir = None  # pytest has asked for it already
 
 
 class Modules:
@@ -56,9 +61,7 @@ def call(capsys: pytest.CaptureFixture[str]) -> Modules:
 @pytest.fixture
 def root() -> Iterator[Path]:
     """An empty root, removed at once after the test; in memory where there is room for the largest recording."""
-    memory = "/dev/shm"
-    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 256 << 20
-    folder = tempfile.mkdtemp(prefix="nearmetal-", dir=memory if roomy else None)
+    folder = tempfile.mkdtemp(prefix="nearmetal-", dir=memory.variables(256 << 20).get("TMPDIR"))
     yield Path(folder)
     shutil.rmtree(folder)
 

@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from importlib import metadata
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Dict, Iterable, Set
+from typing import Iterable, Set
 
 import pytest
 
@@ -118,25 +116,6 @@ def test_temporary_files_of_a_job_are_removed_with_it(
     assert done.cases[0].text.endswith("0o40711\n"), "another user, whom a test becomes, reaches its files"
     assert list(places["memory"].iterdir()) == []
     assert "leaves" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("room", "chosen"),
-    [
-        ({}, True),
-        ({"f_bavail": 1}, False),
-        ({"f_favail": 1000}, False),
-        ({"f_flag": os.ST_NOEXEC}, False),
-    ],
-    ids=["roomy", "few bytes", "few files", "no programs"],
-)
-def test_temporary_files_are_kept_in_memory_where_there_is_room_for_their_bytes_and_their_number(
-    room: Dict[str, int], chosen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual = {"f_bavail": 1 << 22, "f_frsize": 4096, "f_favail": 3_000_000, "f_flag": 0}
-    monkeypatch.setattr(suites, "MEMORY", tmp_path)
-    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(**{**usual, **room}))
-    assert {job.environment.get("TMPDIR") == str(tmp_path) for job in suites.controller()} == {chosen}
 
 
 def test_emulated_hosts_take_turns_beside_the_quiet_suites_and_the_seeded_faults_come_last(
