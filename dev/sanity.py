@@ -39,7 +39,7 @@ arguments = [word for word in sys.argv[1:] if word not in ("--no-setuptools", "-
 sys.exit(subprocess.call([sys.executable, "-m", "pip", "install", *arguments], env=environment))
 """
 # Tests that ansible-test may skip: those without a file of ours, and those for a Python that this machine lacks, which
-# the closing line of `make test` names.
+# the closing line of `make test-all` names.
 ALLOWED_SKIPS = re.compile(
     r'No tests applicable\.|Skipping sanity test "\S+" on Python [\d.]+ because it could not be found\.'
 )

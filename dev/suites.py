@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The suites of `make test`, as data."""
+"""The suites of `make test-all`, as data; each job says whether `make test` runs it too."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import re
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Callable
 
 from dev import ROOT, tree
 from dev.programs import amazon_aws, chromium, prometheus, pythons
@@ -38,7 +39,8 @@ HOST_TESTS = (
     "tests/unit/test_words.py",
 )
 # Random tests: more inputs find more than a second Python does.
-RANDOM_TESTS = ("tests/unit/fuzz", "tests/unit/sequences")
+HOSTILE_INPUTS, RANDOM_LIVES = "tests/unit/fuzz", "tests/unit/sequences"
+RANDOM_TESTS = (HOSTILE_INPUTS, RANDOM_LIVES)
 # Tests for the Pythons between the oldest and the newest; they import each file that a host gets.
 BETWEEN_TESTS = (
     "tests/unit/host/test_host.py",
@@ -48,6 +50,21 @@ BETWEEN_TESTS = (
     "tests/unit/properties/test_large_inputs.py",
 )
 CORES = ((".venv", "2.19"), (".venv-newest", "2.21"))
+# The controller tests run in two processes, which take about as long as each other: one has these folders, of what runs
+# on a host, and the other has the rest.
+HOST_ROOMS = (
+    "tests/unit/agent/",
+    "tests/unit/baseline/",
+    "tests/unit/concerns/",
+    "tests/unit/engine/",
+    "tests/unit/host/",
+    "tests/unit/levers/",
+    "tests/unit/memory/",
+    "tests/unit/planning/",
+    "tests/unit/properties/",
+    "tests/unit/prove/",
+    "tests/unit/workloads/",
+)
 # Tests that depend on ansible-core: they start its programs, or test how a module takes arguments and answers.
 STARTS_ANSIBLE = re.compile(
     r"ansible-(?:galaxy|inventory|playbook)\b|tests\.support\.(?:fleet|report\.guide|simulated)\b"
@@ -55,6 +72,9 @@ STARTS_ANSIBLE = re.compile(
 MODULE_CONTRACT = ("tests/unit/properties/test_fact_modules.py", "tests/unit/concerns/test_clocksource.py")
 # Tests of tools that run in .venv only, such as molecule.
 TOOLS_ALONE = ("tests/unit/dev", "tests/unit/lab")
+QUICK_LINTERS = ("ruff-check", "ruff-format", "mypy", "yamllint", "shellcheck")
+# Days since 1970: chooses the tenth of the types and of the random lives that `make test` takes.
+DAY = "NEARMETAL_DAY"
 
 
 @dataclass(frozen=True)
@@ -67,6 +87,8 @@ class Job:
     lane: str = ""  # the Python or ansible-core of this run, if a suite has several
     own_junit: bool = False
     live: bool = False  # long: runs alone, with its output shown as it comes
+    quick: bool = False  # `make test` runs it too, and not `make test-all` alone
+    present: "Callable[[], bool]" = lambda: True  # whether this machine has the programs that it needs
     environment: "dict[str, str]" = field(default_factory=dict)
 
     @property
@@ -78,7 +100,7 @@ def environment(venv: str) -> "dict[str, str]":
     """The environment in which every tool runs; siblings are called by name, so PATH begins with the venv."""
     rest = [name for name in os.environ.get("PATH", "").split(os.pathsep) if Path(name).name != "shims"]
     return {
-        **{name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")},
+        **{name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_") and name != DAY},
         "PATH": os.pathsep.join([str(ROOT / venv / "bin"), *rest]),
         "VIRTUAL_ENV": str(ROOT / venv),
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
@@ -119,7 +141,9 @@ def lint() -> "list[Job]":
     # molecule/ec2 alone uses amazon.aws, and ansible-lint wants to know every module.
     places = os.pathsep.join(map(str, (ROOT / ".ansible" / "collections", amazon_aws.HOME)))
     variables = {**environment(".venv"), "ANSIBLE_COLLECTIONS_PATH": places}
-    return [Job("lint", name, argv, environment=variables) for name, argv in commands.items()]
+    return [
+        Job("lint", name, argv, quick=name in QUICK_LINTERS, environment=variables) for name, argv in commands.items()
+    ]
 
 
 def _is_shell(name: str) -> bool:
@@ -131,7 +155,7 @@ def _is_shell(name: str) -> bool:
 def gates() -> "list[Job]":
     """The project's own rules."""
     argv = [sys.executable, "-m", "dev.gates", str(JUNIT / "gates.xml")]
-    return [Job("gates", "gates", argv, own_junit=True, environment=environment(".venv"))]
+    return [Job("gates", "gates", argv, own_junit=True, quick=True, environment=environment(".venv"))]
 
 
 def sanity() -> "list[Job]":
@@ -144,11 +168,11 @@ def sanity() -> "list[Job]":
                 argv += ["--python", pythons.first(pythons.find(), pythons.CONTROLLERS_NEWEST) or ""]
             name = f"sanity-{core}"
             jobs.append(Job("sanity", name, argv, lane=core, own_junit=True, environment=environment(venv)))
-    return jobs
+    return [*jobs[:-1], replace(jobs[-1], quick=True)]
 
 
-def _pytest(suite: str, lane: str, venv: str, paths: "list[str]", live: bool = False) -> Job:
-    name = f"{suite}-{lane}" if lane else suite
+def _pytest(suite: str, lane: str, venv: str, paths: "list[str]", part: str = "", live: bool = False) -> Job:
+    name = "-".join(word for word in (suite, lane, part) if word)
     argv = [str(ROOT / venv / "bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     argv += [f"--junitxml={JUNIT / name}.xml", "-o", f"junit_suite_name={name}", *paths]
     surroundings = {**environment(venv), **({} if live else memory.variables())}
@@ -159,7 +183,8 @@ def target() -> "list[Job]":
     """The pure tests on the oldest and the newest supported Python of this machine."""
     versions = list(pythons.find())
     ends = sorted({versions[0], versions[-1]}, key=versions.index)
-    return [_pytest("target", version, f".venv-target-{version}", list(HOST_TESTS)) for version in ends]
+    jobs = [_pytest("target", version, f".venv-target-{version}", list(HOST_TESTS)) for version in ends]
+    return [replace(jobs[0], quick=True), *jobs[1:]]
 
 
 def between() -> "list[Job]":
@@ -170,8 +195,9 @@ def between() -> "list[Job]":
 
 def random() -> "list[Job]":
     """Hostile inputs and random sequences, on the oldest Python alone."""
-    oldest = next(iter(pythons.find()))
-    return [_pytest("random", "", f".venv-target-{oldest}", list(RANDOM_TESTS))]
+    venv = f".venv-target-{next(iter(pythons.find()))}"
+    lives = _pytest("random", "", venv, [RANDOM_LIVES], "lives")
+    return [_pytest("random", "", venv, [HOSTILE_INPUTS], "inputs"), replace(lives, quick=True)]
 
 
 def _controller_tests() -> "list[str]":
@@ -184,7 +210,11 @@ def _controller_tests() -> "list[str]":
 def controller() -> "list[Job]":
     """The tests that need ansible-core or boto3, on the oldest ansible-core."""
     venv, core = CORES[0]
-    return [_pytest("controller", core, venv, _controller_tests())]
+    names = _controller_tests()
+    hosts = [name for name in names if name.startswith(HOST_ROOMS)]
+    rest = [name for name in names if name not in hosts]
+    halves = (_pytest("controller", core, venv, hosts, "hosts"), _pytest("controller", core, venv, rest, "rest"))
+    return [replace(half, quick=True) for half in halves]
 
 
 def newest() -> "list[Job]":
@@ -194,10 +224,16 @@ def newest() -> "list[Job]":
 
 
 def cores() -> "list[Job]":
-    """What a user does first, on each ansible-core that has no other tests."""
-    installed = [core for core in pythons.CORES if (ROOT / f".venv-core-{core}").is_dir()]
-    jobs = [(core, _pytest("cores", core, ".venv", ["tests/cores"])) for core in installed]
-    return [replace(job, environment={**job.environment, "NEARMETAL_CORE": f".venv-core-{core}"}) for core, job in jobs]
+    """What a user does first, on each ansible-core but the one that has all tests."""
+    venvs = {**{core: f".venv-core-{core}" for core in pythons.CORES}, CORES[-1][1]: CORES[-1][0]}
+    installed = {core: venv for core, venv in venvs.items() if (ROOT / venv).is_dir()}
+    ends = (next(iter(installed), ""), next(reversed(installed), ""))
+    jobs = []
+    for core, venv in installed.items():
+        job = _pytest("cores", core, ".venv", ["tests/cores"])
+        surroundings = {**job.environment, "NEARMETAL_CORE": venv}
+        jobs.append(replace(job, quick=core in ends, environment=surroundings))
+    return jobs
 
 
 def differing_tests() -> "list[str]":
@@ -208,10 +244,11 @@ def differing_tests() -> "list[str]":
 
 def build() -> "list[Job]":
     """The tarball, whether Galaxy's own importer takes it, and the documentation site."""
-    return [
+    tarball, site = (
         Job("build", name, [sys.executable, "-m", module], environment=environment(".venv"))
         for name, module in (("tarball", "dev.build"), ("docs-site", "dev.docs"))
-    ]
+    )
+    return [replace(tarball, quick=True), site]
 
 
 def mutations() -> "list[Job]":
@@ -259,23 +296,24 @@ def lab() -> "list[Job]":
 
 
 def browser() -> "list[Job]":
-    """Tests of the report's page in Chromium; none without Chromium."""
-    return [_pytest("browser", "", ".venv", ["tests/browser"])] if chromium.present() else []
+    """Tests of the report's page in Chromium."""
+    return [replace(_pytest("browser", "", ".venv", ["tests/browser"]), present=chromium.present)]
 
 
 def monitoring() -> "list[Job]":
-    """Tests of docs/monitoring with Prometheus; none without it."""
-    return [_pytest("monitoring", "", ".venv", ["tests/monitoring"])] if prometheus.present() else []
+    """Tests of docs/monitoring with Prometheus."""
+    return [replace(_pytest("monitoring", "", ".venv", ["tests/monitoring"]), present=prometheus.present)]
 
 
 def molecule() -> "list[Job]":
     """The scenarios on the lab, without the long ones and those that run only by name."""
     names = (path.parent.name for path in ROOT.glob("molecule/*/molecule.yml"))
-    return _scenarios("molecule", sorted(name for name in names if name not in (*LONG, *BY_NAME)))
+    jobs = _scenarios("molecule", sorted(name for name in names if name not in (*LONG, *BY_NAME)))
+    return [replace(job, quick=job.lane == "default") for job in jobs]
 
 
 def long() -> "list[Job]":
-    """What `make test` leaves to `make test-lab`."""
+    """What `make test-all` leaves to `make test-lab`."""
     tests = _pytest("long", "", ".venv", [f"tests/lab/{name}" for name in LONG_TESTS], live=True)
     return [tests, *_scenarios("long", list(LONG))]
 
@@ -295,7 +333,7 @@ def _scenarios(suite: str, names: "list[str]") -> "list[Job]":
     ]
 
 
-# The longest suites come early, so that no core is idle at the end.
+# What `make test-all` runs. The longest suites come early, so that no core is idle at the end.
 GROUPS = {
     "gates": gates,
     "controller": controller,

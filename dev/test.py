@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run suites and close with one line of counts: `python -m dev.test [suite …]`.
+"""Run suites and close with one line of counts: `python -m dev.test [--quick] [suite …]`.
 
 The counts come from the JUnit files in build/junit and are compared with tests/suites.toml.
 A skipped test counts as a failed one.
@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,11 @@ SAY = threading.Lock()
 # Suites that start as many tests at a time as there are cores.
 FILLS_EVERY_CORE = ("mutations",)
 # Suites that need a browser or further Pythons, which some distributions lack. The closing lines name what is absent.
-NOT_EVERYWHERE = ("browser", "monitoring", "newest", "cores", "between")
+WITHOUT = {
+    "browser": "Chromium absent: the report's page was not judged",
+    "monitoring": "Prometheus absent: docs/monitoring was not tried",
+}
+NOT_EVERYWHERE = (*WITHOUT, "newest", "cores", "between")
 
 
 @dataclass(frozen=True)
@@ -140,13 +144,15 @@ def _in_turn(jobs: "list[suites.Job]") -> "list[Done]":
     return results
 
 
-def shortfalls(results: "list[Done]", numbers: "dict[str, Any]", groups: "list[str]") -> "list[str]":
+def shortfalls(
+    results: "list[Done]", numbers: "dict[str, Any]", groups: "list[str]", quick: bool = False
+) -> "list[str]":
     """Sentences about suites that ran too few tests, and about suites without numbers."""
-    with_data = tree.shared() is not None
+    keys = ["minimum_quick"] * quick + ["minimum_with_data"] * (tree.shared() is not None) + ["minimum"]
     short = [f"{name}: no numbers in tests/suites.toml" for name in groups if name not in numbers]
     for group in groups:
         numbers_of = numbers.get(group, {})
-        minimum = numbers_of.get("minimum_with_data" if with_data else "minimum", numbers_of.get("minimum", 0))
+        minimum = next((numbers_of[key] for key in keys if key in numbers_of), 0)
         lanes: "dict[str, int]" = {}
         for done in results:
             if done.job.suite == group:
@@ -207,28 +213,37 @@ def _of_tools(results: "list[Done]") -> str:
     return " ".join(f"{suite}:{count}" for suite, count in counts.items())
 
 
+def _quick(jobs: "list[suites.Job]", day: str) -> "list[suites.Job]":
+    """Those of the jobs that `make test` runs, with the types and lives of the day."""
+    return [replace(job, environment={**job.environment, suites.DAY: day}) for job in jobs if job.quick]
+
+
 def main(arguments: "list[str]") -> int:
-    """Run the named suites (all without a name); 0 when nothing failed and no suite fell short."""
+    """Run the named suites (all without a name), or their quick jobs; 0 when nothing failed and no suite fell short."""
     known = {**suites.GROUPS, **suites.ON_REQUEST}
     parser = argparse.ArgumentParser("python -m dev.test", description=__doc__, epilog=f"suites: {', '.join(known)}")
-    parser.add_argument("suite", nargs="*", help="without a name: all that `make test` runs")
-    arguments = parser.parse_args(arguments).suite
+    parser.add_argument("suite", nargs="*", help="without a name: all of `make test-all`, or of `make test`")
+    parser.add_argument("--quick", action="store_true", help="what `make test` runs of the suites")
+    parsed = parser.parse_args(arguments)
+    arguments, quick = parsed.suite, parsed.quick
     unknown = [name for name in arguments if name not in known]
     if unknown:
         print(f"No such suite: {', '.join(unknown)}. There are: {', '.join(known)}", file=sys.stderr)
         return 2
-    groups = arguments or list(suites.GROUPS)
     started = time.monotonic()
     for folder in (suites.JUNIT, suites.LOGS):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
     numbers = tomllib.loads((ROOT / "tests" / "suites.toml").read_text(encoding="utf-8"))
-    jobs = {group: known[group]() for group in groups}
-    no_prometheus = "monitoring" in jobs and not jobs["monitoring"]
-    no_browser = "browser" in jobs and not jobs["browser"]
-    groups = [group for group in groups if jobs[group] or group not in NOT_EVERYWHERE]
+    day = os.environ.get(suites.DAY) or str(int(time.time() // 86400))
+    jobs = {group: known[group]() for group in arguments or suites.GROUPS}
+    if quick:
+        jobs = {group: chosen for group, made in jobs.items() if (chosen := _quick(made, day)) or not made}
+    jobs = {group: [job for job in made if job.present()] for group, made in jobs.items()}
+    without = [group for group, made in jobs.items() if not made]
+    groups = [group for group in jobs if jobs[group] or group not in NOT_EVERYWHERE]
     results = run_all([job for group in groups for job in jobs[group]])
-    short = shortfalls(results, numbers, groups)
+    short = shortfalls(results, numbers, groups, quick)
     for line in [f"Slow, which fails nothing: {text}" for text in over_share(results, numbers, groups)]:
         print(line)
     for line in short:
@@ -244,8 +259,8 @@ def main(arguments: "list[str]") -> int:
         f"Pythons absent: {' '.join(absent) or 'none'}",
         ", ".join(f"ansible-core absent: {core}" for venv, core in every_core if not (ROOT / venv).is_dir()),
         recorded_machines(results),
-        "Chromium absent: the report's page was not judged" if no_browser else "",
-        "Prometheus absent: docs/monitoring was not tried" if no_prometheus else "",
+        *(sentence for group, sentence in WITHOUT.items() if group in without),
+        f"types and lives of {suites.DAY}={day}" if quick else "",
         f"{(time.monotonic() - started) / 60:.1f} min",
     ]
     print(" · ".join(part for part in parts if part))

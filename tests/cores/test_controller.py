@@ -18,7 +18,7 @@ from typing import Any, Dict, List, Mapping
 import pytest
 from moto.server import ThreadedMotoServer
 
-from dev import ROOT, build
+from dev import ROOT, build, suites
 from dev.programs import pythons
 from tests.support.simulated import simulate
 from tests.unit.roles.tune.test_wrong_concerns import demand_sentences, said_of_concerns
@@ -213,4 +213,4 @@ def test_python_3_7_imports_what_a_host_gets(tmp_path: Path) -> None:
 
 def test_the_environment_has_what_it_stands_for() -> None:
     shown = subprocess.run([str(VENV / "bin/ansible"), "--version"], capture_output=True, text=True, check=True).stdout
-    assert f"[core {VENV.name.rpartition('-')[2]}." in shown
+    assert f"[core {dict(suites.CORES).get(VENV.name, VENV.name.rpartition('-')[2])}." in shown

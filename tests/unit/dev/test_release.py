@@ -132,6 +132,12 @@ def test_the_lowest_boto3_is_the_one_that_a_lane_has() -> None:
 def test_the_pipelines_run_the_commands_of_the_readme() -> None:
     github = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text("utf-8"))
     gitlab = yaml.safe_load((ROOT / ".gitlab-ci.yml").read_text("utf-8"))
-    for command in ("test", "demo"):
-        assert {"run": f"make {command}"} in github["jobs"][command]["steps"]
-        assert gitlab[command]["script"] == [f"make {command}"]
+    weekly = yaml.safe_load((ROOT / ".github/workflows/lab.yml").read_text("utf-8"))
+    jobs = {**github["jobs"], **weekly["jobs"]}
+    for job, command in (("test", "test-all"), ("demo", "demo"), ("lab", "test-lab")):
+        assert {"run": f"make {command}"} in jobs[job]["steps"]
+        assert gitlab[job]["script"] == [f"make {command}"]
+    assert weekly["on"]["schedule"]
+    only = {job: [rule["if"].split()[1] for rule in gitlab[job]["rules"]] for job in ("test", "demo", "lab")}
+    assert only == {"test": ["!~"], "demo": ["!~"], "lab": ["=="]}, "a schedule runs the lab alone"
+    assert (ROOT / ".ci/run").read_text("utf-8").endswith("exec make test-all\n")

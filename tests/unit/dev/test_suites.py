@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import re
 import sys
+from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
-from typing import Iterable, Set
+from typing import Dict, Iterable, List, Set
 
 import pytest
 
 from dev import ROOT, mutate, sanity, suites, test
-from dev.programs import pythons
+from dev.programs import chromium, prometheus, pythons
+from dev.running import junit
+from tests.support.sequences.tenth import tenth
+
+GOOD = junit.Case("suite", "name", "passed")
 
 
 def run_by(*groups: str) -> Set[str]:
@@ -29,8 +34,84 @@ def files_of(path: Path) -> Iterable[str]:
     return {file.relative_to(ROOT).as_posix() for file in found}
 
 
-def test_make_test_runs_every_file_of_unit_tests() -> None:
+def test_make_test_all_runs_every_file_of_unit_tests() -> None:
     assert run_by("target", "controller", "random") == set(files_of(ROOT / "tests/unit"))
+
+
+def ran_by(monkeypatch: pytest.MonkeyPatch, folder: Path, *words: str) -> List[suites.Job]:
+    """The jobs that `python -m dev.test` runs; each has enough tests, and all pass."""
+    jobs: List[suites.Job] = []
+
+    def run_all(chosen: List[suites.Job]) -> List[test.Done]:
+        jobs.extend(chosen)
+        # A tool without a JUnit file of its own is one test.
+        return [test.Done(job, [GOOD] * (5000 if job.own_junit else 1), 0.0) for job in chosen]
+
+    for name in ("JUNIT", "LOGS"):
+        monkeypatch.setattr(suites, name, folder / name)
+    monkeypatch.setattr(test, "run_all", run_all)
+    for module in (chromium, prometheus):
+        monkeypatch.setattr(module, "present", lambda: True)
+    assert test.main(list(words)) == 0
+    return jobs
+
+
+def test_make_test_all_runs_every_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NEARMETAL_DAY", "7")
+    jobs = ran_by(monkeypatch, tmp_path)
+    assert [job.name for job in jobs] == [job.name for group in suites.GROUPS.values() for job in group()]
+    assert not any("NEARMETAL_DAY" in job.environment for job in jobs), "all types and lives"
+    assert re.fullmatch(r"\d+ passed, 0 failed", capsys.readouterr().out.splitlines()[-1])
+
+
+def test_make_test_runs_a_part_of_each_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NEARMETAL_DAY", "7")
+    jobs = ran_by(monkeypatch, tmp_path, "--quick")
+    found: Dict[str, List[str]] = {}
+    for job in jobs:
+        found.setdefault(job.suite, []).append(job.name)
+    versions, cores = list(pythons.find()), [job.lane for job in suites.cores()]
+    assert found == {
+        "gates": ["gates"],
+        "controller": ["controller-2.19-hosts", "controller-2.19-rest"],
+        "cores": [f"cores-{cores[0]}", f"cores-{cores[-1]}"],
+        "sanity": [suites.sanity()[-1].name],
+        "lint": ["ruff-check", "ruff-format", "mypy", "yamllint", "shellcheck"],
+        "target": [f"target-{versions[0]}"],
+        "random": ["random-lives"],
+        "build": ["tarball"],
+        "molecule": ["molecule-default"],
+    }
+    assert {job.environment["NEARMETAL_DAY"] for job in jobs} == {"7"}
+    *_rest, counts, last = capsys.readouterr().out.splitlines()
+    assert "types and lives of NEARMETAL_DAY=7" in counts
+    assert re.fullmatch(r"\d+ passed, 0 failed", last)
+
+
+def test_without_a_day_it_is_today(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NEARMETAL_DAY", raising=False)
+    before = datetime.now(timezone.utc)
+    (job,) = ran_by(monkeypatch, tmp_path, "--quick", "gates")
+    days = [
+        str((when - datetime(1970, 1, 1, tzinfo=timezone.utc)).days) for when in (before, datetime.now(timezone.utc))
+    ]
+    assert job.environment["NEARMETAL_DAY"] in days
+
+
+def test_ten_days_have_all_types_and_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NEARMETAL_DAY", raising=False)
+    assert tenth(range(305)) == list(range(305))
+    found: List[int] = []
+    for day in range(20784, 20794):
+        monkeypatch.setenv("NEARMETAL_DAY", str(day))
+        assert tenth(range(305)) == tenth(range(305))
+        assert len(tenth(range(305))) in (30, 31)
+        found += tenth(range(305))
+    assert sorted(found) == list(range(305))
 
 
 def test_every_file_that_starts_ansible_runs_with_the_newest_too() -> None:
@@ -54,7 +135,7 @@ def test_what_runs_with_the_newest_ansible_imports_only_what_is_installed_beside
             assert installed & {re.sub("[-_.]+", "-", each.lower()) for each in distributions[module]}, (name, module)
 
 
-def test_every_lab_test_and_scenario_is_in_make_test_or_in_make_test_lab() -> None:
+def test_every_lab_test_and_scenario_is_in_make_test_all_or_in_make_test_lab() -> None:
     assert run_by("lab", "long") == set(files_of(ROOT / "tests/lab"))
     scenarios = {path.parent.name for path in ROOT.glob("molecule/*/molecule.yml")}
     assert {job.lane for job in suites.molecule()} == {"default", "hotplug", "reboot"}

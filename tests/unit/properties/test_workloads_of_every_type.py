@@ -20,6 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry 
 
 from tests.support import workload_table
 from tests.support.fresh_host import fresh
+from tests.support.sequences.tenth import tenth
 
 PRODUCT = "/sys/devices/virtual/dmi/id/product_name"
 
@@ -35,9 +36,9 @@ def kind_of(kind: TypeFacts) -> str:
 
 
 def grouped() -> Dict[str, List[str]]:
-    """Host → the types that it stands for."""
+    """Host → the types that it stands for, in `make test` a tenth of all types."""
     found: Dict[str, List[str]] = {}
-    for name, kind in sorted(offline_types().items()):
+    for name, kind in tenth(sorted(offline_types().items())):
         found.setdefault(kind_of(kind), []).append(name)
     return found
 

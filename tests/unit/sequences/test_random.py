@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Random lives of hosts: tuned, killed, rebooted, changed by others; restore brings back what was, or says why not.
 
-A life follows from its seed, and `make test` has 300 of many concerns and 300 short ones, most of whose runs are
-interrupted. NEARMETAL_SEQUENCES=20000 sets another number, NEARMETAL_SEED=4711 runs a single life of each kind.
+A life follows from its seed. `make test-all` has 300 of many concerns and 300 short ones, most of whose runs are
+interrupted, and `make test` a tenth of them. NEARMETAL_SEQUENCES=20000 sets another number, NEARMETAL_SEED=4711 runs a
+single life of each kind.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Callable, List
 import pytest
 
 from tests.support.sequences import life, wanted
+from tests.support.sequences.tenth import tenth
 
 TOTAL = int(os.environ.get("NEARMETAL_SEQUENCES", "300"))
 SINGLE = os.environ.get("NEARMETAL_SEED")
@@ -28,7 +30,7 @@ def seeds(batch: int) -> List[int]:
     """The seeds of one of the ten tests of a kind."""
     if SINGLE is not None:
         return [int(SINGLE)] if batch == 0 else []
-    return list(range(batch, TOTAL, BATCHES))
+    return tenth(range(TOTAL))[batch::BATCHES]
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
