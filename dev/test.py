@@ -26,7 +26,7 @@ import tomllib
 
 from dev import ROOT, suites, tree
 from dev.programs import pythons
-from dev.running import junit
+from dev.running import junit, lab_runs
 
 SAY = threading.Lock()
 # Suites that start as many tests at a time as there are cores.
@@ -242,8 +242,12 @@ def main(arguments: "list[str]") -> int:
     jobs = {group: [job for job in made if job.present()] for group, made in jobs.items()}
     without = [group for group, made in jobs.items() if not made]
     groups = [group for group in jobs if jobs[group] or group not in NOT_EVERYWHERE]
+    commit = lab_runs.commit(ROOT)
     results = run_all([job for group in groups for job in jobs[group]])
     short = shortfalls(results, numbers, groups, quick)
+    if "long" in groups:
+        cases = [case for done in results if done.job.suite == "long" for case in done.cases]
+        print(lab_runs.record(cases, ROOT, commit))
     for line in [f"Slow, which fails nothing: {text}" for text in over_share(results, numbers, groups)]:
         print(line)
     for line in short:

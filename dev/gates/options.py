@@ -13,8 +13,8 @@ from dev.generate.documents import groups, modules
 
 
 def generated_is_fresh(copy: Copy) -> "list[str]":
-    """What is generated from the modules' documentation is what `make generate` writes."""
-    problems = [f"{name}: differs from the modules' documentation; run `make generate`" for name in files.stale(copy)]
+    """What follows from the modules, the suites and docs/lab_runs.csv is as `make generate` writes it."""
+    problems = [f"{name}: differs from what `make generate` writes; run it" for name in files.stale(copy)]
     problems += [
         f"{name}: no place for the table of variables; copy its two comments from another role"
         for name in (f"roles/{role}/README.md" for role in roles.names(copy))

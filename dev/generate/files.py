@@ -18,6 +18,7 @@ from dev.generate import text as filters
 from dev.generate import workloads
 from dev.generate.documents import documentation, groups, modules, paragraphs
 from dev.generate.roles import Role, names, read
+from dev.running import lab_runs
 
 RUNTIME = "meta/runtime.yml"
 SOURCES_PAGE = "docs/sources.md"
@@ -57,6 +58,9 @@ def wanted(copy: Copy) -> "dict[str, str]":
         page = f"docs/{concern}.md"
         if page in copy.names:
             files[page] = _with_table(copy, page, _render("options.md.j2", options=_advised(copy, concern)))
+    for page in set(lab_runs.PAGES) & set(copy.names):
+        runs = lab_runs.read(copy.text(lab_runs.FILE) if lab_runs.FILE in copy.names else "")
+        files[page] = lab_runs.shown(copy.text(page), runs)
     for name in workloads.names(copy):
         playbook = f"playbooks/{name}.yml"
         files[playbook] = "".join(VALUES.split(copy.text(playbook))[:2]) + workloads.values(copy, name)

@@ -75,6 +75,9 @@ BY_HAND = {
     "meta/runtime.yml": "",
     "docs/README.md": README.replace("module's documentation", "pages' titles"),
     "docs/c.md": f"# c: what it is about\n{README}",
+    "docs/evidence.md": "real kernel: `tests/lab/a/test_b.py::test_c`; real kernel: `molecule/default/tests/d.py::d`\n",
+    "docs/kernels.md": "| `default` (1.2) | `make` |\n| `arm64` (1.2) | `make` |\n",
+    "docs/lab_runs.csv": "test,date,commit\ntests/lab/a/test_b.py::test_c,2026-11-20,0123456789ab\n",
 }
 ADVICE = ("Set it when: C(nstat) shows drops. Or O(c_b=1).", "What it costs: memory.")
 GROUP = "  - nearmetal.ec2.common.group\n"
@@ -92,6 +95,9 @@ CASES = [
     ("generated-is-fresh", "plugins/modules/c.py", "costs: m", "costs: some m", "docs/c.md: differs"),
     ("generated-is-fresh", "playbooks/store.yml", "dirty: 10%", "dirty: 9%", "playbooks/store.yml: differs"),
     ("generated-is-fresh", "plugins/action/c.py", "side of c", "side of d", "plugins/action/c.py: differs"),
+    ("generated-is-fresh", "docs/lab_runs.csv", "2026-11-20", "2026-11-27", "docs/evidence.md: differs"),
+    ("generated-is-fresh", "docs/evidence.md", "(each commit)", "(lab, not recorded yet)", "docs/evidence.md: differs"),
+    ("generated-is-fresh", "docs/kernels.md", "`make test-lab`", "`make test`", "docs/kernels.md: differs"),
     ("role-variables-arrive", "roles/c/tasks/main.yml", "{{ c_a }}", "x", "no task uses c_a"),
     ("generated-is-fresh", "meta/runtime.yml", "    - c\n", "    - d\n", "meta/runtime.yml: differs"),
     ("concerns-share-their-options", "plugins/modules/c.py", GROUP, "", "isn't in the group tuning"),
@@ -135,6 +141,15 @@ def test_a_role_follows_from_its_module(tmp_path: Path) -> None:
 def test_the_page_of_a_concern_says_when_to_set_an_option(tmp_path: Path) -> None:
     rows = [line for line in whole(tmp_path)["docs/c.md"].splitlines() if line.startswith("| `")]
     assert rows == ["| `a` | `nstat` shows drops. Or `b: 1` | memory |"]
+
+
+def test_a_test_on_a_real_kernel_has_the_command_that_runs_it_and_when_it_passed(tmp_path: Path) -> None:
+    made = whole(tmp_path)
+    assert made["docs/evidence.md"] == (
+        "real kernel (lab, last green on 2026-11-20 at 0123456789ab): `tests/lab/a/test_b.py::test_c`; "
+        "real kernel (each commit): `molecule/default/tests/d.py::d`\n"
+    )
+    assert made["docs/kernels.md"] == "| `default` (1.2) | `make test` |\n| `arm64` (1.2) | `make test-lab` |\n"
 
 
 def test_the_playbook_of_a_workload_spells_its_values_out(tmp_path: Path) -> None:

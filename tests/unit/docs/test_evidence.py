@@ -50,11 +50,13 @@ def test_every_row_says_how_its_answer_is_shown() -> None:
         if (answer == NONE or answer.startswith(f"{NONE} (")) != (shown == NONE):
             wrong.append(f"{name}: not answered and yet shown, or answered and not shown")
         for part in shown.split("; ") if shown != NONE else ():
-            match = re.fullmatch(r"([A-Za-z -]+): `([^`]+)`", part)
-            if match is None or not re.match(PLACES.get(match.group(1), "$."), match.group(2)):
+            match = re.fullmatch(r"([A-Za-z -]+)(?: \(([^)]+)\))?: `([^`]+)`", part)
+            if match is None or not re.match(PLACES.get(match.group(1), "$."), match.group(3)):
                 wrong.append(f"{name}: {part!r} is no kind with a place of that kind")
-            elif trouble(match.group(2)):
-                wrong.append(f"{name}: {trouble(match.group(2))}")
+            elif (match.group(1) == "real kernel") != bool(match.group(2)):
+                wrong.append(f"{name}: {part!r}: when a test runs is said of those on a real kernel, and of no others")
+            elif trouble(match.group(3)):
+                wrong.append(f"{name}: {trouble(match.group(3))}")
     assert wrong == []
 
 
