@@ -178,7 +178,7 @@ def _length(node: ast.FunctionDef) -> int:
 
 
 def layers(copy: Copy) -> "list[str]":
-    """No layer imports from one above it, and each folder is a layer."""
+    """No layer imports from one above it, each folder is a layer, and plugins but modules import by relative paths."""
     folders = {
         name[len(UTILS) :].split("/")[0] for name in copy.having(".py", below=UTILS) if "/" in name[len(UTILS) :]
     }
@@ -188,9 +188,16 @@ def layers(copy: Copy) -> "list[str]":
     ]
     for layer, allowed in LAYERS.items():
         for name in copy.having(".py", below=f"{UTILS}{layer}"):
-            for line, module in _imports(copy.tree(name)):
+            for line, module in _imports(copy.tree(name), name):
                 if module.startswith(DOTTED) and module[len(DOTTED) :].split(".")[0] not in allowed:
                     problems.append(f"{name}:{line}: {layer} imports {module[len(DOTTED) :]}")
+    # The agent finds what it is made of by these paths. Mitogen runs a module as a file that has no package.
+    for name in copy.having(".py", below="plugins/"):
+        for node in ast.walk(copy.tree(name)):
+            if isinstance(node, ast.ImportFrom) and node.module != "__future__":
+                absolute = (node.module or "").startswith("ansible_collections.nearmetal")
+                if node.level if name.startswith("plugins/modules/") else absolute:
+                    problems.append(f"{name}:{node.lineno}: imports {node.module} by the wrong kind of path")
     return problems
 
 
@@ -228,7 +235,7 @@ def only_the_engine_writes(copy: Copy) -> "list[str]":
             for node in ast.walk(tree):
                 if isinstance(node, ast.Call) and _writes(node):
                     problems.append(f"{name}:{node.lineno}: {ast.unparse(node.func)}() in {layer}")
-            for line, module in _imports(tree):
+            for line, module in _imports(tree, name):
                 if module.split(".")[0] in PROCESSES - QUESTIONS.get(layer, set()):
                     problems.append(f"{name}:{line}: {layer} imports {module}")
     return problems
@@ -253,18 +260,21 @@ def only_the_standard_library(copy: Copy) -> "list[str]":
     known = sys.stdlib_module_names | {"ansible", "ansible_collections"}
     for name in copy.having(".py", below=UTILS):
         extra = {"boto3", "botocore"} if name.startswith(f"{UTILS}_cloud/") else set()
-        for line, module in _imports(copy.tree(name)):
+        for line, module in _imports(copy.tree(name), name):
             if module.split(".")[0] not in known | extra:
                 problems.append(f"{name}:{line}: imports {module}")
     return problems
 
 
-def _imports(tree: ast.Module) -> "Iterator[tuple[int, str]]":
-    """The modules that a file imports; `from x import y` counts as x.y, so that packages show their layer."""
+def _imports(tree: ast.Module, name: str) -> "Iterator[tuple[int, str]]":
+    """The modules that the file `name` imports; `from x import y` counts as x.y, so that packages show their layer."""
+    folders = ["ansible_collections", "nearmetal", "ec2", *name.split("/")[:-1]]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module != "__future__":
+        elif isinstance(node, ast.ImportFrom) and node.module != "__future__":
+            package = folders[: len(folders) + 1 - node.level] if node.level else []
+            start = ".".join([*package, *filter(None, [node.module])])
             for alias in node.names:
-                yield node.lineno, f"{node.module}.{alias.name}"
+                yield node.lineno, f"{start}.{alias.name}"

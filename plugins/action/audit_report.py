@@ -13,23 +13,17 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.validation import check_type_list
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import callback_loader
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import store
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.sisters import rankings
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms.write import write_all
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import (
-    allowances,
-    document,
-    history,
-    proven,
-    summary,
-    worth,
-)
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import FAILABLE
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._variables import warn
+
+from ..module_utils._error import NearmetalError
+from ..plugin_utils import _plays as plays
+from ..plugin_utils._baseline import store
+from ..plugin_utils._baseline.sisters import rankings
+from ..plugin_utils._forms.write import write_all
+from ..plugin_utils._report import allowances, document, history, proven, summary, worth
+from ..plugin_utils._report.collect import Collector, follows_contract
+from ..plugin_utils._report.model import Report
+from ..plugin_utils._report.statuses import FAILABLE
+from ..plugin_utils._variables import warn
 
 BLIND = (
     "without the callback nearmetal.ec2.fleet it is not known why a host gave no result, nor how long the run took:"

@@ -10,12 +10,13 @@ import time
 from typing import Any
 
 from ansible.plugins.loader import callback_loader
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import registry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import caps, entry, store
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils.state_action import StateAction
+
+from ..module_utils._benchmarks import registry
+from ..module_utils._cloud.types.table import offline_types
+from ..module_utils._error import NearmetalError
+from ..plugin_utils import _plays as plays
+from ..plugin_utils._baseline import caps, entry, store
+from ..plugin_utils.state_action import StateAction
 
 _OF_ONE_HOST = ("write_device", "address")  # options that differ between hosts which are to be compared
 

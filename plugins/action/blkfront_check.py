@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils.state_action import StateAction
+from ..plugin_utils.state_action import StateAction
 
 
 class ActionModule(StateAction):

@@ -9,9 +9,10 @@ from typing import Any, Mapping
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import status_words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import instance_id
+
+from ..module_utils._plan import Finding
+from ..module_utils._words import status_words
+from ..plugin_utils._instances import instance_id
 
 OPTIONS = {
     "concern": {"type": "str", "required": True},

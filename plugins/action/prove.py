@@ -10,16 +10,17 @@ from typing import Any, Mapping
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import callback_loader
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _variables as variables
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._artifacts import with_artifact
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._delegation import action_on
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._interpreter import explained
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import client, reboots
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof.run import Run
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._reboot import reboot
+
+from ..module_utils._error import NearmetalError
+from ..module_utils._words import sentence
+from ..plugin_utils import _plays as plays
+from ..plugin_utils import _variables as variables
+from ..plugin_utils._artifacts import with_artifact
+from ..plugin_utils._delegation import action_on
+from ..plugin_utils._interpreter import explained
+from ..plugin_utils._proof import client, reboots
+from ..plugin_utils._proof.run import Run
+from ..plugin_utils._reboot import reboot
 
 _MODULE = "nearmetal.ec2.prove"
 _NO_ANSWER = "the host gave no answer"

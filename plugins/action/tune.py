@@ -9,9 +9,10 @@ import base64
 from typing import Any
 
 from ansible import constants as C
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils.state_action import StateAction
+
+from ..module_utils._host import bundle
+from ..module_utils._version import VERSION
+from ..plugin_utils.state_action import StateAction
 
 _CONFIRM = "nearmetal.ec2.confirm"
 _BY_AGENT = "nearmetal.ec2.tune_by_agent"

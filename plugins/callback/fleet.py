@@ -44,18 +44,19 @@ from ansible import constants as C
 from ansible import context
 from ansible.plugins.callback.default import CallbackModule as DefaultCallback
 from ansible.utils.color import stringc
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _results as results
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import store, words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.sisters import rankings
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms.write import write_all
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import heat_map, several
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, history, proven
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, text
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import diffs, terminal
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.progress import Progress
+
+from ..module_utils._error import NearmetalError
+from ..plugin_utils import _plays as plays
+from ..plugin_utils import _results as results
+from ..plugin_utils._baseline import store, words
+from ..plugin_utils._baseline.sisters import rankings
+from ..plugin_utils._forms.write import write_all
+from ..plugin_utils._proof import heat_map, several
+from ..plugin_utils._report import allowances, history, proven
+from ..plugin_utils._report.clean import NAME, text
+from ..plugin_utils._report.collect import Collector, follows_contract
+from ..plugin_utils._terminal import diffs, terminal
+from ..plugin_utils._terminal.progress import Progress
 
 Record = Callable[[str, str], None]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any, Callable, Dict
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+from ..module_utils._words import shown
 
 # Beside its bytes, a frame on Ethernet takes the time of a preamble (8) and of the gap before the next one (12).
 _AROUND_A_FRAME = 20

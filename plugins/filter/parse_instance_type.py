@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any, Callable, Dict
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.name import parse_instance_type
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+
+from ..module_utils._cloud.types.name import parse_instance_type
+from ..module_utils._cloud.types.table import offline_types
+from ..module_utils._error import NearmetalError
 
 
 def parts(name: Any) -> Dict[str, Any]:

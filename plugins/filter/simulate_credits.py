@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Tuple
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.credit_rules import RULES, STEP_MINUTES, simulate
+
+from ..module_utils._cloud.credit_rules import RULES, STEP_MINUTES, simulate
 
 _MOST_MINUTES = 366 * 24 * 60
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any, Callable, Dict
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.answer import answer, question
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+
+from ..module_utils._cloud.sizing.answer import answer, question
+from ..module_utils._error import NearmetalError
 
 _OPTIONS = (
     "instance_type",

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any, Callable, Dict
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.unixbench import compare
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+
+from ..module_utils._benchmarks.unixbench import compare
+from ..module_utils._words import shown
 
 
 def unixbench_comparison(second: Any, first: Any) -> Dict[str, Any]:

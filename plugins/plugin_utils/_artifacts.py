@@ -9,7 +9,8 @@ import re
 from typing import Any, Dict, Optional
 
 from ansible.playbook.task import Task
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import Budget
+
+from ._report.clean import Budget
 
 _FLAGS = ("changed", "reboot_required", "kept")
 _WORDS = ("msg", "workload", "record")

@@ -19,7 +19,8 @@ from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader, connection_loader
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+
+from ..module_utils._error import NearmetalError
 
 # Variables of a host that replace a password of the command line.
 _PASSWORDS = {

@@ -18,12 +18,13 @@ import yaml
 from ansible import constants as C
 from ansible import context
 from ansible.parsing.splitter import parse_kv
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, history
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import follows_contract
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Past, Run
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary import COLLECTION, PROGRAM, TUNE
+
+from ..module_utils._error import NearmetalError
+from ._report import document, history
+from ._report.clean import text
+from ._report.collect import follows_contract
+from ._report.model import HostReport, Past, Run
+from ._report.summary import COLLECTION, PROGRAM, TUNE
 
 RESTORE = "nearmetal.ec2.restore"
 AUDIT = "nearmetal.ec2.audit"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._interpreter import explained
+
+from ._interpreter import explained
 
 
 class FactsAction(ActionBase):

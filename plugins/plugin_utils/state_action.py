@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.plugins.action.normal import ActionModule as NormalAction
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _variables as variables
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._artifacts import with_artifact
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._interpreter import explained
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import diffs
+
+from . import _variables as variables
+from ._artifacts import with_artifact
+from ._interpreter import explained
+from ._terminal import diffs
 
 
 class StateAction(NormalAction):

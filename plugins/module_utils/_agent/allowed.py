@@ -13,14 +13,14 @@ from __future__ import annotations
 import re
 from typing import Callable, Iterable, List, Optional, Pattern, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import ABOUT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import CONTAINER_GROUP, MARKERS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import OBSERVED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.systemd import LIBRARIES, LIBRARY
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.time_source import UNITS as TIME_SERVICES
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import listening, program, swaps, time_sources
+from .._concerns.registry import CONCERNS
+from .._facts.native_files import MARK
+from .._facts.owners import ABOUT
+from .._facts.platform import CONTAINER_GROUP, MARKERS
+from .._facts.sysctl import OBSERVED
+from .._facts.systemd import LIBRARIES, LIBRARY
+from .._facts.time_source import UNITS as TIME_SERVICES
+from .._parse import listening, program, swaps, time_sources
 
 Filter = Callable[[str], str]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any, Callable, Dict, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import PLAIN, Ask, Conditions, Run
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from .._engine.result import described
+from .._engine.run import PLAIN, Ask, Conditions, Run
+from .._error import NearmetalError
+from .._host.host import WritableHost
 
 
 def answer(
@@ -34,7 +34,7 @@ def answer(
     if done.confirm_within:
         result["confirm_within"] = done.confirm_within
     if show_commands:
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.commands import script
+        from .commands import script
 
         result["commands"] = script(host, done.outcomes)
     if result["errors"]:

@@ -14,20 +14,15 @@ import sys
 import time
 from typing import Any, Dict, List, Mapping, Optional, Set
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.allowed import (
-    LONGEST_FILE,
-    is_of_process,
-    link_of,
-    rule_of,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import DOMAINS, observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import StoredWanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+from .._concerns.registry import CONCERNS
+from .._error import NearmetalError
+from .._facts.facts import DOMAINS, observe
+from .._facts.host import Host
+from .._host.host import WritableHost
+from .._memory.stored import StoredWanted
+from .._planning.options import COMMON
+from .._version import VERSION
+from .allowed import LONGEST_FILE, is_of_process, link_of, rule_of
 
 FORMAT = 1
 

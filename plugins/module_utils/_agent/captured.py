@@ -13,11 +13,11 @@ import re
 from itertools import accumulate
 from typing import Any, Dict, Iterator, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.allowed import LONGEST_FILE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import FORMAT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import printable, shown
+from .._error import NearmetalError
+from .._parse import json_text
+from .._words import printable, shown
+from .allowed import LONGEST_FILE
+from .capture import FORMAT
 
 # A host of 1,920 CPUs gives some 46,000 paths and 6 MiB.
 LARGEST = 16 * 1024 * 1024

@@ -8,9 +8,9 @@ from __future__ import annotations
 import posixpath
 from typing import Any, Dict, List, Mapping, Optional, Set
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import record_key
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from .._error import NearmetalError
+from .._host.host import WritableHost
+from .capture import record_key
 
 # Code that opens files itself finds none here: no system has this folder (Debian Policy, 9.2.3), and a plan makes none.
 _ROOT = "/nonexistent/captured"

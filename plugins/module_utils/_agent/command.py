@@ -11,9 +11,9 @@ from __future__ import annotations
 import io
 import sys
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.output import print_error, print_line
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from .._error import NearmetalError
+from .._host.host import WritableHost
+from .output import print_error, print_line
 
 # sysexits.h has no better: a command that changed nothing because it could not.
 FAILED = 1
@@ -31,32 +31,32 @@ def main(arguments: list[str], host: WritableHost | None = None) -> int:
     host = host or WritableHost()
     try:
         if arguments == LOOK and host.is_root():
-            from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import watch
+            from . import watch
 
             return watch.reapply(host, if_changed=True)
         if arguments == [TUNE]:
             return _tune(host)
         # Only now, so that the timer's look costs no more than it must.
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.options import parser
+        from .options import parser
 
         options = parser().parse_args(arguments)
         if options.command == "plan" and options.file:
-            from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import replay
+            from . import replay
 
             return replay.plan_from(options.file, options.workload, options.json, options.commands)
         if options.command in ("plan", "topology") and not options.file and options.workload is not None:
             raise NearmetalError("--workload plans a captured host: name its file with --from")
         if options.command == "topology":
-            from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import topology
+            from . import topology
 
             return topology.draw_from(options.file, options.workload) if options.file else topology.draw(host)
         if not host.is_root():
             raise NearmetalError("the journal is readable by root alone: run it with sudo")
         if options.command == "reapply":
-            from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import watch
+            from . import watch
 
             return watch.reapply(host, options.if_changed)
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import subcommands
+        from . import subcommands
 
         if options.command == "status":
             return subcommands.status(host, options.json)
@@ -83,12 +83,12 @@ def _tune(host: WritableHost) -> int:
     """Answer the module that runs an agent in its own stead."""
     import json
 
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import tuning
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import unit
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, installed
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
+    from .._facts import unit
+    from .._host import bundle, installed
+    from .._planning.options import validate
+    from .._version import VERSION
+    from .._words import sentence
+    from . import tuning
 
     order = json.load(sys.stdin)
     try:

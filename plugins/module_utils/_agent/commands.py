@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import List, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
+from .._engine.session import Outcome
+from .._host.host import WritableHost
+from .._levers.registry import lever_of
+from .._planning.unit import NAME as UNIT
+from .._words import sentence
 
 _OF_UNIT = "# The unit that plans again at each boot and for new devices: only nearmetal itself installs it"
 _NO_COMMAND = "# no command does this: only nearmetal itself writes it"

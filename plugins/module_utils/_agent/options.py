@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+from .._version import VERSION
 
 
 def parser() -> argparse.ArgumentParser:

@@ -10,7 +10,7 @@ import os
 import sys
 from contextlib import suppress
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from .._error import NearmetalError
 
 
 def print_line(text: str) -> None:
@@ -29,7 +29,7 @@ def print_line(text: str) -> None:
 
 def print_error(text: str) -> None:
     """One message on standard error, whatever a file or an option brought into it."""
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
+    from .._words import sentence
 
     if sys.stderr is not None:  # started without one
         with suppress(OSError):  # a full disk: the exit status says that there is an error

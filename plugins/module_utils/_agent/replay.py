@@ -11,18 +11,18 @@ from __future__ import annotations
 import json
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured import read
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured_host import CapturedHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.output import print_line
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.subcommands import print_commands
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import ADVISE, Chosen, choose
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, Run, plan_run
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, sentence, status_words
+from .._engine.choice import ADVISE, Chosen, choose
+from .._engine.requests import tune_requests
+from .._engine.result import described
+from .._engine.run import Conditions, Run, plan_run
+from .._engine.session import Outcome
+from .._facts.json_data import json_data
+from .._planning.unit import NAME as UNIT
+from .._words import in_words, sentence, status_words
+from .captured import read
+from .captured_host import CapturedHost
+from .output import print_line
+from .subcommands import print_commands
 
 _WIDTH = 28  # of a value in the table
 

@@ -10,24 +10,24 @@ import platform
 import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import all_stored
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import waits_for_boot
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, Run, plan_run
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import DISABLED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import failures
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import CHOICE, Stored, StoredWanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import METRICS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, status_words
+from .._engine.requests import all_stored
+from .._engine.restore import waits_for_boot
+from .._engine.run import Conditions, Run, plan_run
+from .._engine.session import Outcome
+from .._facts.facts import Facts, observe
+from .._facts.json_data import json_data
+from .._facts.switch import DISABLED
+from .._host import store
+from .._host.host import WritableHost
+from .._memory import failures
+from .._memory.entry import Entry
+from .._memory.journal import Journal
+from .._memory.stored import CHOICE, Stored, StoredWanted
+from .._plan import Finding
+from .._planning.unit import METRICS
+from .._planning.unit import NAME as UNIT
+from .._version import VERSION
+from .._words import in_words, status_words
 
 WIDTH = 80
 STATUS_WIDTH = 16  # of the column of statuses

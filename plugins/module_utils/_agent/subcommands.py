@@ -10,18 +10,18 @@ import os
 import sys
 from typing import List, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.output import print_error, print_line
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man as engine_dead_man
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting_timer, states
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Tune
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, stored_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract, described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, plan_run, run
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome, UnitSession
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import LONGEST_VALUE, counted, in_words
+from .._engine import dead_man as engine_dead_man
+from .._engine import ending
+from .._engine.experiment import lasting_timer, states
+from .._engine.planning import Tune
+from .._engine.requests import restore_requests, stored_requests
+from .._engine.result import contract, described
+from .._engine.run import Conditions, plan_run, run
+from .._engine.session import Known, Origin, Outcome, UnitSession
+from .._facts.unit import AGENT
+from .._host.host import WritableHost
+from .._words import LONGEST_VALUE, counted, in_words
+from .output import print_error, print_line
 
 # The status of what a way back leaves to somebody, or to the next boot.
 _LEFT = ("advice", "needs_reboot", "needs_restart")
@@ -37,7 +37,7 @@ BY_HAND = Origin("nearmetal on the host")
 
 def status(host: WritableHost, as_json: bool) -> int:
     """Print what is tuned; 0 when everything is as wanted."""
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
+    from . import report
 
     state = report.collect(host)
     if as_json:
@@ -92,7 +92,7 @@ def restore(host: WritableHost, names: Optional[List[str]]) -> int:
 
 def capture(host: WritableHost) -> int:
     """Print the capture."""
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import capture as agent_capture
+    from . import capture as agent_capture
 
     print_line(json.dumps(agent_capture.capture(host), indent=1))
     return 0
@@ -125,7 +125,7 @@ def abandoned(host: WritableHost) -> int:
 
 
 def _abandoned_across_reboots(host: WritableHost) -> int:
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import reboots
+    from .._engine.experiment import reboots
 
     with ending.at_signals():
         fired = reboots.fire(host)
@@ -162,7 +162,7 @@ def _print_outcomes(outcomes: Sequence[Outcome]) -> int:
 
 def print_commands(host: WritableHost, outcomes: Sequence[Outcome]) -> int:
     """The plan as a shell script; errors of concerns, which are not in it, on standard error."""
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.commands import script
+    from .commands import script
 
     for outcome in outcomes:
         if outcome.error:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured import read
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured_host import CapturedHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.output import print_error, print_line
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.picture.host import picture
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.replay import planned
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import DOMAINS, observe, project
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from .._facts.facts import DOMAINS, observe, project
+from .._facts.host import Host
+from .captured import read
+from .captured_host import CapturedHost
+from .output import print_error, print_line
+from .picture.host import picture
+from .replay import planned
 
 _DRAWN = ("platform", "topology", "network", "block")
 

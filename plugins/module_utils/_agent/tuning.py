@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Mapping, NamedTuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.answer import answer
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.choice import Chosen, choose
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Conditions, Run, plan_run, run
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import BakeSession, Origin, Session
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, Spec
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import OPTIONS as WAIVERS
+from .._engine.choice import Chosen, choose
+from .._engine.requests import tune_requests
+from .._engine.run import Ask, Conditions, Run, plan_run, run
+from .._engine.session import BakeSession, Origin, Session
+from .._error import NearmetalError
+from .._facts.facts import observe
+from .._host.host import WritableHost
+from .._planning.options import COMMON, Spec
+from .._planning.waivers import OPTIONS as WAIVERS
+from .answer import answer
 
 WANTED: Spec = {
     "workload": {"type": "list", "elements": "str"},

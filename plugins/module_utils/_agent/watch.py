@@ -8,16 +8,12 @@ from __future__ import annotations
 import os
 import time
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.output import print_line
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.fingerprint import fingerprint
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import (
-    EXPERIMENT,
-    METRICS_VARIABLE,
-    switched_off,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from .._error import NearmetalError
+from .._facts.fingerprint import fingerprint
+from .._facts.switch import EXPERIMENT, METRICS_VARIABLE, switched_off
+from .._host import store
+from .._host.host import WritableHost
+from .output import print_line
 
 # What changes while it plans (the rest of the queues of a new NIC) is planned in another round.
 ROUNDS = 3
@@ -30,7 +26,7 @@ def reapply(host: WritableHost, if_changed: bool) -> int:
     failed = _reapply(host, if_changed)
     directory = os.environ.get(METRICS_VARIABLE)
     if directory and switched_off(host) is None and (planned_for != _planned_for(host) or _is_due(host, directory)):
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.metrics.export import export
+        from .metrics.export import export
 
         export(host)
     return failed
@@ -51,7 +47,7 @@ def _reapply(host: WritableHost, if_changed: bool) -> int:
     alone: the others stay as the operator has them. Returns 0 when none is left.
     """
     if host.exists(EXPERIMENT):
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import subcommands
+        from . import subcommands
 
         subcommands.left_alone(host)
     off = switched_off(host)
@@ -63,8 +59,8 @@ def _reapply(host: WritableHost, if_changed: bool) -> int:
     if if_changed and now == planned_for and not failed:
         return 0
     # All the rest is imported for a plan alone: a look, every two minutes on every host, costs what it imports.
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import subcommands
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
+    from .._engine import ending
+    from . import subcommands
 
     with ending.at_signals():
         for _round in range(ROUNDS):

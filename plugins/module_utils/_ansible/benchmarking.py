@@ -8,23 +8,14 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import (
-    BENCHMARKS,
-    named,
-    options_of,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.measure import (
-    Measured,
-    demand,
-    demand_tools,
-    measure,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.load import Ran, is_awaited
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import imds, platform
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, sentence
+from .._benchmarks.registry import BENCHMARKS, named, options_of
+from .._engine.benchmark.measure import Measured, demand, demand_tools, measure
+from .._engine.experiment.load import Ran, is_awaited
+from .._error import NearmetalError
+from .._facts import imds, platform
+from .._host.host import WritableHost
+from .._planning.options import Spec
+from .._words import in_words, sentence
 
 OPTIONS: Spec = {
     "name": {"type": "str", "choices": list(BENCHMARKS)},

@@ -14,9 +14,10 @@ from typing import Any, Dict, NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.validation import check_type_dict
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec, for_ansible, validate
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
+
+from .._error import NearmetalError
+from .._planning.options import Spec, for_ansible, validate
+from .._words import sentence
 
 
 class HostModule(AnsibleModule):

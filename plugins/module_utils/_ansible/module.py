@@ -7,25 +7,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, List, Mapping, NoReturn, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.answer import answer
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.defaults import wanted_or_base
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, Restore
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Conditions, plan_run, run
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, Spec
+from .._agent.answer import answer
+from .._engine.defaults import wanted_or_base
+from .._engine.planning import Request, Restore
+from .._engine.result import contract
+from .._engine.run import Ask, Conditions, plan_run, run
+from .._engine.session import Known, Origin, Outcome
+from .._error import NearmetalError
+from .._facts.facts import observe
+from .._facts.host import Host
+from .._facts.json_data import json_data
+from .._host.host import WritableHost
+from .._plan import Wanted
+from .._planning.concern import Concern
+from .._planning.options import COMMON, Spec
+from .edge import HostModule
 
 if TYPE_CHECKING:
     # Never run: this makes Ansible send the command and all that it needs, of which a run builds the agent.
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
+    from .._agent import command
 
     COMMAND = command.main
 

@@ -9,30 +9,22 @@ import hashlib
 import json
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED, tune_request
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import (
-    health,
-    in_force,
-    lasting,
-    reboots,
-    running,
-    second_clock,
-    states,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.left_out import NothingDiffers
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import described
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Conditions, run
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import managed
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import BOOT_SECONDS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import choices, shown
+from .._agent.tuning import WANTED, tune_request
+from .._concerns.registry import CONCERNS
+from .._engine.experiment import health, in_force, lasting, reboots, running, second_clock, states
+from .._engine.experiment.left_out import NothingDiffers
+from .._engine.result import described
+from .._engine.run import Ask, Conditions, run
+from .._engine.session import Origin
+from .._error import NearmetalError
+from .._host.host import WritableHost
+from .._plan import Finding
+from .._planning.concern import Concern
+from .._planning.options import validate
+from .._planning.unit import NAME as UNIT
+from .._planning.waivers import managed
+from .._prove.settings import BOOT_SECONDS
+from .._words import choices, shown
 
 _CHOICES = ("workload", "workload_concerns", "workload_concerns_of", "concerns", "exclude", "prune")
 

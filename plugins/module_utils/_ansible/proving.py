@@ -8,28 +8,18 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Tuple, Union
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS, is_benchmark
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import (
-    health,
-    in_force,
-    lasting,
-    load,
-    load_version,
-    running,
-    samples,
-    second_clock,
-    states,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import Lasting
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import REBOOTS, compares
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import KEEP, SEVERAL, Settings, longest_load
+from .._benchmarks.registry import BENCHMARKS, is_benchmark
+from .._engine.experiment import health, in_force, lasting, load, load_version, running, samples, second_clock, states
+from .._engine.experiment.lasting import Lasting
+from .._facts import load_sample
+from .._facts.switch import REBOOTS, compares
+from .._host.host import WritableHost
+from .._planning.options import Spec
+from .._prove.settings import KEEP, SEVERAL, Settings, longest_load
 
 if TYPE_CHECKING:
     # Never run: this makes Ansible send the command and all that it needs, of which the timer's agent is built.
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
+    from .._agent import command
 
     COMMAND = command.main
 
@@ -82,7 +72,7 @@ def _do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     if step in _STEPS:
         return _STEPS[step](host, options)
     # Planning is imported for the steps that need it: a measurement, some fifty times in it, costs what it imports.
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import proposal
+    from . import proposal
 
     return proposal.STEPS[step](host, options)
 
@@ -138,7 +128,7 @@ def _ran(host: WritableHost, command: str, limit: float, goes_on: Callable[[], b
         load.adopt_orphans()
         ran = load.run(command, limit, goes_on)
         return ran._replace(version=load_version.of_command(command))
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import benchmarking
+    from . import benchmarking
 
     return benchmarking.ran(host, command, limit, goes_on)
 
@@ -190,7 +180,7 @@ def _brought_into_state(host: WritableHost, options: Mapping[str, Any]) -> Tuple
     if not options["reboot"]:
         observe()
         return states.switch(host, options["run"], options["state"], options["without"]), served
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import proposal
+    from . import proposal
 
     return proposal.arrive(host, options, observe), served
 
@@ -202,7 +192,7 @@ def _compares_clocks(compared: Compared) -> bool:
 
 def _in_force(host: WritableHost, compared: Compared, options: Mapping[str, Any]) -> Dict[str, Any]:
     if isinstance(compared, Lasting):
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import proposal
+        from . import proposal
 
         return {"taken_back": proposal.not_in_force(host, compared, options)}
     return {"taken_back": in_force.taken_back(host, compared, options["state"], options["without"])}
@@ -212,7 +202,7 @@ def _back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     if not host.exists(REBOOTS):
         ended = states.end(host, options["run"])
         return {"ended": ended is not None, **in_force.set_by_others(host, ended)}
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import proposal
+    from . import proposal
 
     return proposal.take_back(host, options)
 

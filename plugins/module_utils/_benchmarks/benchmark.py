@@ -8,17 +8,11 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import (
-    LARGER,
-    LARGEST,
-    SMALLER,
-    SMALLEST,
-    Metric,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._error import NearmetalError
+from .._parse import json_text
+from .._planning.options import Spec
+from .._prove.metrics import LARGER, LARGEST, SMALLER, SMALLEST, Metric
+from .._words import shown
 
 Options = Mapping[str, Any]
 

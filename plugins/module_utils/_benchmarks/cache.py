@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import pair
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
+from .._error import NearmetalError
+from . import pair
+from .benchmark import (
     Benchmark,
     Command,
     Limits,
@@ -23,7 +24,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     seconds_option,
     unreadable,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 _TOOL = "memcaslap"
 # Keys of 64 bytes and values of 1,024 bytes; command 0 is set, 1 is get, each with its share.

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
+from .._words import plain
+from .benchmark import (
     Benchmark,
     Command,
     Limits,
@@ -20,7 +21,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     unreadable,
     value_at,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
 
 PROGRAM = "clock_read"
 

@@ -9,7 +9,10 @@ import os
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
+from .._error import NearmetalError
+from .._prove.metrics import Metric
+from .._words import plain, shown
+from .benchmark import (
     Benchmark,
     Command,
     Limits,
@@ -25,9 +28,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     unreadable,
     value_at,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
 
 FIO = Tool("fio", ("--version",), {"debian": "fio", "fedora": "fio", "amzn": "fio", "suse": "fio"})
 _MIB = 1024 * 1024

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
+from .benchmark import (
     Benchmark,
     Command,
     Limits,

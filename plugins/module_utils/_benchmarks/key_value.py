@@ -8,8 +8,9 @@ from __future__ import annotations
 import csv
 from typing import Any, Dict, List, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import pair
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
+from .._prove.metrics import Metric
+from . import pair
+from .benchmark import (
     Benchmark,
     Command,
     Limits,
@@ -24,7 +25,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     smaller,
     unreadable,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
 
 _TOOL = "redis-benchmark"
 _TESTS = ("GET", "SET")

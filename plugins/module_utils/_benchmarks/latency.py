@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Dict, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
+from .._number import is_number
+from .benchmark import (
     Benchmark,
     Command,
     Limits,
@@ -22,7 +23,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     unreadable,
     value_at,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
 
 _TOOL = "cyclictest"
 _FILE = "result.json"

@@ -9,7 +9,8 @@ import math
 import re
 from typing import Dict, List, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
+from .._error import NearmetalError
+from .benchmark import (
     Benchmark,
     Command,
     Limits,
@@ -26,7 +27,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     unreadable,
     value_at,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 _SYSBENCH, _STRESS_NG, PROGRAM = "sysbench", "stress-ng", "page_fault"
 BLOCKS, STREAM, FRESH = "blocks", "stream", "fresh"

@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, List, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import pair
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
+from .._error import NearmetalError
+from .._words import plain
+from . import pair
+from .benchmark import (
     Benchmark,
     Command,
     Limits,
@@ -26,9 +28,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     unreadable,
     value_at,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.pair import BOTH, CLIENT, SERVER
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
+from .pair import BOTH, CLIENT, SERVER
 
 _TOOL = "iperf3"
 _SOCKPERF = "sockperf"

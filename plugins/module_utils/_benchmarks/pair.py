@@ -8,19 +8,10 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
-    Command,
-    Machine,
-    Options,
-    Result,
-    Tool,
-    count_of,
-    json_of,
-    value_at,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Spec
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._error import NearmetalError
+from .._planning.options import Spec
+from .._words import shown
+from .benchmark import Command, Machine, Options, Result, Tool, count_of, json_of, value_at
 
 BOTH, SERVER, CLIENT = "both", "server", "client"
 PROGRAM = "served"

@@ -8,21 +8,21 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import Benchmark
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.cache import CACHE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.clock import CLOCK
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.disk import DISK
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.ebizzy import EBIZZY
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.key_value import KEY_VALUE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.latency import LATENCY
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.memory import MEMORY
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.network import NETWORK
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.unixbench import UNIXBENCH
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.web import WEB
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._error import NearmetalError
+from .._parse import json_text
+from .._planning.options import validate
+from .._words import shown
+from .benchmark import Benchmark
+from .cache import CACHE
+from .clock import CLOCK
+from .disk import DISK
+from .ebizzy import EBIZZY
+from .key_value import KEY_VALUE
+from .latency import LATENCY
+from .memory import MEMORY
+from .network import NETWORK
+from .unixbench import UNIXBENCH
+from .web import WEB
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     benchmark.name: benchmark

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
+from .._error import NearmetalError
+from .._prove.metrics import Metric
+from .benchmark import (
     Benchmark,
     Command,
     Limits,
@@ -22,8 +24,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     seconds_option,
     unreadable,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
 
 _TOOL = "UnixBench"
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import pair
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
+from .._error import NearmetalError
+from . import pair
+from .benchmark import (
     Benchmark,
     Command,
     Limits,
@@ -26,7 +27,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmar
     unreadable,
     value_at,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 _TOOL = "wrk"
 _SERVER_TOOL = Tool(

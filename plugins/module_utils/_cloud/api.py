@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import Target, error_code, targets, title
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts, type_facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from .._error import NearmetalError
+from .session import Target, error_code, targets, title
+from .types.facts import TypeFacts, type_facts
+from .types.table import offline_types
 
 # A filter takes up to 200 values; an unknown id in a filter is merely absent, in InstanceIds it fails the whole call.
 FILTER_VALUES = 200

@@ -8,20 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.alarms import calls, credit_alarm
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Answers, Located, Series
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.credit_rules import (
-    RULES,
-    STEP_MINUTES,
-    CreditRules,
-    hours_left,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import Observation, observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import after, contract
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value
+from .._plan import Action, Finding, Plan, Value
+from .alarms import calls, credit_alarm
+from .api import Answers, Located, Series
+from .credit_rules import RULES, STEP_MINUTES, CreditRules, hours_left
+from .instance_facts import InstanceFacts
+from .observe import Observation, observe
+from .result import after, contract
+from .session import deadline
+from .types.facts import TypeFacts
 
 CONCERN = "cpu_credits"
 _LOW_SHARE = 0.2  # an alarm below 20 % of the cap is what an operator of a burstable fleet sets

@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Answers, Series
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import Observation, observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import contract
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.volume_facts import VolumeFacts, volume_facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan
+from .._error import NearmetalError
+from .._plan import Finding, Plan
+from .api import Answers, Series
+from .instance_facts import InstanceFacts
+from .observe import Observation, observe
+from .result import contract
+from .session import deadline
+from .types.facts import TypeFacts
+from .volume_facts import VolumeFacts, volume_facts
 
 CONCERN = "ebs"
 _CLIFF = "StorageReview, 2018: below 1 ms up to 55–60 K of a 64 K limit, then latency rises steeply"

@@ -9,15 +9,15 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import Observation, observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import after, contract
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops import left_stopped, stop_mark
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_start import Work, change_stopped
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
+from .._error import NearmetalError
+from .._plan import Action, Finding, Plan
+from .instance_facts import InstanceFacts
+from .observe import Observation, observe
+from .result import after, contract
+from .session import deadline
+from .stops import left_stopped, stop_mark
+from .stops.stop_start import Work, change_stopped
+from .types.facts import TypeFacts
 
 CONCERN = "enhanced_networking"
 _MOST = {"stop_at_once": 10000, "stop_timeout": 86400}

@@ -8,13 +8,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import (
-    HIBERNATED,
-    PowerFacts,
-    power_facts,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Value
+from .._plan import Finding, Value
+from .stops.stop_mark import HIBERNATED, PowerFacts, power_facts
+from .types.facts import TypeFacts
 
 Raw = Mapping[str, Any]
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import contract
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan
+from .._plan import Finding, Plan
+from .instance_facts import InstanceFacts
+from .observe import observe
+from .result import contract
+from .session import deadline
+from .types.facts import TypeFacts
 
 CONCERN = "instance_info"
 

@@ -8,28 +8,17 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach import calls
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.carry_out import carry_out
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.facts import (
-    Attachments,
-    Subnet,
-    attachments,
-    subnets,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.plan import (
-    Work,
-    demand,
-    manages_interfaces,
-    plan_all,
-    so_far,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import Observation, observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import after, contract
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import CardFacts, TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import counted
+from .._plan import Finding, Plan
+from .._words import counted
+from .attach import calls
+from .attach.carry_out import carry_out
+from .attach.facts import Attachments, Subnet, attachments, subnets
+from .attach.plan import Work, demand, manages_interfaces, plan_all, so_far
+from .instance_facts import InstanceFacts
+from .observe import Observation, observe
+from .result import after, contract
+from .session import deadline
+from .types.facts import CardFacts, TypeFacts
 
 CONCERN = "network_interfaces"
 _BOTH = "Aerospike, 2014; Netflix, 2014–2017"

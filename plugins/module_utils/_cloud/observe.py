@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Answers, Cloud, Located
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts, instance_facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
+from .api import Answers, Cloud, Located
+from .instance_facts import InstanceFacts, instance_facts
+from .types.facts import TypeFacts
 
 
 @dataclass

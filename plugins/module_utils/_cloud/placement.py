@@ -9,12 +9,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import contract
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan
+from .._plan import Finding, Plan
+from .instance_facts import InstanceFacts
+from .observe import observe
+from .result import contract
+from .session import deadline
+from .types.facts import TypeFacts
 
 CONCERN = "placement"
 # Workloads whose hosts talk to each other all the time; the names are those of the collection's workloads.

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import Observation
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
+from .._error import NearmetalError
+from .._plan import Action, Finding, Plan
+from .._words import sentence
+from .observe import Observation
 
 # In the one-line message, what an operator should look at comes first.
 _ORDER = ("refused", "unknown", "would_change", "changed", "advice", "ok", "not_applicable")

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Type
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from .._error import NearmetalError
 
 # boto's standard mode waits up to 1, 2, 4, 8 s between attempts, so five attempts outlast a burst of throttling.
 _ATTEMPTS = 5

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.blkfront import BlkfrontFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import checking
+from .._facts.blkfront import BlkfrontFacts
+from .._facts.facts import Facts
+from .._plan import Plan, Wanted
+from .._planning.join import joined
+from .._planning.knob import Knob
+from .._planning.skeleton import checking
 
 NAME = "blkfront_check"
 _GRANTS = Knob(NAME, "persistent_grants", reference="AWS, 2017")

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from typing import Any, List, Mapping, NamedTuple, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.clock import ClockFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument, options_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import tmpfiles
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
+from .._facts.clock import ClockFacts
+from .._facts.facts import Facts
+from .._plan import Finding, Plan, Wanted
+from .._planning.boot_argument import plan_argument
+from .._planning.gate import host_class
+from .._planning.join import joined
+from .._planning.knob import Knob, boot_argument, options_of
+from .._planning.native import tmpfiles
+from .._planning.options import CONSENT, PERSIST
+from .._planning.skeleton import tuning
+from .._words import plain
 
 NAME = "clocksource"
 

@@ -7,24 +7,19 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.memory import KSM, dirty_parameter
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import MEMORY
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d, tmpfiles
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import PERSIST, SWITCH
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.parameters import (
-    HELD,
-    Obstacle,
-    knobs_of,
-    plan_parameters,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._error import NearmetalError
+from .._facts.facts import Facts
+from .._facts.memory import KSM, dirty_parameter
+from .._number import is_number
+from .._parameters import MEMORY
+from .._plan import Plan, Wanted
+from .._planning.join import joined
+from .._planning.knob import Knob, options_of
+from .._planning.native import sysctl_d, tmpfiles
+from .._planning.options import PERSIST, SWITCH
+from .._planning.parameters import HELD, Obstacle, knobs_of, plan_parameters
+from .._planning.skeleton import tuning
+from .._words import shown
 
 NAME = "memory"
 _SHARES = {str(percent): f"{percent}%" for percent in range(1, 101)}

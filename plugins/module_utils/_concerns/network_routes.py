@@ -8,24 +8,15 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import systemd
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.routes import (
-    IPV4,
-    MAIN,
-    MAIN_TABLE,
-    Address,
-    Route,
-    RoutesFacts,
-    table,
-    written,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import FOREIGN_STAYS, networkd_conf
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning
+from .._facts import systemd
+from .._facts.facts import Facts
+from .._facts.routes import IPV4, MAIN, MAIN_TABLE, Address, Route, RoutesFacts, table, written
+from .._plan import Plan, Wanted
+from .._planning.join import joined
+from .._planning.knob import Knob, options_of
+from .._planning.native import FOREIGN_STAYS, networkd_conf
+from .._planning.options import PERSIST
+from .._planning.skeleton import tuning
 
 NAME = "network_routes"
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Iterator, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
+from .._planning.concern import Concern
 
 if TYPE_CHECKING:
     # Never run: these imports make Ansible send every concern, of which a run loads the wanted ones.
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import (
+    from . import (
         blkfront_check,
         block_storage,
         clocksource,

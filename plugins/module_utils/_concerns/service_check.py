@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.service_load import ServiceLoad
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.services import UNIT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import checking
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._error import NearmetalError
+from .._facts.facts import Facts
+from .._facts.service_load import ServiceLoad
+from .._facts.services import UNIT
+from .._plan import Plan, Wanted
+from .._planning.join import joined
+from .._planning.knob import Knob, options_of
+from .._planning.skeleton import checking
+from .._words import shown
 
 NAME = "service_check"
 

@@ -12,24 +12,18 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.smt import (
-    CONTROL,
-    SmtFacts,
-    difference,
-    second_threads,
-    union,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU, TopologyFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument, options_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import tmpfiles
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, METHOD, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning
+from .._facts.facts import Facts
+from .._facts.smt import CONTROL, SmtFacts, difference, second_threads, union
+from .._facts.topology import CPU, TopologyFacts
+from .._number import is_number
+from .._plan import Finding, Plan, Wanted
+from .._planning.boot_argument import plan_argument
+from .._planning.gate import host_class
+from .._planning.join import joined
+from .._planning.knob import Knob, boot_argument, options_of
+from .._planning.native import tmpfiles
+from .._planning.options import CONSENT, METHOD, PERSIST
+from .._planning.skeleton import tuning
 
 NAME = "smt"
 REFERENCE = "AWS, 2017"

@@ -8,11 +8,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import AbstractSet, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import knob_name, plan_restore
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Declined, NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+from .._error import Declined, NearmetalError
+from .._host.host import WritableHost
+from .._levers.capabilities import (
     Batch,
     Disturbing,
     SetsOthers,
@@ -22,11 +20,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     present_elements,
     write_all,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of, restore_order
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Value
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import LONGEST_VALUE, in_words
+from .._levers.registry import lever_of, restore_order
+from .._memory.entry import Entry
+from .._memory.journal import Journal
+from .._plan import Action, Finding, Value
+from .._words import LONGEST_VALUE, in_words
+from .restore import knob_name, plan_restore
+from .session import Outcome
 
 _OTHERS_HOLD = "the concern's other values are as wanted"
 

@@ -8,28 +8,18 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import demand_known
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.recognized import (
-    KNOB,
-    recognized_before,
-    with_choice,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import CHOICE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.programs import SIGNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import (
-    REFERENCE,
-    excluded_options,
-    plan_waived,
-    waived_knobs,
-    waivers_by_concern,
-)
+from .._error import NearmetalError
+from .._facts.facts import observe
+from .._host.host import WritableHost
+from .._memory.stored import CHOICE
+from .._plan import Finding, Plan, Wanted
+from .._planning.programs import SIGNS
+from .._planning.waivers import REFERENCE, excluded_options, plan_waived, waived_knobs, waivers_by_concern
+from .combined import demand_known
+from .recognized import KNOB, recognized_before, with_choice
 
 if TYPE_CHECKING:
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.running import Program, RunningFacts
+    from .._facts.running import Program, RunningFacts
 
 AUTO, APPLY, ADVISE = "auto", "apply", "advise"
 _BASE = "base"

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import satisfying
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words, shown
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN, WORKLOADS
+from .._error import NearmetalError
+from .._planning.bounds import satisfying
+from .._planning.concern import Concern
+from .._words import in_words, shown
+from .._workloads.registry import OWN, WORKLOADS
 
 _LONGEST = 40  # characters of a value in a sentence
 

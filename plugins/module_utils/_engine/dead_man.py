@@ -15,30 +15,20 @@ import json
 from contextlib import suppress
 from typing import Any, Container, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import roll_back
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import agent_timer, store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
-    detached,
-    device_name,
-    exchanged,
-    identity,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry, data_of, entry_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import (
-    Stored,
-    StoredWanted,
-    as_data,
-    stored_of,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+from .._error import Damaged, NearmetalError
+from .._facts.facts import observe
+from .._host import agent_timer, store
+from .._host.host import WritableHost
+from .._levers.capabilities import detached, device_name, exchanged, identity
+from .._levers.registry import lever_of
+from .._memory.entry import Entry, data_of, entry_of
+from .._memory.journal import Journal
+from .._memory.stored import Stored, StoredWanted, as_data, stored_of
+from .._parse import json_text
+from .._plan import Action, Value
+from .._version import VERSION
+from . import ending
+from .apply import roll_back
 
 NAME = "nearmetal-dead-man"
 ARMED = f"{store.DATA}/dead-man.json"

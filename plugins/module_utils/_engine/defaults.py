@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Leave, Request, Tune
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import managed
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import LONGEST_VALUE, choices
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads import base
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
+from .._plan import Finding, Wanted
+from .._planning.concern import Concern
+from .._planning.waivers import managed
+from .._words import LONGEST_VALUE, choices
+from .._workloads import base
+from .._workloads.workload import values
+from .planning import Leave, Request, Tune
 
 _BASE = values(base.OWN)
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, Tune
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Session
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored
+from .._facts.host import Host
+from .._facts.platform import PlatformFacts
+from .._memory.stored import Stored
+from .planning import Request, Tune
+from .session import Known, Session
 
 OPTION = "instance_type"
 
@@ -44,7 +44,7 @@ def _from_service(host: Host, platform: PlatformFacts) -> Optional[str]:
     if host.metadata_service is None:
         return None
     # These imports are a third of what a small run costs, and only a run on Xen needs them.
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import imds
+    from .._facts import imds
 
     return imds.instance_type(platform, host.metadata_service)
 

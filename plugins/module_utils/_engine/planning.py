@@ -9,31 +9,26 @@ import time
 from functools import partial
 from typing import AbstractSet, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import obstacles
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import (
-    entries_by_files,
-    other_devices,
-    plan_restore,
-    waits_for_boot,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome, Session, places_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.shared_changes import demand_agreement
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Beside, Disturbing, detached
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import metrics
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, to_store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import gate_refusal, with_type
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.ownership import plan_beside_owners
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import plan_waived, waived_knobs
+from .._error import Damaged, NearmetalError
+from .._facts.facts import Facts, project
+from .._facts.owners import OwnersFacts
+from .._facts.topology import CPU
+from .._levers.capabilities import Beside, Disturbing, detached
+from .._levers.registry import lever_of
+from .._memory import metrics
+from .._memory.entry import Entry
+from .._memory.stored import Stored, to_store
+from .._parse import cpulist
+from .._plan import Action, Finding, Plan, Wanted
+from .._planning import unit
+from .._planning.concern import Concern
+from .._planning.gate import gate_refusal, with_type
+from .._planning.ownership import plan_beside_owners
+from .._planning.waivers import plan_waived, waived_knobs
+from .apply import obstacles
+from .restore import entries_by_files, other_devices, plan_restore, waits_for_boot
+from .session import Outcome, Session, places_of
+from .shared_changes import demand_agreement
 
 # A finding with one of these statuses says that the knob is managed by this run.
 MANAGED = frozenset(("ok", "would_change", "needs_reboot", "needs_restart", "unchangeable", "unknown", "waived"))

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import Dict, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import CHOICE, PATH, Stored, StoredWanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.programs import SIGNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._concerns.registry import CONCERNS
+from .._error import NearmetalError
+from .._host.host import WritableHost
+from .._memory.stored import CHOICE, PATH, Stored, StoredWanted
+from .._plan import Plan
+from .._planning.concern import Concern
+from .._planning.knob import Knob
+from .._planning.programs import SIGNS
+from .._words import shown
 
 KNOB = "workload"
 _PROGRAMS = "programs"

@@ -8,39 +8,22 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, AbstractSet, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.defaults import (
-    base_options,
-    leave,
-    manages_nothing,
-    nothing_wanted,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import (
-    Export,
-    Remember,
-    Request,
-    Restore,
-    Tune,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.recognized import KNOB, stored_choice, with_choice
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import CHOICE, Stored
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import limited, merged, without
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, validate
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import (
-    REFERENCE,
-    excluded_options,
-    managed,
-    only_options,
-    waivers_by_concern,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._concerns.registry import CONCERNS
+from .._error import NearmetalError
+from .._memory.stored import CHOICE, Stored
+from .._plan import Finding, Wanted
+from .._planning.concern import Concern
+from .._planning.knob import limited, merged, without
+from .._planning.options import COMMON, validate
+from .._planning.waivers import REFERENCE, excluded_options, managed, only_options, waivers_by_concern
+from .._words import shown
+from .defaults import base_options, leave, manages_nothing, nothing_wanted
+from .planning import Export, Remember, Request, Restore, Tune
+from .recognized import KNOB, stored_choice, with_choice
+from .session import Known
 
 if TYPE_CHECKING:
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import Contradiction
+    from .combined import Contradiction
 
 _FORGOTTEN = (Finding(CHOICE, KNOB, "advice", "what auto recognized on this host is forgotten", reference=REFERENCE),)
 
@@ -84,7 +67,7 @@ def tune_requests(
         )
     limits = only_options(only, CONCERNS)
     # Imported late, because the unit, which plans from what is stored, never needs it.
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.combined import combined, reason_of
+    from .combined import combined, reason_of
 
     named, contradictions = combined(workloads, CONCERNS)
     from_workload: Mapping[str, Any] = workload_concerns or named

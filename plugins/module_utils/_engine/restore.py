@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import AbstractSet, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+from .._concerns.registry import CONCERNS
+from .._host.host import WritableHost
+from .._levers.base import Lever
+from .._levers.capabilities import (
     ALONE,
     Beside,
     Disturbing,
@@ -24,16 +24,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     present_elements,
     returning,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of, restore_order
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.boot_value import (
-    boot_value,
-    set_at_boot,
-    why_unsure,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.elements import Judged
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import LONGEST_VALUE, in_words
+from .._levers.registry import lever_of, restore_order
+from .._memory.boot_value import boot_value, set_at_boot, why_unsure
+from .._memory.elements import Judged
+from .._memory.entry import Entry
+from .._plan import Action, Finding, Plan, Value
+from .._words import LONGEST_VALUE, in_words
 
 _MOST_NAMES, _MOST_SENTENCES = 12, 16
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.layout import layout
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.queue_map import queue_map
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT, IDENTITY, LINK
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Value
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, in_words, sentence, status_words
+from .._facts.facts import Facts, project
+from .._facts.json_data import json_data
+from .._facts.layout import layout
+from .._facts.queue_map import queue_map
+from .._facts.unit import AGENT, IDENTITY, LINK
+from .._plan import Action, Finding, Value
+from .._planning.unit import NAME as UNIT
+from .._words import clipped, in_words, sentence, status_words
+from .session import Outcome
 
 SHORT = 32  # characters of a value in msg, which is one line
 QUEUES = "network_irq"  # the concern whose result has a map of queues

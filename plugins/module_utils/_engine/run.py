@@ -12,39 +12,26 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple, Type
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man, ending
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import (
-    apply,
-    do_accepted,
-    obstacles,
-    roll_back,
-    settle_neighbors,
-    still_wanted,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.learnt_type import with_learnt_type
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import (
-    Request,
-    Restore,
-    Tune,
-    domains,
-    plan_all,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import plan_restore
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Origin, Outcome, Session
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.shared_changes import SharedChanges, split
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT, REBOOTS, compares
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import RUNNING, WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Hiding
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import failures, metrics
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
+from .._error import Damaged, NearmetalError
+from .._facts.facts import Facts
+from .._facts.switch import EXPERIMENT, REBOOTS, compares
+from .._host import bundle, store
+from .._host.host import RUNNING, WritableHost
+from .._levers.capabilities import Hiding
+from .._levers.registry import lever_of
+from .._memory import failures, metrics
+from .._memory.entry import Entry
+from .._memory.stored import Stored
+from .._plan import Action, Plan
+from .._planning import unit
+from .._planning.unit import NAME as UNIT
+from . import dead_man, ending
+from .apply import apply, do_accepted, obstacles, roll_back, settle_neighbors, still_wanted
+from .learnt_type import with_learnt_type
+from .planning import Request, Restore, Tune, domains, plan_all
+from .restore import plan_restore
+from .session import Known, Origin, Outcome, Session
+from .shared_changes import SharedChanges, split
 
 ANONYMOUS = Origin("nearmetal")
 Ask = Callable[[Known], Sequence[Request]]
@@ -118,19 +105,19 @@ def run(host: WritableHost, ask: Ask, conditions: Conditions = PLAIN) -> Run:
         dead_man.complete_killed(host, session.journal)
         store.remove_temporary(host)
         if host.exists(store.SMT_ON):
-            from ansible_collections.nearmetal.ec2.plugins.module_utils._levers import smt  # few runs need it
+            from .._levers import smt  # few runs need it
 
             smt.complete_killed(host)
         planned = _plan(session, ask, conditions)
         tunes = any(isinstance(request, Tune) for request in planned.requests)
         if conditions.step_of:
-            from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import demand_own
+            from .experiment.running import demand_own
 
             demand_own(host, conditions.step_of, tunes)
         waiting = _Waiting(host, planned.requests, conditions)
         if waiting.compares and tunes:
-            from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import lasting
-            from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import running
+            from .experiment.lasting import lasting
+            from .experiment.running import running
 
             running(host)  # raises with a remedy of its own when the file can't be read
             lasting(host)
@@ -155,7 +142,7 @@ class _Waiting:
         """End it before the run, because prove holds values of its own. Returns whether the host has changed."""
         # Imported late, because few runs end an experiment.
         if self._everything:
-            from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting_timer
+            from .experiment import lasting_timer
 
             if lasting_timer.is_present(self._host):
                 lasting_timer.end(self._host)
@@ -166,7 +153,7 @@ class _Waiting:
             )
         if not self.compares or not (self._concerns or self._everything) or not self._host.exists(EXPERIMENT):
             return False
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching
+        from .experiment import switching
 
         switching.give_way(self._host, self._concerns)
         return True

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import ContextManager, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import IMAGE, RUNNING, SANDBOX, WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import metrics
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.image import ImageJournal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored, StoredWanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import METRICS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+from .._error import Damaged
+from .._facts.facts import Facts, observe
+from .._host import store
+from .._host.host import IMAGE, RUNNING, SANDBOX, WritableHost
+from .._memory import metrics
+from .._memory.entry import Entry
+from .._memory.image import ImageJournal
+from .._memory.journal import Journal
+from .._memory.stored import Stored, StoredWanted
+from .._plan import Action, Finding, Plan
+from .._planning.unit import METRICS
+from .._planning.unit import NAME as UNIT
+from .._version import VERSION
 
 PATIENCE = 3600  # seconds that the unit waits for a run of a controller, which costs it next to no CPU time
 

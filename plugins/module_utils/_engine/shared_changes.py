@@ -12,15 +12,15 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Iterable, List, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, roll_back
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Shared
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_arguments import Claim, agree
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
+from .._error import NearmetalError
+from .._host.host import WritableHost
+from .._levers.capabilities import Shared
+from .._levers.registry import lever_of
+from .._memory.entry import Entry
+from .._memory.journal import Journal
+from .._parse.kernel_arguments import Claim, agree
+from .._plan import Action
+from .apply import apply, roll_back
 
 
 def split(actions: Iterable[Action]) -> Tuple[List[Action], List[Action]]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import log
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import blkfront
+from .._parse import blkfront
+from . import log
+from .host import Host
 
 DEVICES = "/sys/bus/xen/devices"
 PARAMETERS = "/sys/module/xen_blkfront/parameters"

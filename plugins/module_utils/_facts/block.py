@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Dict, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import disk
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import Disk
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import block_queue
+from .._parse import block_queue
+from . import disk
+from .disk import Disk
+from .host import Host
 
 # The meaning of queue files, for planners, which import no parser.
 ATTRIBUTES = block_queue.ATTRIBUTES

@@ -8,19 +8,11 @@ from __future__ import annotations
 import posixpath
 from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import platform
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
-    boot_entry,
-    boot_line,
-    boot_record,
-    cmdline,
-    grub_config,
-    grub_menu,
-    kernel_arguments,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from .._error import Damaged, NearmetalError
+from .._parse import boot_entry, boot_line, boot_record, cmdline, grub_config, grub_menu, kernel_arguments
+from .._plan import Value
+from . import platform
+from .host import Host
 
 # Debian and Ubuntu: it sorts after 50-cloudimg-settings.cfg of cloud images, which sets the variable, too.
 DROP_IN = "/etc/default/grub.d/99-nearmetal.cfg"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, NamedTuple, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import is_nearmetal_file
+from .host import Host
+from .native_files import is_nearmetal_file
 
 # In the order in which a file hides one of the same name (sysctl.d(5), tmpfiles.d(5)).
 _ROOTS = ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import log
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.cpu import first_processor
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import clocksource, cmdline, cpuinfo, kernel_log
+from .._parse import clocksource, cmdline, cpuinfo, kernel_log
+from . import log
+from .cpu import first_processor
+from .host import Host
+from .json_data import json_data
 
 # There is one clocksource directory on every Linux: AWS's talk of 2017 has the path wrong.
 CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0"

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import Dict, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import counts, netstat, softnet, swaps
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.softnet import Softnet
+from .._parse import counts, netstat, softnet, swaps
+from .._parse.softnet import Softnet
+from .host import Host
 
 NET = "/sys/class/net"
 NODE = "/sys/devices/system/node"

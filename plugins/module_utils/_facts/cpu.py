@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpuinfo
+from .._parse import cpuinfo
+from .host import Host
 
 # x86: a hypervisor runs us; the TSC's rate, its run in idle states, its adjustment register; 1 GiB pages.
 # arm64: large system extensions (atomics), scalable vectors.

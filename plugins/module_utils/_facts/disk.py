@@ -13,8 +13,8 @@ import posixpath
 import re
 from typing import Dict, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import mountinfo
+from .._parse import mountinfo
+from .host import Host
 
 BLOCK = "/sys/block"
 PLACE = re.compile(r"[0-9a-zA-Z][0-9a-zA-Z:._-]{0,63}(?:/n[0-9]{1,4})?", re.ASCII)

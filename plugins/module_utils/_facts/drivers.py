@@ -9,7 +9,7 @@ import os
 import re
 from typing import NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from .host import Host
 
 # The drivers that enhanced networking needs (AWS, 2017).
 WANTED = ("ena", "ixgbevf")

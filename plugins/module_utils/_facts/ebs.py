@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Iterator, NamedTuple, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import ebs_log
+from .._parse import ebs_log
+from .host import Host
 
 MODEL = "Amazon Elastic Block Store"
 _CONTROLLERS = "/sys/class/nvme"

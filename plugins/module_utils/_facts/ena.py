@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterable, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool, log
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import kernel_log
+from .._parse import kernel_log
+from . import ethtool, log
+from .host import Host
+from .nic import Nic
 
 # "ena 0000:00:05.0: LLQ is not supported Fallback to host mode policy."
 _FALLBACK = re.compile(r"ena ([0-9a-f:.]{7,16})[^\n]{0,40}: LLQ is not supported", re.ASCII)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import ethtool
+from .._parse import ethtool
+from .host import Host
 
 # The kernel's names (netdev_features_strings) of offloads that determine the cost of a packet.
 OFFLOADS = (

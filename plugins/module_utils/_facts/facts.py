@@ -8,13 +8,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
+from .._error import NearmetalError
+from .._plan import Action, Value
+from .host import Host
 
 if TYPE_CHECKING:
     # Never executed: these imports make Ansible send all modules of facts, of which a run loads those that it observes.
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
+    from . import (
         blkfront,
         block,
         boot,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         topology,
         unit,
     )
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import Node
+    from .topology import Node
 
     SENT = (native_files, sysctl)  # the others are named below
 

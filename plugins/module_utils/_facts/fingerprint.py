@@ -12,9 +12,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import irqbalance_process
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET, is_up
+from . import irqbalance_process
+from .host import Host
+from .interface import NET, is_up
 
 
 def fingerprint(host: Host) -> str:
@@ -36,7 +36,7 @@ def _shape(host: Host) -> Iterator[str]:
     if len(nics) > 1:
         # A program that manages the network removes rules of others, and a NIC that goes down takes its routes along.
         # No host with one NIC has any: its look imports nothing for them.
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import routes
+        from . import routes
 
         yield from routes.of_nearmetal(host)
     for name in host.names("/sys/block"):

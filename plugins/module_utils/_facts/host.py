@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
+from .._number import is_number
 
 # A file of /proc or /sys that is larger than this is not what we think it is
 # (/proc/interrupts of 1,152 CPUs has 2.2 MB).
@@ -102,7 +102,7 @@ class Host:
 
         Raises ValueError for a record that would change something.
         """
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.ethtool import READING
+        from .._parse.ethtool import READING
 
         if int.from_bytes(record[:4], sys.byteorder) not in READING:
             raise ValueError("an ethtool record that changes something, on a host that only reads")
@@ -113,7 +113,7 @@ class Host:
 
     def nvme_log(self, controller: str, page: int, size: int) -> bytes | None:
         """A log page of an NVMe controller, in `size` bytes; None when it has none, and for another root."""
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ioctl
+        from . import ioctl
 
         try:
             return None if self.root else ioctl.nvme_log(controller, page, size)
@@ -125,7 +125,7 @@ class Host:
 
         Raises ValueError for a request that would change something.
         """
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import route_message
+        from .._parse import route_message
 
         if route_message.kind(request) not in route_message.READING:
             raise ValueError("a request to the kernel's routing that changes something, on a host that only reads")
@@ -141,14 +141,14 @@ class Host:
     def _driver(self, device: str, record: bytes) -> bytes:
         if self.root:
             raise OSError(95, "No kernel runs below another root", self.root)
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ioctl
+        from . import ioctl
 
         return ioctl.ethtool(device, record)
 
     def _route(self, request: bytes) -> bytes:
         if self.root:
             raise OSError(95, "No kernel runs below another root", self.root)
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import rtnetlink
+        from . import rtnetlink
 
         return rtnetlink.ask(request)
 

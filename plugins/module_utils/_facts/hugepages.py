@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import hugetlbfs
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import NODE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, meminfo
+from .._parse import cmdline, meminfo
+from . import hugetlbfs
+from .host import Host
+from .topology import NODE
 
 # The second one is that of RHEL 6.
 FOLDERS = ("/sys/kernel/mm/transparent_hugepage", "/sys/kernel/mm/redhat_transparent_hugepage")

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Dict, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
+from .host import Host
+from .native_files import MARK
 
 FOLDER = "/etc/systemd/system"
 WANTS = f"{FOLDER}/local-fs.target.wants"

@@ -16,8 +16,8 @@ import socket
 import time
 from typing import Any, List, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import INSTANCE_TYPE, PlatformFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
+from .._parse import json_text
+from .platform import INSTANCE_TYPE, PlatformFacts
 
 ENDPOINT = ("169.254.169.254", 80)
 SECONDS = 1.0

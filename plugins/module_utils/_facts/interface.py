@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from .host import Host
 
 NET = "/sys/class/net"
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import interrupts, irq_name
+from .._parse import interrupts, irq_name
+from .host import Host
 
 IRQ = "/proc/irq"
 _LONGEST = 16 * 1024 * 1024  # 1,920 CPUs have columns of 11 characters each in some 600 lines

@@ -11,7 +11,7 @@ import os
 import socket
 import struct
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.ethtool import slack
+from .._parse.ethtool import slack
 
 _SIOCETHTOOL = 0x8946
 _NAME = 15  # IFNAMSIZ without the closing NUL

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import irqbalance_process
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.irqbalance_process import PROGRAMS, UNIT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import environment_file
+from .._parse import environment_file
+from . import irqbalance_process
+from .host import Host
+from .irqbalance_process import PROGRAMS, UNIT
 
 FILES = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance", "/etc/conf.d/irqbalance")
 OPTIONS = ("banmod", "policyscript")

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import process_numbers
+from .._number import process_numbers
+from .host import Host
 
 UNIT = "irqbalance.service"
 PROGRAMS = ("/usr/sbin/irqbalance", "/usr/bin/irqbalance")

@@ -10,7 +10,7 @@ import re
 import time
 from typing import Mapping, NamedTuple, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from .host import Host
 
 NET = "/sys/class/net"
 _CPU_LINE = re.compile(r"cpu +([0-9]{1,20}(?: [0-9]{1,20}){7,9})", re.ASCII)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import listed
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import Cache, TopologyFacts
+from .facts import Facts
+from .network import listed
+from .topology import Cache, TopologyFacts
 
 
 def layout(facts: Facts) -> Dict[str, Any]:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 from typing import Dict, Iterator, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import link_settings
+from .._parse import link_settings
+from .host import Host
 
 NET = "/sys/class/net"
 # In the order in which a file hides one of the same name (systemd.network(5)).

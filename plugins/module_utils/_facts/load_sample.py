@@ -10,9 +10,9 @@ import re
 import time
 from typing import Any, Collection, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ebs, ethtool, interrupts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number, process_numbers
+from .._number import is_number, process_numbers
+from . import ebs, ethtool, interrupts
+from .host import Host
 
 _CPU = re.compile(r"^(cpu[0-9]{0,6})((?: +[0-9]{1,20}){8,10})\s*$", re.ASCII | re.MULTILINE)
 _CGROUP = re.compile(r"^0::(/[^\n]*)$", re.MULTILINE)

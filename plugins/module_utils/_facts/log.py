@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import kernel_log
+from .._parse import kernel_log
+from .host import Host
 
 # The ring of the largest hosts has 8 MiB; the log may be made larger by whoever can write to it.
 LONGEST = 8 * 1024 * 1024

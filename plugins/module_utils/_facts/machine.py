@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU, NODE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import meminfo
+from .._parse import meminfo
+from .host import Host
+from .topology import CPU, NODE
 
 # Two boots of one machine differ by less, two sizes of an instance family by more.
 _TOLERANCE = 0.05

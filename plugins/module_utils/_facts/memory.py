@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import DIRTY, path
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import meminfo
+from .._parse import meminfo
+from .host import Host
+from .sysctl import DIRTY, path
 
 KSM = "/sys/kernel/mm/ksm/run"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Mapping, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from .host import Host
 
 # The first line of each file of nearmetal, the second of a script; a file without it belongs to somebody else.
 MARK = "# Written by nearmetal.ec2"

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool, interrupts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import COMPUTE_CPUS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic, uppers
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import observe as observe_nics
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, cpumask, environment_file, proc_stat
+from .._error import NearmetalError
+from .._parse import cpulist, cpumask, environment_file, proc_stat
+from . import ethtool, interrupts
+from .host import Host
+from .native_files import COMPUTE_CPUS
+from .nic import Nic, uppers
+from .nic import observe as observe_nics
 
 # queue label → CPUs, as a kernel list
 Table = Mapping[str, str]

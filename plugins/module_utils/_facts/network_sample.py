@@ -11,10 +11,10 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool, interrupts, nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import proc_stat
+from .._number import is_number
+from .._parse import proc_stat
+from . import ethtool, interrupts, nic
+from .host import Host
 
 
 class _Counters(NamedTuple):

@@ -13,13 +13,13 @@ import os
 import re
 from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import interrupts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET, is_up
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interrupts import Vector
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import irq_name
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.interrupts import Interrupts
+from .._number import is_number
+from .._parse import irq_name
+from .._parse.interrupts import Interrupts
+from . import interrupts
+from .host import Host
+from .interface import NET, is_up
+from .interrupts import Vector
 
 PLACE = re.compile(
     r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|virtio[0-9]{1,5}|vif-[0-9]{1,5}|[0-9a-f-]{36}", re.ASCII

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import Dict, FrozenSet, Mapping, NamedTuple, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import services
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.services import Device, Process
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import NODE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
+from .._parse import cmdline
+from . import services
+from .host import Host
+from .services import Device, Process
+from .topology import NODE
 
 _NODE = re.compile(r"node[0-9]{1,5}", re.ASCII)
 _LINE = re.compile(r"([a-z_]{3,32}) ([0-9]{1,20})", re.ASCII)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterator, Mapping, NamedTuple, Optional, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot_lines, link_files
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import os_release, tuned_profile
+from .._parse import os_release, tuned_profile
+from . import boot_lines, link_files
+from .host import Host
 
 _ACTIVE = "/etc/tuned/active_profile"
 # In the order in which tuned looks: 2.20 keeps profiles in the folders themselves, 2.25 in one below.

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.cpu import first_processor
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import kernel_release, os_release
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.cpuinfo import CpuInfo
+from .._error import NearmetalError
+from .._parse import kernel_release, os_release
+from .._parse.cpuinfo import CpuInfo
+from .cpu import first_processor
+from .host import Host
 
 DMI = "/sys/devices/virtual/dmi/id"
 XEN = "/sys/hypervisor"

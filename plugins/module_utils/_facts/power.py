@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, cpulist
+from .._parse import cmdline, cpulist
+from .host import Host
+from .topology import CPU
 
 CPUFREQ = CPU + "/cpufreq"
 NO_TURBO = CPU + "/intel_pstate/no_turbo"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus, listed
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
+from .facts import Facts
+from .network import NetworkFacts, cpus, listed
+from .topology import TopologyFacts
 
 
 def queue_map(present_facts: Facts, planned: Facts) -> List[Dict[str, Any]]:

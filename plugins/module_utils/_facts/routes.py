@@ -12,9 +12,9 @@ import ipaddress
 import os
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import route_message
+from .._parse import route_message
+from .host import Host
+from .interface import NET
 
 IPV4, IPV6, MAIN_TABLE = route_message.IPV4, route_message.IPV6, route_message.MAIN_TABLE
 Address = route_message.Address

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import socket
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.route_message import DONE, ERROR, errno_of, messages
+from .._parse.route_message import DONE, ERROR, errno_of, messages
 
 _LARGEST = 4 * 1024 * 1024  # a host with more routes is a router, and has its own routing daemon
 _PART = 65536  # the kernel's parts of a list have at most 32 KiB

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number, process_numbers
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import listening, program
+from .._number import is_number, process_numbers
+from .._parse import listening, program
+from .host import Host
 
 _MOST_PROCESSES = 65536
 _FIRST_PROCESSES = 8  # of a program: they listen, or their children inherited it from them

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import services
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number, process_numbers
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import listening
+from .._number import is_number, process_numbers
+from .._parse import listening
+from . import services
+from .host import Host
 
 # A service of more processes than this has its listening ones among the oldest.
 _LOOKED_AT = 64

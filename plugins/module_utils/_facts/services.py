@@ -9,10 +9,10 @@ import os
 import re
 from typing import Dict, FrozenSet, Iterable, Iterator, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import process_numbers
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, numa_maps
+from .._error import NearmetalError
+from .._number import process_numbers
+from .._parse import cpulist, numa_maps
+from .host import Host
 
 NET = "/sys/class/net"
 NVME = "/sys/class/nvme"

@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from typing import FrozenSet, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU, Cpus, TopologyFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, cpulist
+from .._error import NearmetalError
+from .._parse import cmdline, cpulist
+from .host import Host
+from .topology import CPU, Cpus, TopologyFacts
 
 CONTROL = CPU + "/smt/control"
 

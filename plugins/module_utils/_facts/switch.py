@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.cmdline import LONGEST
+from .._parse.cmdline import LONGEST
+from .host import Host
 
 DISABLED = "/etc/nearmetal/disabled"
 BAKED = "/run/nearmetal/baked"  # an image is being made of this host, which isn't tuned before its next boot

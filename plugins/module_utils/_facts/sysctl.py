@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Dict, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import MEMORY, NETWORK_STACK
+from .._number import is_number
+from .._parameters import MEMORY, NETWORK_STACK
+from .host import Host
 
 NUMA_BALANCING = "kernel.numa_balancing"
 ZONE_RECLAIM = "vm.zone_reclaim_mode"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from .host import Host
 
 OLDEST = 219  # of Amazon Linux 2; a version that can't be found out counts as this one
 # As systemd-nspawn looks for the version of a tree.

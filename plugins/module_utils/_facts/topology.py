@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, cpumask, meminfo
+from .._error import NearmetalError
+from .._parse import cpulist, cpumask, meminfo
+from .host import Host
 
 CPU = "/sys/devices/system/cpu"
 NODE = "/sys/devices/system/node"

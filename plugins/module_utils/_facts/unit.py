@@ -10,9 +10,9 @@ import re
 import sys
 from typing import NamedTuple, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import systemd
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import switched_off
+from . import systemd
+from .host import Host
+from .switch import switched_off
 
 AGENT = "/usr/local/lib/nearmetal/nearmetal.pyz"
 # With this link systemd starts the timer at boot, and the timer starts the service.

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError, Unanswered
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import systemd
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from .._error import NearmetalError, Unanswered
+from .._facts import systemd
+from . import bundle, store
+from .host import WritableHost
 
 RETRY = 15  # seconds between two attempts
 # Seconds for an answer about a timer: systemctl itself waits 180 s for systemd, but for a job that systemd has without

@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from .._error import NearmetalError
 
 UTILS = ("ansible_collections", "nearmetal", "ec2", "plugins", "module_utils")
 _COMMAND = ("_agent", "command")
@@ -35,7 +35,7 @@ from {".".join(UTILS + _COMMAND)} import main
 sys.exit(main(sys.argv[1:]))
 """
 _UNSENT = "the module was sent without the agent that it installs on the host: report this bug"
-_IMPORT = r"from " + re.escape(".".join(UTILS)) + r"(\.[\w.]+)? import (\([^)]*\)|[^\n(]+)"
+_IMPORT = r"^ *from (\.+)([\w.]*) import (\([^)]*\)|[^\n(]+)"
 _MARK = re.compile(rb"(#![^\n]*\n)?# nearmetal\.ec2 agent ([ -~]*)\n")  # compiled code begins with it
 _TIME = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can have
 
@@ -71,7 +71,7 @@ def agent_of(root: str, version: str) -> bytes:
 
     The cache of the agent has no sources, so a run of it can't build one.
     """
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._host import installed, walk
+    from . import installed, walk
 
     with suppress(NearmetalError):  # something else has its place
         descriptor = walk.open_file(root, f"{installed.FOLDER}/nearmetal.pyz")
@@ -139,7 +139,7 @@ def _sources() -> Dict[str, bytes]:
             continue  # a name that a package defines
         sources[module] = data
         todo += [module[:length] for length in range(1, len(module))]
-        todo += _imported(data.decode("utf-8"))
+        todo += _imported(data.decode("utf-8"), module[:-1] if module in files_only else module)
     if _COMMAND not in sources:
         raise NearmetalError(_UNSENT)
     files = {"__main__.py": _MAIN.encode()}
@@ -154,16 +154,16 @@ def _sources() -> Dict[str, bytes]:
     return dict(sorted(files.items()))
 
 
-def _imported(text: str) -> Iterator[Tuple[str, ...]]:
-    """The modules of nearmetal that a source may import: each imported name as a module, and the module it is from."""
-    for path, names in re.findall(_IMPORT, text, re.ASCII):
-        package = tuple(path.split(".")[1:])
+def _imported(text: str, package: Tuple[str, ...]) -> Iterator[Tuple[str, ...]]:
+    """The modules of nearmetal that a source of this package may import: each imported name, and where it is from."""
+    for dots, path, names in re.findall(_IMPORT, text, re.ASCII | re.MULTILINE):
+        module = (*package[: len(package) + 1 - len(dots)], *filter(None, path.split(".")))
         for name in names.strip("()").split(","):
             words = name.split()
             if words:
-                yield (*package, words[0])
-        if package:
-            yield package
+                yield (*module, words[0])
+        if module:
+            yield module
 
 
 def _read(parts: Tuple[str, ...]) -> Optional[bytes]:

@@ -9,8 +9,8 @@ import os
 import stat
 from collections.abc import Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError, Unanswered
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from .._error import NearmetalError, Unanswered
+from .._facts.host import Host
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"

@@ -13,8 +13,8 @@ import sys
 from contextlib import suppress
 from typing import Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import walk
+from .._error import NearmetalError
+from . import walk
 
 FOLDER = "/usr/local/lib/nearmetal"
 UNSUITED = 2  # the exit status of an agent that has done nothing, because the module must read the options itself

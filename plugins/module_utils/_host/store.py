@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from io import FileIO
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import walk
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from .._error import NearmetalError
+from . import walk
+from .host import WritableHost
 
 DATA = "/var/lib/nearmetal"
 RUN = "/run/nearmetal"

@@ -14,10 +14,10 @@ import os
 from abc import ABC, abstractmethod
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._error import NearmetalError
+from .._host.host import WritableHost
+from .._plan import Value
+from .._words import shown
 
 
 class Values:

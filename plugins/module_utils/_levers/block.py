@@ -12,27 +12,13 @@ import re
 from contextlib import suppress
 from typing import Dict, Iterable, Iterator, List
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import block, disk
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    Values,
-    echo,
-    impossible,
-    no_place,
-    put,
-    unwritable,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
-    Beside,
-    Choosing,
-    Disturbing,
-    Limited,
-    OnDevice,
-    Place,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import block_queue
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from .._error import NearmetalError
+from .._facts import block, disk
+from .._host.host import WritableHost
+from .._parse import block_queue
+from .._plan import Value
+from .base import Values, echo, impossible, no_place, put, unwritable
+from .capabilities import Beside, Choosing, Disturbing, Limited, OnDevice, Place
 
 # A line of _concerns/block_storage/rules.py that sets something.
 _RULE = re.compile(

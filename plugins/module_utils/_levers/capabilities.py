@@ -9,18 +9,9 @@ import re
 from abc import abstractmethod
 from typing import AbstractSet, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    Lever,
-    TableValues,
-    Values,
-    demand_no_place,
-    echo,
-    impossible,
-    put,
-    unwritable,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from .._host.host import WritableHost
+from .._plan import Value
+from .base import Lever, TableValues, Values, demand_no_place, echo, impossible, put, unwritable
 
 Place = Tuple[str, str]  # the name of a lever, and where
 

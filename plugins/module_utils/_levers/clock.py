@@ -5,15 +5,10 @@
 
 from __future__ import annotations
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import clock
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
-    Beside,
-    Choosing,
-    KernelValue,
-    Limited,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from .._facts import clock
+from .._host.host import WritableHost
+from .._plan import Value
+from .capabilities import Beside, Choosing, KernelValue, Limited
 
 
 class ClockSource(KernelValue, Choosing, Limited):

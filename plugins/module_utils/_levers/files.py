@@ -9,10 +9,10 @@ import os
 import re
 from typing import Iterable, Iterator, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import memory, sysctl
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import choice
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import (
+from .._error import Damaged, NearmetalError
+from .._facts import memory, sysctl
+from .._facts.hugepages import choice
+from .._facts.native_files import (
     COMPUTE_CPUS,
     COMPUTE_GENERATOR,
     GENERATOR,
@@ -23,22 +23,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files 
     is_nearmetal_file,
     marked,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    NearmetalValues,
-    file_commands,
-    impossible,
-    no_place,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
-    Batch,
-    NamedByPath,
-    Place,
-    SetsOthers,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import LEVERS as ALL_LEVERS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from .._host import store
+from .._host.host import WritableHost
+from .._plan import Value
+from .base import NearmetalValues, file_commands, impossible, no_place
+from .capabilities import Batch, NamedByPath, Place, SetsOthers
+from .registry import LEVERS as ALL_LEVERS
 
 # File → the command that makes its reader notice a change.
 _READ_AGAIN = {
@@ -140,7 +130,7 @@ class NativeFile(SetsOthers, Batch):
             return _set_by_lines(host, text)
         if not where.endswith(".rules"):
             return ()
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.block import set_by_rules
+        from .block import set_by_rules
 
         return set_by_rules(host, text)
 

@@ -14,18 +14,18 @@ import re
 import time
 from typing import Iterable, List
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import irqbalance, irqbalance_process
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.irqbalance_process import UNIT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import IRQBALANCE_POLICY
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import PCI_DRIVERS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import file_commands, impossible, no_place
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import read_only
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import environment_file
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from .._error import NearmetalError
+from .._facts import irqbalance, irqbalance_process
+from .._facts.irqbalance_process import UNIT
+from .._facts.native_files import IRQBALANCE_POLICY
+from .._facts.nic import PCI_DRIVERS
+from .._host import store
+from .._host.host import WritableHost
+from .._parse import environment_file
+from .._plan import Value
+from .base import file_commands, impossible, no_place
+from .capabilities import OnDisk
+from .files import read_only
 
 _STARTS_WITHIN = 10.0  # seconds
 _NEARMETAL_WORD = re.compile(

@@ -8,18 +8,12 @@ from __future__ import annotations
 import re
 from typing import List, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import memory
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import DIRTY, path
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    Lever,
-    impossible,
-    no_place,
-    put,
-    unwritable,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import KernelValue
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from .._facts import memory
+from .._facts.sysctl import DIRTY, path
+from .._host.host import WritableHost
+from .._plan import Value
+from .base import Lever, impossible, no_place, put, unwritable
+from .capabilities import KernelValue
 
 # 0% is no value of the option, and yet a host may have it and get it back.
 _LIMIT = re.compile(r"(?:0|[1-9][0-9]?|100)%|[1-9][0-9]{0,18}", re.ASCII)

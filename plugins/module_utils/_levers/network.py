@@ -13,39 +13,19 @@ import errno
 from abc import abstractmethod
 from typing import Callable, Dict, Iterable, List, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import (
-    ethtool,
-    interrupts,
-    irqbalance_process,
-    network,
-    nic,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    TableValues,
-    echo,
-    impossible,
-    no_place,
-    refused,
-    unwritable,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
-    Beside,
-    Choosing,
-    Limited,
-    OnDevice,
-    Place,
-    Table,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist, cpumask
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._error import NearmetalError
+from .._facts import ethtool, interrupts, irqbalance_process, network, nic
+from .._facts.host import Host
+from .._facts.interface import NET
+from .._facts.nic import Nic
+from .._facts.topology import CPU
+from .._host.host import WritableHost
+from .._number import is_number
+from .._parse import cpulist, cpumask
+from .._plan import Value
+from .._words import shown
+from .base import TableValues, echo, impossible, no_place, refused, unwritable
+from .capabilities import Beside, Choosing, Limited, OnDevice, Place, Table
 
 _MOST_QUEUES = 1024
 _BUSES = ("pci", "virtio", "xen", "vmbus")

@@ -9,35 +9,17 @@ import errno
 from abc import abstractmethod
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Declined, NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool as facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import network, nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    echo,
-    impossible,
-    no_place,
-    quoted,
-    refused,
-    unwritable,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
-    Batch,
-    Declining,
-    Disturbing,
-    Place,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.network import (
-    OnNic,
-    demand_nic,
-    interrupts_of,
-    nic_at,
-    no_nic,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import ethtool
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from .._error import Declined, NearmetalError
+from .._facts import ethtool as facts
+from .._facts import network, nic
+from .._facts.nic import Nic
+from .._host.host import WritableHost
+from .._number import is_number
+from .._parse import ethtool
+from .._plan import Value
+from .base import echo, impossible, no_place, quoted, refused, unwritable
+from .capabilities import Batch, Declining, Disturbing, Place
+from .network import OnNic, demand_nic, interrupts_of, nic_at, no_nic
 
 _MOST = 1 << 20
 # The errors by which a driver, or the kernel on its behalf, refuses a value; any other is a failure.

@@ -9,32 +9,13 @@ import re
 from abc import abstractmethod
 from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import power, smt
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    Lever,
-    SetValues,
-    demand_no_place,
-    echo,
-    echo_each,
-    impossible,
-    put,
-    unwritable,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
-    Beside,
-    Choosing,
-    Disturbing,
-    ElementSet,
-    KernelValue,
-    Limited,
-    NamedByPath,
-    Place,
-    Table,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from .._facts import power, smt
+from .._facts.topology import CPU
+from .._host.host import WritableHost
+from .._parse import cpulist
+from .._plan import Value
+from .base import Lever, SetValues, demand_no_place, echo, echo_each, impossible, put, unwritable
+from .capabilities import Beside, Choosing, Disturbing, ElementSet, KernelValue, Limited, NamedByPath, Place, Table
 
 _WORD = re.compile(r"[a-z0-9_]{1,32}", re.ASCII)
 

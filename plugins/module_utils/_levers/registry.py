@@ -9,30 +9,17 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Sequence, TypeVar
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._error import NearmetalError
+from .._words import shown
+from .base import Lever
+from .capabilities import Disturbing
 
 if TYPE_CHECKING:
     # Never executed: these imports make Ansible send all levers, of which a run loads those that it needs.
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._levers import (
-        block,
-        clock,
-        files,
-        hugepages,
-        irqbalance,
-        memory,
-        network,
-        nic_settings,
-        power,
-        smt,
-        sysctl,
-        unit,
-    )
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import lever as boot_arguments
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.hugepages import hugetlbfs
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.routing import lever as routing
+    from . import block, clock, files, hugepages, irqbalance, memory, network, nic_settings, power, smt, sysctl, unit
+    from .boot_arguments import lever as boot_arguments
+    from .hugepages import hugetlbfs
+    from .routing import lever as routing
 
     SENT = (
         block,

@@ -8,27 +8,15 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import AbstractSet, Dict, Iterable, List, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import smt
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    SetValues,
-    demand_no_place,
-    echo_each,
-    impossible,
-    put,
-    unwritable,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
-    Choosing,
-    ElementSet,
-    Hiding,
-    KernelValue,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from .._error import NearmetalError
+from .._facts import smt
+from .._facts.topology import CPU
+from .._host import store
+from .._host.host import WritableHost
+from .._parse import cpulist
+from .._plan import Value
+from .base import SetValues, demand_no_place, echo_each, impossible, put, unwritable
+from .capabilities import Choosing, ElementSet, Hiding, KernelValue
 
 
 class SmtControl(KernelValue, Hiding, Choosing):

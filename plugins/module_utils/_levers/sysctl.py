@@ -8,17 +8,10 @@ from __future__ import annotations
 import re
 from typing import List
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import sysctl
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    Lever,
-    impossible,
-    no_place,
-    put,
-    quoted,
-    unwritable,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from .._facts import sysctl
+from .._host.host import WritableHost
+from .._plan import Value
+from .base import Lever, impossible, no_place, put, quoted, unwritable
 
 _VALUE = re.compile(r"[A-Za-z0-9_-]{1,32}(?: [0-9]{1,20}){0,2}", re.ASCII)
 

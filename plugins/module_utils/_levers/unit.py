@@ -10,26 +10,14 @@ import re
 from contextlib import suppress
 from typing import Iterable, List
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import (
-    AGENT,
-    IDENTITY,
-    LINK,
-    OLDER_LINK,
-    enabled,
-    identity,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import agent_timer, bundle, installed, store, walk
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    NearmetalValues,
-    Values,
-    demand_no_place,
-    impossible,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import read_only
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from .._error import Damaged, NearmetalError
+from .._facts.unit import AGENT, IDENTITY, LINK, OLDER_LINK, enabled, identity
+from .._host import agent_timer, bundle, installed, store, walk
+from .._host.host import WritableHost
+from .._plan import Value
+from .base import NearmetalValues, Values, demand_no_place, impossible
+from .capabilities import OnDisk
+from .files import read_only
 
 # An audit sends the agent to each host that has none: a larger one is a reason to look for what it needn't carry.
 MAX_BYTES = 640 * 1024

@@ -9,22 +9,14 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Iterable, Optional, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot_lines, machine, memory, smt, sysctl
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
-    Disturbing,
-    NamedByPath,
-    OnDevice,
-    SetsOthers,
-    Table,
-    kernel_choice,
-    present_elements,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from .._error import Damaged, NearmetalError
+from .._facts import boot_lines, machine, memory, smt, sysctl
+from .._host.host import WritableHost
+from .._levers.base import Lever
+from .._levers.capabilities import Disturbing, NamedByPath, OnDevice, SetsOthers, Table, kernel_choice, present_elements
+from .._levers.registry import lever_of
+from .._plan import Value
+from .entry import Entry
 
 
 def boot_value(host: WritableHost, what: str, where: str, earlier: Optional[Entry] = None) -> Value:

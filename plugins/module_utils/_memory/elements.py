@@ -11,16 +11,10 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import Lever
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
-    Table,
-    cpu_of,
-    kernel_choice,
-    may_return,
-    present_elements,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from .._host.host import WritableHost
+from .._levers.base import Lever
+from .._levers.capabilities import Table, cpu_of, kernel_choice, may_return, present_elements
+from .._plan import Value
 
 
 class Judged(NamedTuple):

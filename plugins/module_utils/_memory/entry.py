@@ -8,18 +8,13 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import TableValues
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
-    Table,
-    attachment,
-    exchanged,
-    present_elements,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import elements
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
+from .._error import NearmetalError
+from .._host.host import WritableHost
+from .._levers.base import TableValues
+from .._levers.capabilities import Table, attachment, exchanged, present_elements
+from .._levers.registry import lever_of
+from .._plan import Action, Value
+from . import elements
 
 MOST_VALUES = 8  # values of one place, after runs that were killed
 _SET_VALUES = "ours"  # the name of `set_values` in the journal's file, as all versions write it

@@ -13,11 +13,11 @@ import time
 from contextlib import suppress
 from typing import Dict, Mapping, NamedTuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
+from .._error import NearmetalError
+from .._host import store
+from .._host.host import WritableHost
+from .._parse import json_text
+from .._words import sentence
 
 PATH = f"{store.RUN}/failed.json"  # in /run, because /var may be full, and a boot plans again
 

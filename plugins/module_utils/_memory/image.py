@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import BAKED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import ASIDE, PATH, Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal_file import read, write
+from .._facts.switch import BAKED
+from .._host import store
+from .._host.host import WritableHost
+from .journal import ASIDE, PATH, Journal
+from .journal_file import read, write
 
 
 class ImageJournal(Journal):

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import machine
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import BAKED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
+from .._error import Damaged, NearmetalError
+from .._facts import machine
+from .._facts.switch import BAKED
+from .._host import store
+from .._host.host import WritableHost
+from .._levers.capabilities import (
     Disturbing,
     Hiding,
     OnDisk,
@@ -26,11 +26,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities
     identity,
     present_elements,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import boot_value, elements, lost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import MOST_VALUES, Entry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal_file import Content, Unreadable, read, write
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
+from .._levers.registry import lever_of
+from .._plan import Action, Value
+from . import boot_value, elements, lost
+from .entry import MOST_VALUES, Entry
+from .journal_file import Content, Unreadable, read, write
 
 PATH = f"{store.DATA}/journal.json"
 # The runtime entries of a host that an image is made of: for its own restore, and in no image.

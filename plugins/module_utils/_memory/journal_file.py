@@ -12,16 +12,16 @@ import json
 import re
 from typing import Any, List, NamedTuple, Optional, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry, data_of, entry_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.json_text import DAMAGE, reason
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION as NEARMETAL
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numbers
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._error import Damaged, NearmetalError
+from .._host import store
+from .._host.host import WritableHost
+from .._levers.registry import lever_of
+from .._parse import json_text
+from .._parse.json_text import DAMAGE, reason
+from .._version import VERSION as NEARMETAL
+from .._version import numbers
+from .._words import shown
+from .entry import Entry, data_of, entry_of
 
 VERSION = 1
 _CONCERN = r"[a-z][a-z0-9_]{0,31}"

@@ -8,11 +8,11 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Iterator
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import native_files
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
+from .._error import Damaged
+from .._facts import native_files
+from .._host.host import WritableHost
+from .._levers.registry import lever_of
+from .entry import Entry
 
 _UNIT = "unit"
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import Stored
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import METRICS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._error import NearmetalError
+from .._host import store
+from .._host.host import WritableHost
+from .._planning.unit import METRICS
+from .._words import shown
+from .stored import Stored
 
 _OPTION = "directory"
 # It becomes part of the unit's file: no blanks, no %, and no component of dots.

@@ -16,16 +16,16 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import waivers
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, validate
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numbers
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._error import Damaged, NearmetalError
+from .._host import store
+from .._host.host import WritableHost
+from .._parse import json_text
+from .._plan import Wanted
+from .._planning import waivers
+from .._planning.concern import Concern
+from .._planning.options import COMMON, validate
+from .._version import numbers
+from .._words import shown
 
 PATH = f"{store.DATA}/wanted.json"
 FORMAT = 1

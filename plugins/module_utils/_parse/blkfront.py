@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Dict, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.kernel_log import messages
+from .kernel_log import messages
 
 # "blkfront: xvda: barrier or flush: disabled; persistent grants: enabled; indirect descriptors: enabled;"
 # AWS's talk of 2017 shows no colon after the disk. Linux names a disk in 32 bytes (DISK_NAME_LEN); "cciss!c0d0" has

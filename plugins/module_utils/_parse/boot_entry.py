@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
+from . import cmdline
 
 # Twice what a command line of 2,048 bytes has room for.
 MAX_ARGUMENTS = 2048

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, kernel_arguments
+from . import cmdline, kernel_arguments
 
 # Patterns for the place of the arguments. An entry with $kernelopts has them in the environment block.
 ENTRY = r"^options[ \t]+(?![ \t])((?!.*\$\{?kernelopts).*)$"

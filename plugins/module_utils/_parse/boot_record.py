@@ -15,8 +15,8 @@ import json
 import re
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text, kernel_arguments
+from .._error import NearmetalError
+from . import json_text, kernel_arguments
 
 PATH = "/var/lib/nearmetal/boot_arguments.json"
 VERSION = 1

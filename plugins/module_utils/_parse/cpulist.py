@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Iterable, List, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from .._error import NearmetalError
 
 # The kernel's largest CONFIG_NR_CPUS is 8192. Room above it, but a hostile "0-999999999" must not fill the memory.
 MAX_ID = 65535

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Iterable, List, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.cpulist import MAX_ID
+from .._error import NearmetalError
+from .cpulist import MAX_ID
 
 _MASK = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{0,8},)*[0-9a-fA-F]{0,8})", re.ASCII)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import List, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
+from . import cmdline
 
 # grub-mkconfig names the script that made each part; nearmetal's arguments are in that for Linux, not in 40_custom.
 _BEGIN = re.compile(r"### BEGIN /etc/grub\.d/(\S+) ###")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import List, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
+from . import cmdline
 
 # Debian's and Ubuntu's update-grub makes the entries of kernels again: out of kopt, and of defoptions without recovery.
 OPTIONS = r"^# defoptions=([^\r\n]*)$"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import List, NamedTuple, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
+from .._number import is_number
 
 _COLUMN = re.compile(r"CPU([0-9]{1,5})", re.ASCII)
 _LABEL = re.compile(r"\s*([^\s:]{1,32}):", re.ASCII)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from .._error import NearmetalError
 
 # What it may raise to read a text as JSON, and its value as something that nearmetal wrote.
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, NearmetalError)

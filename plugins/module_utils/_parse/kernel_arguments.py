@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from typing import FrozenSet, Iterable, List, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline
+from .._error import NearmetalError
+from . import cmdline
 
 # nearmetal's tokens are written to files that a shell reads, so none of their characters may be special to a shell.
 TOKEN = r"[A-Za-z0-9_.,:=+/@-]+"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from .._error import NearmetalError
 
 _RELEASE = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?(?:-([0-9]{1,9}(?:\.[0-9]{1,9})*))?", re.ASCII)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
+from . import cpulist
 
 _LINE = r"[0-9a-f]{1,16} (default|local|prefer|bind|interleave)(?:=[a-z|]{1,32})?(?::([0-9,-]{1,256}))?(?: .*)?"
 

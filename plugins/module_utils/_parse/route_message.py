@@ -12,7 +12,7 @@ import ipaddress
 import struct
 from typing import Dict, Iterator, NamedTuple, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from .._error import NearmetalError
 
 # Message types. A list of all is a question; nothing else that is here only reads.
 GET_ADDRESSES, GET_ROUTES, GET_RULES = 22, 26, 34

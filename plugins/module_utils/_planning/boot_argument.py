@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.boot import BootFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Value, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
+from .._error import Damaged
+from .._facts.boot import BootFacts
+from .._facts.facts import Facts
+from .._plan import Finding, Plan, Value, Wanted
+from .knob import Knob
 
 
 def plan_argument(facts: Facts, wanted: Wanted, knob: Knob, text: Optional[str], reason: str) -> Plan:

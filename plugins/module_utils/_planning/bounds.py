@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
+from .._number import is_number
+from .._plan import Wanted
+from .knob import Knob
 
 LEAST = "least"  # at least this much: of each pair of numbers the larger wins
 MOST = "most"  # at most this much: the smaller number wins

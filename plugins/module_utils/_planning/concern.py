@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Tuple, TypeVar
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
+from .._facts.facts import Facts
+from .._plan import Action, Finding, Plan, Wanted
+from .knob import Knob
 
 _Statement = TypeVar("_Statement", Action, Finding)
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import INSTANCE_TYPE, is_burstable
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._error import NearmetalError
+from .._facts.facts import Facts
+from .._facts.platform import INSTANCE_TYPE, is_burstable
+from .._plan import Finding, Wanted
+from .._words import shown
 
 
 def host_class(facts: Facts, wanted: Wanted) -> Optional[str]:

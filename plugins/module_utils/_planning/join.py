@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
+from .._plan import Plan
 
 
 def joined(*plans: Plan) -> Plan:

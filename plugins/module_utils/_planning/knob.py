@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import AbstractSet, Any, Dict, FrozenSet, Iterable, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
+from .._error import NearmetalError
+from .._plan import Action, Finding, Plan, Value, Wanted
 
 Spec = Mapping[str, Any]
 EARLIER = " (so found by the last run of tune; the next one looks again)"
@@ -158,7 +158,7 @@ class Knob(NamedTuple):
             return self.lasting(self.says("ok", reason, now, goal), wanted, goal)
         action = self.action(self.wanted_by(wanted), now, goal, reason)
         # Imported late, because most runs change nothing.
-        from ansible_collections.nearmetal.ec2.plugins.module_utils._measured import gain_of
+        from .._measured import gain_of
 
         measured = gain_of(f"{self.concern}.{self.name}", now, goal)
         plan = Plan((action,), (self.finding("would_change", reason, now, goal, measured or gain),))

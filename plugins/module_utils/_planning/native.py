@@ -8,11 +8,11 @@ from __future__ import annotations
 import posixpath
 from typing import Collection, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK, NETWORKD
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
+from .._facts.facts import Facts
+from .._facts.native_files import MARK, NETWORKD
+from .._plan import Plan
+from . import unit
+from .knob import Knob
 
 
 class _Reader(NamedTuple):

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Claims
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._error import NearmetalError
+from .._facts.network import NetworkFacts, cpus
+from .._facts.nic import Nic
+from .._facts.topology import TopologyFacts
+from .._plan import Plan, Wanted
+from .._words import shown
+from .join import joined
+from .knob import Knob, options_of
+from .options import Claims
 
 _INTERFACES = "interfaces"
 

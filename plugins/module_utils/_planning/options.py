@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, List, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import choices, shown
+from .._error import NearmetalError
+from .._words import choices, shown
 
 Spec = Mapping[str, Mapping[str, Any]]
 

@@ -12,10 +12,10 @@ import re
 from fnmatch import fnmatchcase
 from typing import Callable, Container, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.owners import OwnersFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Value, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import EARLIER, Knob, without
+from .._facts.owners import OwnersFacts
+from .._number import is_number
+from .._plan import Action, Finding, Plan, Value, Wanted
+from .knob import EARLIER, Knob, without
 
 REFERENCE = "docs/ownership.md"
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import Parameter
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import widened
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._error import NearmetalError
+from .._facts.facts import Facts
+from .._number import is_number
+from .._parameters import Parameter
+from .._plan import Plan, Wanted
+from .._words import shown
+from .bounds import widened
+from .join import joined
+from .knob import Knob
 
 # Status and reason of a parameter that isn't to be set.
 Obstacle = Optional[Tuple[str, str]]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import gate_refusal, gate_remark
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import File, by_unit, plan_file
+from .._facts.facts import Facts
+from .._plan import Plan, Wanted
+from .concern import Concern
+from .gate import gate_refusal, gate_remark
+from .join import joined
+from .knob import Knob
+from .native import File, by_unit, plan_file
 
 # A file of a concern that sets at boot what its plan has in `at_boot`: tmpfiles, sysctl_d, udev_rules.
 Writer = Callable[[str, Mapping[str, str]], File]

@@ -11,24 +11,13 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import systemd
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import (
-    LAUNCHER,
-    MARK,
-    RULES,
-    SERVICE,
-    TIMER,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import (
-    ARGUMENT,
-    BAKED,
-    DISABLED,
-    METRICS_VARIABLE,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT, UnitFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Value
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import numbers
+from .._facts import systemd
+from .._facts.native_files import LAUNCHER, MARK, RULES, SERVICE, TIMER
+from .._facts.switch import ARGUMENT, BAKED, DISABLED, METRICS_VARIABLE
+from .._facts.unit import AGENT, UnitFacts
+from .._plan import Plan, Value
+from .._version import numbers
+from .knob import Knob
 
 NAME = "unit"
 METRICS = "metrics"  # in results and beside the stored concerns: where the unit exports metrics

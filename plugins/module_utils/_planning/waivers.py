@@ -12,12 +12,12 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import without
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import choices, shown
+from .._error import NearmetalError
+from .._plan import Finding, Plan, Wanted
+from .._words import choices, shown
+from .concern import Concern
+from .knob import without
+from .options import validate
 
 REFERENCE = "docs/workloads.md"
 LONGEST = 200  # characters of a reason

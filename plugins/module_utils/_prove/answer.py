@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from typing import List, Mapping, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import rules
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import History, capped, differences, levels
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import percent
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, CAPPED, SAME, UNCLEAR, WORSE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import counted
+from .._words import counted
+from . import rules
+from .evidence import NEEDED
+from .history import History, capped, differences, levels
+from .interval import percent
+from .record import Record
+from .rules import BETTER, CAPPED, SAME, UNCLEAR, WORSE
+from .settings import Settings
 
 _BEYOND_CHANCE = 3.0  # standard deviations
 _WORDS = {BETTER: "better", WORSE: "worse", SAME: "the same"}

@@ -12,11 +12,11 @@ import math
 from statistics import median, variance
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import MOST_SHAMS, MOST_WARM_UPS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
+from .history import Attempt, History
+from .order import TUNED, UNTUNED
+from .record import Measurement
+from .rules import MOST_SHAMS, MOST_WARM_UPS
+from .settings import Settings
 
 # Pairs that show an effect in four runs of five: so many times the square of noise by effect, and a few more. Found by
 # simulation of white noise. A test of a fixed number of pairs needs 7.85 times it: the rest is what it costs to look

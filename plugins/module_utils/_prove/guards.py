@@ -11,9 +11,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric, other_kinds
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import WARM_UP, Measurement, Sample
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
+from .metrics import Metric, other_kinds
+from .record import WARM_UP, Measurement, Sample
+from .settings import Settings
 
 STEAL_SHARE = 0.01  # of all CPUs' time
 FOREIGN_SHARE = 0.05  # of all CPUs' time

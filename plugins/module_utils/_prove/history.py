@@ -9,22 +9,10 @@ import math
 from collections import Counter
 from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import (
-    ALLOWANCES,
-    Firing,
-    Reference,
-    firings_of,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER, Metric
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import (
-    EACH,
-    PAIR,
-    SHAM,
-    WARM_UP,
-    Measurement,
-    Record,
-)
+from .guards import ALLOWANCES, Firing, Reference, firings_of
+from .metrics import SMALLER, Metric
+from .order import TUNED, UNTUNED
+from .record import EACH, PAIR, SHAM, WARM_UP, Measurement, Record
 
 
 class Attempt(NamedTuple):

@@ -12,8 +12,8 @@ import math
 from statistics import median
 from typing import Callable, NamedTuple, Optional, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import LAMBDAS, NEEDED, p_value, peak
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER, Metric
+from .evidence import LAMBDAS, NEEDED, p_value, peak
+from .metrics import SMALLER, Metric
 
 # Beyond every difference by so much, each factor of the evidence is as good as two, or as good as none.
 _BEYOND = 40 / min(LAMBDAS)

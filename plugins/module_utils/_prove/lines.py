@@ -13,35 +13,15 @@ import json
 import re
 from typing import Any, Callable, Dict, Mapping, Optional, Type, TypeVar
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import (
-    LARGER,
-    LARGEST,
-    MOST_METRICS,
-    NAME,
-    SMALLER,
-    SMALLEST,
-    UNIT,
-    Metric,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import (
-    FORMAT,
-    PHASES,
-    READABLE,
-    End,
-    Entry,
-    Measurement,
-    Record,
-    Sample,
-    Start,
-    with_entry,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import VERDICTS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import settings_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import check
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, plain, shown
+from .._error import NearmetalError
+from .._parse import json_text
+from .._words import clipped, plain, shown
+from .metrics import LARGER, LARGEST, MOST_METRICS, NAME, SMALLER, SMALLEST, UNIT, Metric
+from .order import TUNED, UNTUNED
+from .record import FORMAT, PHASES, READABLE, End, Entry, Measurement, Record, Sample, Start, with_entry
+from .rules import VERDICTS
+from .settings import settings_of
+from .step import check
 
 MOST_BYTES = 8 * 1024 * 1024
 MOST_LINES = 5000

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import List, NamedTuple, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from .._error import NearmetalError
+from .._words import shown
 
 LARGER, SMALLER = "larger", "smaller"
 NAME = r"[A-Za-z][A-Za-z0-9_.%/-]{0,39}"

@@ -12,30 +12,17 @@ from __future__ import annotations
 
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import rules
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.answer import after_switches, answer_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, peak
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import ALLOWANCES, GUARDS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import (
-    Attempt,
-    History,
-    capped,
-    differences,
-    guards_of,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import Comparison, comparison_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import (
-    BETTER,
-    CAPPED,
-    NOT_QUIET,
-    SAME,
-    UNCLEAR,
-    WORSE,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import counted
+from .._words import counted
+from . import rules
+from .answer import after_switches, answer_of
+from .evidence import NEEDED, peak
+from .guards import ALLOWANCES, GUARDS
+from .history import Attempt, History, capped, differences, guards_of
+from .interval import Comparison, comparison_of
+from .order import TUNED, UNTUNED
+from .record import Record
+from .rules import BETTER, CAPPED, NOT_QUIET, SAME, UNCLEAR, WORSE
+from .settings import Settings
 
 NO_GAIN = "no concern was compared with the others: prove_each does that after better alone"
 

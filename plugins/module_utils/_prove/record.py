@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Optional, Tuple, Union
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import UNTUNED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
+from .metrics import Metric
+from .order import UNTUNED
+from .settings import Settings
 
 FORMAT = 4  # of the lines, and of the rules by which one step follows from those before it
 READABLE = (3, FORMAT)  # 3 lacks `jobs`, so a guard less watches, and what only explains a verdict

@@ -10,13 +10,13 @@ import math
 from statistics import median
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, peak
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import ALLOWANCES, GUARDS, Firing
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History, differences, levels
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import estimate
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import SHAM, Record
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import NOT_WORSE, Settings
+from .evidence import NEEDED, peak
+from .guards import ALLOWANCES, GUARDS, Firing
+from .history import Attempt, History, differences, levels
+from .interval import estimate
+from .order import TUNED, UNTUNED
+from .record import SHAM, Record
+from .settings import NOT_WORSE, Settings
 
 BETTER, WORSE, SAME, UNCLEAR = "better", "worse", "same", "unclear"
 CAPPED, NOT_QUIET, UNSAFE = "capped", "not_quiet", "unsafe"

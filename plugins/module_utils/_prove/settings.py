@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import NAME, NAME_WORDS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import choices, shown
+from .._error import NearmetalError
+from .._words import choices, shown
+from .metrics import NAME, NAME_WORDS
 
 ANSWER_SECONDS = 30  # that one answer of the host may take beside settling and the load
 BOOT_SECONDS = 120  # for which it waits, after a reboot, until systemd has started everything

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import parts, rules
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, history_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import UNTUNED, order
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import EACH, PAIR, SHAM, WARM_UP, Record
+from .._error import NearmetalError
+from . import parts, rules
+from .history import Attempt, history_of
+from .order import UNTUNED, order
+from .record import EACH, PAIR, SHAM, WARM_UP, Record
 
 MEASURE, DECIDE = "measure", "decide"
 

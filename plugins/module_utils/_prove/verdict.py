@@ -8,27 +8,17 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import forecast, parts, rules
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.answer import answer_of, biased_state, has_primary
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import unwatched_guards
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import (
-    Attempt,
-    History,
-    differences,
-    history_of,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import (
-    Comparison,
-    comparison_of,
-    estimate,
-    percent,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.parts import Part
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, SAME
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import FEWEST_PAIRS, NOT_WORSE
+from . import forecast, parts, rules
+from .answer import answer_of, biased_state, has_primary
+from .evidence import NEEDED
+from .guards import unwatched_guards
+from .history import Attempt, History, differences, history_of
+from .interval import Comparison, comparison_of, estimate, percent
+from .order import TUNED, UNTUNED
+from .parts import Part
+from .record import Record
+from .rules import BETTER, SAME
+from .settings import FEWEST_PAIRS, NOT_WORSE
 
 
 class Sham(NamedTuple):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, Workload
+from .workload import Choice, Workload
 
 OWN: Workload = {
     "cpu_power": {

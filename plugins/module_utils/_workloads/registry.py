@@ -9,12 +9,12 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Callable, Iterator, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads import base, common
-from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Workload, inherited
+from . import base, common
+from .workload import Workload, inherited
 
 if TYPE_CHECKING:
     # Never run: these imports make Ansible send every workload, of which a run loads those that it names.
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads import (
+    from . import (
         analytics,
         burstable,
         cache,

@@ -9,20 +9,11 @@ import json
 import re
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import INSTANCE_TYPE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import (
-    LARGER,
-    LARGEST,
-    MOST_METRICS,
-    NAME,
-    SMALLER,
-    SMALLEST,
-    UNIT,
-    Metric,
-)
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
+from ...module_utils._benchmarks.registry import BENCHMARKS
+from ...module_utils._facts.platform import INSTANCE_TYPE
+from ...module_utils._parse import json_text
+from ...module_utils._prove.metrics import LARGER, LARGEST, MOST_METRICS, NAME, SMALLER, SMALLEST, UNIT, Metric
+from .._report.clean import text
 
 FORMAT = 1  # of a line
 MOST_LINE = 16 * 1024  # bytes

@@ -20,9 +20,9 @@ import math
 from statistics import fmean, median, stdev
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.entry import Entry
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.student import quantile
+from ...module_utils._prove.metrics import SMALLER
+from .entry import Entry
+from .student import quantile
 
 ALPHA = 0.05  # of all reports whose hosts are equal may name one
 FEWEST_HOSTS = 4  # of one type: with three, a host must differ by 40 times the spread

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from typing import Dict, List
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.entry import Entry, entry_of_line, line_of
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import log
+from ...module_utils._error import NearmetalError
+from .._proof import log
+from .entry import Entry, entry_of_line, line_of
 
 FOLDER = "benchmark"
 _ENDING = ".jsonl"

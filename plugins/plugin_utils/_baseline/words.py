@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import Callable, List, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import counted
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.sisters import Ranked, Ranking
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.layout import clip, pad, width, wrap
+from ...module_utils._words import counted
+from .._terminal.layout import clip, pad, width, wrap
+from .sisters import Ranked, Ranking
 
 Paint = Callable[[str, str], str]
 _ENDS = 5  # hosts at each end of a longer ranking that a terminal shows

@@ -19,15 +19,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words as words_of_proof
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model, summary, worth
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import OTHER, heading_of, headings
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, ReportedFinding
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME, FAILED, LOOKS, ORDER, worst
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._sources import links
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
+
+from .._baseline import words
+from .._proof import words as words_of_proof
+from .._report import model, summary, worth
+from .._report.headings import OTHER, heading_of, headings
+from .._report.model import HostReport, Report, ReportedFinding
+from .._report.statuses import BY_NAME, FAILED, LOOKS, ORDER, worst
+from .._sources import links
 
 TOPS = 6
 DRIFT = 200

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterable, List, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary, worth
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import heading_of
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, ReportedFinding
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME, FAILED
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._sources import SEPARATOR, links
+from .._baseline import words
+from .._report import summary, worth
+from .._report.headings import heading_of
+from .._report.model import HostReport, Report, ReportedFinding
+from .._report.statuses import BY_NAME, FAILED
+from .._sources import SEPARATOR, links
 
 TOPS = 20
 DRIFT = 200  # rows; report.json has all changes

@@ -12,9 +12,9 @@ from collections import Counter
 from datetime import datetime, timezone
 from typing import Iterator, List, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.metrics.exposition import Labels, Sample, metric
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, model
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report
+from ...module_utils._agent.metrics.exposition import Labels, Sample, metric
+from .._report import allowances, model
+from .._report.model import HostReport, Report
 
 
 def render(report: Report) -> str:

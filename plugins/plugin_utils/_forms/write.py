@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from typing import List
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html, markdown, prometheus
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, summary
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
+from ...module_utils._error import NearmetalError
+from .._report import document, summary
+from .._report.model import Report
+from . import html, markdown, prometheus
 
 FORMS = (
     ("report.json", document.dump),

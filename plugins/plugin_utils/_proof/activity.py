@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Callable, List, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.forecast import Activity, activities
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable
+from ...module_utils._prove.forecast import Activity, activities
+from ...module_utils._prove.history import history_of
+from ...module_utils._prove.order import TUNED, UNTUNED
+from ...module_utils._prove.record import Record
+from ...module_utils._words import clipped, printable
 
 _LONGEST_NAME = 40
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from typing import Any, List, Mapping, NamedTuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.lines import MOST_TEXTS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import printable
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import loop
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import clean
+from ...module_utils._error import NearmetalError
+from ...module_utils._prove.lines import MOST_TEXTS
+from ...module_utils._words import printable
+from .._report import clean
+from . import loop
 
 _LONGEST_SENTENCE = 1000  # characters of a host's sentence about a setting
 _LONGEST_SWITCH = 1e6  # seconds; no run waits longer

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Container, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import signals
+from ...module_utils._error import NearmetalError
+from ...module_utils._words import plain, shown
+from . import signals
 
 
 def demand(name: str, host: str, inventory: Container[str]) -> None:

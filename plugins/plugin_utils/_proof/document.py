@@ -10,12 +10,12 @@ import os
 from contextlib import suppress
 from typing import Any, Dict, List
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.forecast import activities
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import activity, page, words
+from ...module_utils._error import NearmetalError
+from ...module_utils._prove.forecast import activities
+from ...module_utils._prove.history import history_of
+from ...module_utils._prove.record import Record
+from ...module_utils._prove.verdict import Verdict
+from . import activity, page, words
 
 SCHEMA = "nearmetal.ec2/prove"
 VERSION = 1

@@ -10,9 +10,9 @@ import os
 import time
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import LARGER
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, SAME, UNCLEAR, WORSE
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, log, page, several, words
+from ...module_utils._prove.metrics import LARGER
+from ...module_utils._prove.rules import BETTER, SAME, UNCLEAR, WORSE
+from . import document, log, page, several, words
 
 _DECIDED = (BETTER, WORSE, SAME, UNCLEAR)  # verdicts by the figures; what voids or stops a run makes them worthless
 _STRONG = (5.0, 20.0)  # percent from which a change has a darker shade

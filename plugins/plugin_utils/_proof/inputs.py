@@ -9,12 +9,12 @@ import os
 import secrets
 from typing import Any, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import CONTROLLER, HOST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks import registry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.pair import CLIENT, SERVER
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings, settings_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ...module_utils._ansible.proving import CONTROLLER, HOST
+from ...module_utils._benchmarks import registry
+from ...module_utils._benchmarks.pair import CLIENT, SERVER
+from ...module_utils._error import NearmetalError
+from ...module_utils._prove.settings import Settings, settings_of
+from ...module_utils._words import shown
 
 _LONGEST_PROGRAM = 15  # bytes of a name in /proc/PID/comm (TASK_COMM_LEN in include/linux/sched.h, with a final 0)
 

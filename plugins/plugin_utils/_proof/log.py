@@ -10,10 +10,10 @@ import os
 import re
 from typing import Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import lines
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Entry, Record, Start, with_entry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
+from ...module_utils._error import NearmetalError
+from ...module_utils._prove import lines
+from ...module_utils._prove.record import Entry, Record, Start, with_entry
+from ...module_utils._words import plain
 
 _UNSAFE_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 

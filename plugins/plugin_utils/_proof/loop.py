@@ -9,14 +9,14 @@ import time
 from abc import ABC, abstractmethod
 from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove import metrics
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import WARM_UP, End, Measurement, Sample
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import DECIDE, Step, next_step
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict, verdict
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable, sentence
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof.log import Log
+from ...module_utils._error import NearmetalError
+from ...module_utils._prove import metrics
+from ...module_utils._prove.record import WARM_UP, End, Measurement, Sample
+from ...module_utils._prove.settings import Settings
+from ...module_utils._prove.step import DECIDE, Step, next_step
+from ...module_utils._prove.verdict import Verdict, verdict
+from ...module_utils._words import clipped, printable, sentence
+from .log import Log
 
 _LONGEST = 1000  # characters of an error in the record
 _LONGEST_VERSION = 300  # and of the load's version

@@ -7,19 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Mapping, NamedTuple, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import FEWEST_SHAMS, most_reboots
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import (
-    ANSWER_SECONDS,
-    BOOT_SECONDS,
-    FEWEST_PAIRS,
-    Settings,
-    longest_load,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, sentence
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import clean
+from ...module_utils._error import NearmetalError
+from ...module_utils._prove.order import TUNED, UNTUNED
+from ...module_utils._prove.rules import FEWEST_SHAMS, most_reboots
+from ...module_utils._prove.settings import ANSWER_SECONDS, BOOT_SECONDS, FEWEST_PAIRS, Settings, longest_load
+from ...module_utils._words import clipped, sentence
+from .._report import clean
+from . import words
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _LONGEST_LIST = 300  # characters of the kernel arguments

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record, Start
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import reboots, words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof.answers import Begun
+from ...module_utils._error import NearmetalError
+from ...module_utils._prove.record import Record, Start
+from ...module_utils._prove.settings import Settings
+from ...module_utils._prove.verdict import Verdict
+from ...module_utils._version import VERSION
+from ...module_utils._words import sentence
+from . import reboots, words
+from .answers import Begun
 
 _OPTIONS_OF_STEPS = ("command", "load_on", "health", "programs", "only", "tune", "against")
 _SETTINGS_OF_STEPS = ("seconds", "settle", "timed", "reboot", "abandon_after")

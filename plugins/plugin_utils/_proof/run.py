@@ -10,30 +10,20 @@ import time
 from contextlib import nullcontext, suppress
 from typing import Any, Callable, Dict, Mapping, NoReturn, Protocol
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import CONTROLLER, HOST, OPTIONS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load, load_version
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import TUNED, UNTUNED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import longest_load
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import sentence
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import (
-    answers,
-    client,
-    document,
-    inputs,
-    loop,
-    reboots,
-    results,
-    signals,
-    words,
-)
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import log as record_log
+from ...module_utils._agent.tuning import WANTED
+from ...module_utils._ansible.proving import CONTROLLER, HOST, OPTIONS
+from ...module_utils._engine.experiment import load, load_version
+from ...module_utils._error import NearmetalError
+from ...module_utils._facts import load_sample
+from ...module_utils._facts.host import Host
+from ...module_utils._planning.options import validate
+from ...module_utils._prove.order import TUNED, UNTUNED
+from ...module_utils._prove.record import Measurement
+from ...module_utils._prove.settings import longest_load
+from ...module_utils._words import sentence
+from .. import _plays as plays
+from . import answers, client, document, inputs, loop, reboots, results, signals, words
+from . import log as record_log
 
 
 class Action(Protocol):

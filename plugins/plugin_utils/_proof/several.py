@@ -12,13 +12,13 @@ from statistics import mean
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from urllib.parse import quote
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import NEEDED, path
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import bounds, estimate, percent
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import MULTIPLY
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, text
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.layout import clip, pad, width, wrap
+from ...module_utils._prove.evidence import NEEDED, path
+from ...module_utils._prove.interval import bounds, estimate, percent
+from ...module_utils._prove.metrics import SMALLER
+from ...module_utils._prove.settings import MULTIPLY
+from .._report.clean import NAME, text
+from .._terminal.layout import clip, pad, width, wrap
+from . import words
 
 Paint = Callable[[str, str], str]
 MARKS = {"better": "▲", "worse": "▼", "same": "=", "unsafe": "✗", "failed": "✗", "unreachable": "✗"}

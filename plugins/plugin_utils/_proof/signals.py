@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Callable, Iterator, NoReturn, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.ending import handled
+from ...module_utils._engine.ending import handled
 
 ANSIBLE_ENDED = "Ansible ended"
 _ENDING = (signal.SIGINT, signal.SIGTERM)

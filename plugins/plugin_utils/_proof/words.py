@@ -8,25 +8,18 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.forecast import measurements_at_most
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.guards import GUARDS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import Comparison
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import UNTUNED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.parts import Part
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import (
-    EACH,
-    PAIR,
-    SHAM,
-    WARM_UP,
-    Measurement,
-    Record,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, SAME, WORSE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict, verdict
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable, status_words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import activity
+from ...module_utils._prove.forecast import measurements_at_most
+from ...module_utils._prove.guards import GUARDS
+from ...module_utils._prove.history import history_of
+from ...module_utils._prove.interval import Comparison
+from ...module_utils._prove.order import UNTUNED
+from ...module_utils._prove.parts import Part
+from ...module_utils._prove.record import EACH, PAIR, SHAM, WARM_UP, Measurement, Record
+from ...module_utils._prove.rules import BETTER, SAME, WORSE
+from ...module_utils._prove.settings import Settings
+from ...module_utils._prove.verdict import Verdict, verdict
+from ...module_utils._words import clipped, printable, status_words
+from . import activity
 
 _SET_BY_OTHERS = "left as somebody else set it"
 _NO_PAIRS = "no pairs"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.ethtool import CONNTRACK_AVAILABLE
+from ...module_utils._facts.ethtool import CONNTRACK_AVAILABLE
 
 # Counter → what EC2 limits, and what to do.
 LIMITS = {

@@ -11,26 +11,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.sisters import Ranking
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import (
-    allowances,
-    drift,
-    layout,
-    model,
-    proven,
-    queues,
-)
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, Budget, text
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import (
-    Gate,
-    HostReport,
-    Past,
-    Report,
-    ReportedFinding,
-    Run,
-)
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import ORDER
+from ...module_utils._plan import STATUSES
+from .._baseline.sisters import Ranking
+from . import allowances, drift, layout, model, proven, queues
+from .clean import NAME, Budget, text
+from .model import Gate, HostReport, Past, Report, ReportedFinding, Run
+from .statuses import ORDER
 
 # The facts of a report about a host's identity: no serials, no addresses, no instance ids.
 PLATFORM = (

@@ -14,19 +14,14 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any, Dict, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.sisters import Ranking
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import allowances, model, summary
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import Budget, text
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import OTHER, heading_of, headings
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import (
-    HostReport,
-    Past,
-    Report,
-    ReportedFinding,
-)
+from ...module_utils._error import NearmetalError
+from ...module_utils._plan import STATUSES
+from .._baseline import words
+from .._baseline.sisters import Ranking
+from . import allowances, model, summary
+from .clean import Budget, text
+from .headings import OTHER, heading_of, headings
+from .model import HostReport, Past, Report, ReportedFinding
 
 LARGEST = 512 * 1024 * 1024  # bytes of an earlier report; 1,000 hosts are some 20 MB
 

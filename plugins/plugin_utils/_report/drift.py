@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Iterable, Iterator, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, ReportedFinding
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.summary import show
+from . import model
+from .model import HostReport, ReportedFinding
+from .statuses import BY_NAME
+from .summary import show
 
 NEARMETAL = "nearmetal.ec2"
 _PLATFORM = ("instance_type", "host_class", "kernel", "distribution", "distribution_version")

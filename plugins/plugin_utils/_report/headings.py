@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Dict, Iterable, List, NamedTuple, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import HEADINGS
+from ...module_utils._concerns.registry import HEADINGS
 
 
 class Heading(NamedTuple):

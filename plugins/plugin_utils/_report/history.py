@@ -13,12 +13,12 @@ import os
 import re
 from typing import Any, List, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms.write import write
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Past, Report
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import ORDER
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.worth import counts
+from ...module_utils._error import NearmetalError
+from .._forms.write import write
+from . import model
+from .model import Past, Report
+from .statuses import ORDER
+from .worth import counts
 
 VERSION = 1
 SHOWN = 60  # audits that a trend goes back

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, Budget
+from .clean import NAME, Budget
 
 MOST = 4096  # cores, or devices, of a host
 LISTS = 2048  # characters of a list of CPUs

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline.sisters import Ranking
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import text
+from ...module_utils._plan import Finding
+from ...module_utils._planning import unit
+from .._baseline.sisters import Ranking
+from .clean import text
 
 VERSION = 1  # of the schema: a reader refuses another one
 

@@ -13,11 +13,11 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER, VERDICTS
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, log, words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import NAME, Budget, text
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import ReportedFinding
+from ...module_utils._concerns.registry import CONCERNS
+from ...module_utils._prove.rules import BETTER, VERDICTS
+from .._proof import document, log, words
+from .clean import NAME, Budget, text
+from .model import ReportedFinding
 
 FOLDER = "prove"
 _NAME = re.compile(r"(?P<host>.+)-(?P<when>[0-9]{8}T[0-9]{6}Z)-[0-9]{1,10}\.json", re.ASCII)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Iterable
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import status_words
+from ...module_utils._plan import STATUSES
+from ...module_utils._words import status_words
 
 FAILED = "failed"  # not a status of a finding: the concern ended with an error
 

@@ -17,17 +17,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model, worth
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import (
-    BY_API,
-    heading_of,
-    headings,
-    in_order,
-)
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import FAILED, OPEN, ORDER, worst
+from ...module_utils._planning import unit
+from ...module_utils._words import in_words
+from . import model, worth
+from .headings import BY_API, heading_of, headings, in_order
+from .model import HostReport, Report
+from .statuses import FAILED, OPEN, ORDER, worst
 
 LIMIT = 3  # hosts that a command names; more are in a file beside the reports
 HOSTS_FILE = re.compile(r"hosts-[0-9a-f]{12}\.txt")

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import BETTER
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, ReportedFinding
+from ...module_utils._prove.rules import BETTER
+from . import model
+from .model import HostReport, Report, ReportedFinding
 
 # What is known of a gain, the best first.
 PROVEN, PUBLISHED, UNMEASURED, NO_GAIN = "proven", "published", "unmeasured", "no_gain"

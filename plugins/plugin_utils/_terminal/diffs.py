@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.clean import HOST, NAME, text
+from .._report.clean import HOST, NAME, text
 
 _SIDES = ("before", "after")
 _FILES = "files"

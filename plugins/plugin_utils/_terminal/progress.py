@@ -12,9 +12,9 @@ import shutil
 import time
 from typing import Callable, Optional, TextIO
 
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model, summary
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.layout import clip, width
+from .._report import model, summary
+from .._report.collect import Collector
+from .layout import clip, width
 
 REDRAW = 0.1  # seconds: a shorter time costs CPU, and the eye sees no difference
 LOG = 10.0  # seconds between lines of a log

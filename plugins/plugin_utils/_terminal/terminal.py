@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Dict, List, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import model, summary, worth
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import heading_of, in_order
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import HostReport, Report, ReportedFinding
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import BY_NAME, FAILED, ORDER
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal.layout import Paint, clip, pad, plain, width, wrap
+from .._baseline import words
+from .._report import model, summary, worth
+from .._report.headings import heading_of, in_order
+from .._report.model import HostReport, Report, ReportedFinding
+from .._report.statuses import BY_NAME, FAILED, ORDER
+from .layout import Paint, clip, pad, plain, width, wrap
 
 ROWS = 40  # a longer table is folded: hosts with equal marks share a row
 PATTERNS = 25  # rows of a folded table

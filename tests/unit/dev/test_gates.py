@@ -17,7 +17,7 @@ from dev.gates.__main__ import GATES
 
 LICENCE = "# SPDX-License-Identifier: GPL-3.0-or-later\n"
 UTILS = "plugins/module_utils"
-IMPORT = "from ansible_collections.nearmetal.ec2.plugins.module_utils"
+IMPORT = "from .."
 # The forbidden words are put together here, so that this file keeps the rules that it tests.
 OFF = "no" + "qa"
 NO_CHANGE = "- name: Do\n  {}\n  changed_when: false\n"
@@ -44,8 +44,10 @@ CASES = [
     ("budgets", "plugins/modules/a.py", "x = 1\n" * 301, "x = 1\n" * 300),
     ("budgets", "plugins/modules/a.py", "def main():\n" + "    x = 1\n" * 40, "def main():\n" + "    x = 1\n" * 39),
     ("budgets", "roles/x/tasks/main.yml", "- a\n" * 41, "- a\n" * 40),
-    ("layers", f"{UTILS}/_parse/a.py", f"{IMPORT}._facts.b import c\n", f"{IMPORT}._error import c\n"),
+    ("layers", f"{UTILS}/_parse/a.py", f"{IMPORT}_facts.b import c\n", f"{IMPORT}_error import c\n"),
     ("layers", f"{UTILS}/_concerns/a.py", f"{IMPORT} import _engine\n", f"{IMPORT} import _facts\n"),
+    ("layers", "plugins/action/a.py", "from ansible_collections.nearmetal.ec2 import b\n", f"{IMPORT} import b\n"),
+    ("layers", "plugins/modules/a.py", f"{IMPORT} import b\n", "from ansible_collections.nearmetal.ec2 import b\n"),
     (
         "planning-is-check-mode",
         f"{UTILS}/_cloud/a.py",

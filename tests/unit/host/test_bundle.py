@@ -181,8 +181,11 @@ def _needs(path: Path, seen: Set[Path]) -> Set[Path]:
         return seen
     seen.add(path)
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module and ".module_utils" in node.module:
-            folder = ROOT / "plugins" / Path(*node.module.split(".")[4:])
+        if isinstance(node, ast.ImportFrom) and (node.level or ".module_utils" in (node.module or "")):
+            words = (node.module or "").split(".")
+            folder = (
+                path.parents[node.level - 1].joinpath(*words) if node.level else ROOT / "plugins" / Path(*words[4:])
+            )
             for place in (folder.with_suffix(".py"), folder / "__init__.py"):
                 _needs(place, seen)
             for alias in node.names:

@@ -9,15 +9,15 @@ import os
 import time
 from typing import Dict, Mapping, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.metrics.text import render
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import PATIENCE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ethtool
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import metrics
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import StoredWanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import METRICS
+from ..._engine.session import PATIENCE
+from ..._facts import ethtool
+from ..._host import store
+from ..._host.host import WritableHost
+from ..._memory import metrics
+from ..._memory.stored import StoredWanted
+from ..._planning.unit import METRICS
+from .. import report
+from .text import render
 
 
 def export(host: WritableHost) -> None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.metrics.exposition import Labels, Sample, metric
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.ethtool import CONNTRACK_AVAILABLE
+from ..._facts.ethtool import CONNTRACK_AVAILABLE
+from .exposition import Labels, Sample, metric
 
 
 def render(

@@ -9,7 +9,7 @@ not by color alone.
 
 from __future__ import annotations
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.picture.drawing import Look
+from .drawing import Look
 
 LIGHT = {
     "page": Look("#ffffff"),

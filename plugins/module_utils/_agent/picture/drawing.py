@@ -9,7 +9,7 @@ import html
 from math import ceil
 from typing import Callable, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable
+from ..._words import clipped, printable
 
 # Pixels of a character of 11 px in a monospace font; the widest of those named below has 0.61 of its height.
 CHARACTER = 6.7

@@ -10,21 +10,12 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.picture.colors import DARK, LIGHT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.picture.drawing import (
-    GAP,
-    PAD,
-    Item,
-    boxed,
-    document,
-    flow,
-    label,
-    paragraph,
-    stack,
-    width_of,
-    words,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.picture.scene import (
+from ..._facts.facts import Facts
+from ..._facts.nic import Nic
+from ..._facts.topology import Cpus, Node, TopologyFacts
+from .colors import DARK, LIGHT
+from .drawing import GAP, PAD, Item, boxed, document, flow, label, paragraph, stack, width_of, words
+from .scene import (
     ANSWERS,
     HELPS,
     MAY,
@@ -42,9 +33,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.picture.scene
     title_of,
     visible,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import Cpus, Node, TopologyFacts
 
 ROOM = 1160  # pixels between the page's edges
 IDLE, OFFLINE = "idle", "offline"

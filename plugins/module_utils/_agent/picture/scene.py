@@ -8,13 +8,13 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import DISK, PATH, STACKED, Disk
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import cpus as cpus_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import listed
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.queue_map import queue_map
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import Cache, Node, TopologyFacts
+from ..._facts.disk import DISK, PATH, STACKED, Disk
+from ..._facts.facts import Facts
+from ..._facts.network import cpus as cpus_of
+from ..._facts.network import listed
+from ..._facts.nic import Nic
+from ..._facts.queue_map import queue_map
+from ..._facts.topology import Cache, Node, TopologyFacts
 
 MOST_ROWS = 128  # of the queues of a NIC, after those with the same CPUs were joined
 ANSWERS, MAY, HELPS = "answers", "may", "helps"

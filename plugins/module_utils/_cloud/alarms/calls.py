@@ -7,15 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import (
-    Answers,
-    Located,
-    Raw,
-    by_target,
-    pages,
-    parts,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import Target, title
+from ..api import Answers, Located, Raw, by_target, pages, parts
+from ..session import Target, title
 
 _NAMES = 100  # the most names of DescribeAlarms and of DeleteAlarms
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Mapping, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Raw
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.credit_rules import STEP_MINUTES, CreditRules
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ..._error import NearmetalError
+from ..._plan import Action, Finding, Plan
+from ..._words import shown
+from ..api import Raw
+from ..credit_rules import STEP_MINUTES, CreditRules
+from ..instance_facts import InstanceFacts
 
 CONCERN, KNOB, WHAT = "cpu_credits", "alarm", "credit_alarm"
 REFERENCE = "AWS, 2017"

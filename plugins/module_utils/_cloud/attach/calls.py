@@ -7,20 +7,11 @@ from __future__ import annotations
 
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import (
-    FILTER_VALUES,
-    Answers,
-    Cloud,
-    Located,
-    Raw,
-    by_target,
-    pages,
-    parts,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.facts import TAG
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.calls import Calls
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import Target
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ..._error import NearmetalError
+from ..api import FILTER_VALUES, Answers, Cloud, Located, Raw, by_target, pages, parts
+from ..calls import Calls
+from ..session import Target
+from .facts import TAG
 
 _PAGE = 1000
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import secrets
 from typing import Any, Dict, List, Mapping, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Located, Raw
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.calls import InterfaceCalls
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.facts import TAG, Interface, interface
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.plan import Place, Work, name_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.calls import BRIEF_SECONDS, attempts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import error_code
+from ..api import Located, Raw
+from ..calls import BRIEF_SECONDS, attempts
+from ..session import error_code
+from .calls import InterfaceCalls
+from .facts import TAG, Interface, interface
+from .plan import Place, Work, name_of
 
 _DETACH_SECONDS = 180  # a running host has to let the device go first
 # Not every server of AWS knows yet that the interface exists, is ready, or is attached to nothing any more.

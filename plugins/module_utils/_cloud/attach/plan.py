@@ -9,16 +9,12 @@ import re
 from collections import Counter
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.attach.facts import (
-    Attachments,
-    Interface,
-    Subnet,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ..._error import NearmetalError
+from ..._plan import Action, Finding, Plan
+from ..._words import shown
+from ..instance_facts import InstanceFacts
+from ..types.facts import TypeFacts
+from .facts import Attachments, Interface, Subnet
 
 CONCERN, KNOB = "network_interfaces", "count"
 REFERENCE = "Aerospike, 2014; Netflix, 2014–2017"

@@ -8,28 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.cost import costs, on_a_host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.fit import Fit, best, candidates, family, fit
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.need import (
-    BY_NAME,
-    figure,
-    figures_of,
-    need_of,
-    number,
-    volumes_of,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.use import (
-    Use,
-    bigger_size,
-    metal,
-    second_interface,
-    volumes,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.data import AS_OF
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
+from ..._error import NearmetalError
+from ..._words import plain, shown
+from ..types.data import AS_OF
+from ..types.facts import TypeFacts
+from ..types.table import offline_types
+from .cost import costs, on_a_host
+from .fit import Fit, best, candidates, family, fit
+from .need import BY_NAME, figure, figures_of, need_of, number, volumes_of
+from .use import Use, bigger_size, metal, second_interface, volumes
 
 # How many types are proposed, one per family, unless `most` says otherwise.
 _PROPOSED = 5

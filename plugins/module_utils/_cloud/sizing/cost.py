@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.fit import family
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.need import figure
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
+from ..types.facts import TypeFacts
+from .fit import family
+from .need import figure
 
 _MILLION = 1_000_000
 _HOUR = 3600

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.need import BY_NAME, Dimension, Need, figure
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.name import parse_instance_type
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ..._error import NearmetalError
+from ..._words import shown
+from ..types.facts import TypeFacts
+from ..types.name import parse_instance_type
+from .need import BY_NAME, Dimension, Need, figure
 
 # Families that cost more for what `need` can't ask for: accelerators, macOS, HPC's network.
 _SPECIAL = ("dl", "f", "g", "gr", "hpc", "inf", "mac", "p", "trn", "vt")

@@ -8,23 +8,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Answers, Cloud, Series
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.observe import Observation, observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import contract
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import Target, deadline
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing import prices
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.answer import (
-    Question,
-    answer,
-    fits_of,
-    proposals,
-    question,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.need import figure, need_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.volume_facts import volume_facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan
+from ..._error import NearmetalError
+from ..._plan import Finding, Plan
+from ..api import Answers, Cloud, Series
+from ..observe import Observation, observe
+from ..result import contract
+from ..session import Target, deadline
+from ..types.facts import TypeFacts
+from ..volume_facts import volume_facts
+from . import prices
+from .answer import Question, answer, fits_of, proposals, question
+from .need import figure, need_of
 
 CONCERN = "sizing"
 _SECONDS = 300  # of one value of CloudWatch

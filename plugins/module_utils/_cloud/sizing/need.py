@@ -13,11 +13,11 @@ import math
 import re
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.credit_rules import RULES
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.name import parse_instance_type
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ..._error import NearmetalError
+from ..._words import shown
+from ..credit_rules import RULES
+from ..types.facts import TypeFacts
+from ..types.name import parse_instance_type
 
 _LARGEST = 1e15
 _GIGABIT = re.compile(r"(?:Up to )?(?:(?P<cards>[0-9]+)x )?(?P<gbps>[0-9.]+) Gigabit")

@@ -7,14 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.fit import Fit, rank
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.need import (
-    BY_NAME,
-    Need,
-    figure,
-    network_gbps,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
+from ..types.facts import TypeFacts
+from .fit import Fit, rank
+from .need import BY_NAME, Need, figure, network_gbps
 
 _BEYOND = "hardware counters and a hypervisor of your own, which only metal has, are not in these figures"
 

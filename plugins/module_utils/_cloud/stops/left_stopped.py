@@ -7,18 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_facts import InstanceFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import (
-    AT_WORK,
-    FOREIGN,
-    LEFT,
-    OUR_STOP,
-    OVER,
-    TAG,
-    UNCLEAR,
-    free_at,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan
+from ..._plan import Action, Finding, Plan
+from ..instance_facts import InstanceFacts
+from .stop_mark import AT_WORK, FOREIGN, LEFT, OUR_STOP, OVER, TAG, UNCLEAR, free_at
 
 KNOB = "power"
 STATE = "state"  # what an action changes that starts an instance

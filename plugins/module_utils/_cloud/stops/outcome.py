@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, List, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import TAG
+from .stop_mark import TAG
 
 
 @dataclass

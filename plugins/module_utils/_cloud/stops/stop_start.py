@@ -15,23 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Located, Raw, by_target
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.calls import BRIEF_SECONDS, attempts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import error_code
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.outcome import Outcome
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.power import (
-    STATE_CODES,
-    Power,
-    state_of,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import (
-    LEFT_STATES,
-    OUR_STOP,
-    TAG,
-    judge,
-    power_facts,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.tags import Tags
+from ..api import Located, Raw, by_target
+from ..calls import BRIEF_SECONDS, attempts
+from ..session import error_code
+from .outcome import Outcome
+from .power import STATE_CODES, Power, state_of
+from .stop_mark import LEFT_STATES, OUR_STOP, TAG, judge, power_facts
+from .tags import Tags
 
 # Before the stop, waiting is cheap to give up: nothing has happened yet.
 # For so long an instance is watched that may stop although AWS answered with an error.

@@ -9,17 +9,11 @@ import secrets
 from datetime import timedelta
 from typing import Dict, Iterable, List, Mapping, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Raw
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.calls import attempts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.outcome import Outcome
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.power import Power
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.stops.stop_mark import (
-    LATEST_STOP_SECONDS,
-    TAG,
-    PowerFacts,
-    StopMark,
-    power_facts,
-)
+from ..api import Raw
+from ..calls import attempts
+from .outcome import Outcome
+from .power import Power
+from .stop_mark import LATEST_STOP_SECONDS, TAG, PowerFacts, StopMark, power_facts
 
 _UNWRITTEN = f"the tag {TAG} could not be written"
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.api import Cloud
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import deadline
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.data import AS_OF
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.name import parse_instance_type
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
+from ..._error import NearmetalError
+from ..._plan import Finding
+from ..api import Cloud
+from ..session import deadline
+from .data import AS_OF
+from .name import parse_instance_type
+from .table import offline_types
 
 
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:

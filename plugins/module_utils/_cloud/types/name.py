@@ -9,7 +9,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ..._error import NearmetalError
 
 # u-6tb1: the memory stands before the generation, unlike u7i-12tb.
 _HIGH_MEMORY = re.compile("(?P<series>u)-(?P<memory>[0-9]{1,4})tb(?P<generation>[0-9]{1,3})")

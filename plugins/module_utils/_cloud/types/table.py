@@ -14,8 +14,8 @@ import zlib
 from dataclasses import asdict, fields
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.data import DATA
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import CardFacts, TypeFacts
+from .data import DATA
+from .facts import CardFacts, TypeFacts
 
 # The table's columns, in order. `source` and `reference` follow from where a row stands.
 _COLUMNS = tuple(field.name for field in fields(TypeFacts) if field.name not in ("source", "reference"))

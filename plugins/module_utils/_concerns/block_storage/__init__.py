@@ -7,27 +7,18 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage import driver, queue, trim
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import (
-    NAME,
-    OF_NAMED,
-    OF_QUEUE,
-    DiskSettings,
-    disk_settings,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.rules import rules
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import BlockFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import KINDS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import options_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import udev_rules
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import METHOD, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import (
-    tuning,
-    unobserved,
-)
+from ..._facts.block import BlockFacts
+from ..._facts.disk import KINDS
+from ..._facts.facts import Facts
+from ..._plan import Plan, Wanted
+from ..._planning.join import joined
+from ..._planning.knob import options_of
+from ..._planning.native import udev_rules
+from ..._planning.options import METHOD, PERSIST
+from ..._planning.skeleton import tuning, unobserved
+from . import driver, queue, trim
+from .choice import NAME, OF_NAMED, OF_QUEUE, DiskSettings, disk_settings
+from .rules import rules
 
 KNOBS = (*OF_QUEUE, *OF_NAMED, *driver.KNOBS, trim.KNOB)
 _PER_DISK = options_of(OF_QUEUE)

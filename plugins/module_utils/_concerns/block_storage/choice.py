@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import LEAST_REQUESTS, BlockFacts, valid
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import DISK, HEAD, KINDS, PATH, STACKED, Disk
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, Spec
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import Claims
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ..._error import NearmetalError
+from ..._facts.block import LEAST_REQUESTS, BlockFacts, valid
+from ..._facts.disk import DISK, HEAD, KINDS, PATH, STACKED, Disk
+from ..._plan import Wanted
+from ..._planning.bounds import LEAST
+from ..._planning.knob import Knob, Spec
+from ..._planning.options import Claims
+from ..._words import shown
 
 NAME = "block_storage"
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import NAME, DiskSettings
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.queue import timeout
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import LONGEST_MS, BlockFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import EBS, INSTANCE_STORE, XVD
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import boot_argument
+from ..._facts.block import LONGEST_MS, BlockFacts
+from ..._facts.disk import EBS, INSTANCE_STORE, XVD
+from ..._facts.facts import Facts
+from ..._plan import Finding, Plan, Wanted
+from ..._planning.boot_argument import plan_argument
+from ..._planning.join import joined
+from ..._planning.knob import boot_argument
+from .choice import NAME, DiskSettings
+from .queue import timeout
 
 # A knob of its own, so that a run with another method takes the driver's timeout back.
 _TIMEOUT = boot_argument(NAME, "method", "nvme_core.io_timeout", "amazon-ec2-utils", option="io_timeout")

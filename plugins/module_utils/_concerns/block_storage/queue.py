@@ -7,26 +7,16 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import (
-    NAME,
-    READ_AHEAD,
-    DiskSettings,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import (
-    LONGEST_MS,
-    BlockFacts,
-    holds,
-    most_requests,
-    valid,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import EBS, INSTANCE_STORE, XVD, Disk
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._measured import gain_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import widened
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ..._error import NearmetalError
+from ..._facts.block import LONGEST_MS, BlockFacts, holds, most_requests, valid
+from ..._facts.disk import EBS, INSTANCE_STORE, XVD, Disk
+from ..._facts.facts import Facts
+from ..._measured import gain_of
+from ..._plan import Action, Finding, Plan, Wanted
+from ..._planning.bounds import widened
+from ..._planning.knob import Knob
+from ..._words import shown
+from .choice import NAME, READ_AHEAD, DiskSettings
 
 # What AWS's own udev rules set (amazon-ec2-utils): an EBS volume may answer late, a silent disk in the host is broken.
 AWS, MAX = "aws", "max"

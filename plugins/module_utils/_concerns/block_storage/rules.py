@@ -7,16 +7,9 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import OF_QUEUE, DiskSettings
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.queue import timeout
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import (
-    EBS,
-    INSTANCE_STORE,
-    MODELS,
-    OTHER,
-    VIRTIO,
-    XVD,
-)
+from ..._facts.disk import EBS, INSTANCE_STORE, MODELS, OTHER, VIRTIO, XVD
+from .choice import OF_QUEUE, DiskSettings
+from .queue import timeout
 
 _END = "nearmetal_block_storage_end"
 # Only when a disk appears: `change` comes after each write by somebody, and would undo what was set since.

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.block_storage.choice import NAME
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.block import BlockFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.disk import INSTANCE_STORE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
+from ..._facts.block import BlockFacts
+from ..._facts.disk import INSTANCE_STORE
+from ..._plan import Plan
+from ..._planning.knob import Knob
+from .choice import NAME
 
 KNOB = Knob(NAME, "trim", reference="EC2 User Guide, SSD instance store")
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.cpu_power import frequency, idle, platform
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import options_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import tmpfiles
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, METHOD, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning
+from ..._error import NearmetalError
+from ..._facts.facts import Facts
+from ..._plan import Plan, Wanted
+from ..._planning.gate import host_class
+from ..._planning.join import joined
+from ..._planning.knob import options_of
+from ..._planning.native import tmpfiles
+from ..._planning.options import CONSENT, METHOD, PERSIST
+from ..._planning.skeleton import tuning
+from . import frequency, idle, platform
 
 NAME = "cpu_power"
 KNOBS = (*idle.KNOBS, *frequency.KNOBS, *platform.KNOBS)

@@ -8,18 +8,12 @@ from __future__ import annotations
 import re
 from typing import Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.power import (
-    BOOST,
-    CPUFREQ,
-    FIXING,
-    NO_TURBO,
-    PowerFacts,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
+from ..._facts.facts import Facts
+from ..._facts.power import BOOST, CPUFREQ, FIXING, NO_TURBO, PowerFacts
+from ..._plan import Plan, Wanted
+from ..._planning.join import joined
+from ..._planning.knob import Knob
+from ..._words import plain
 
 NAME = "cpu_power"
 # Xeons of the E5 and E7 lines, then Skylake (x1xx) and Cascade Lake (x2xx) of the scalable line.

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.power import IdleState, PowerFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument
+from ..._facts.facts import Facts
+from ..._facts.power import IdleState, PowerFacts
+from ..._plan import Finding, Plan, Wanted
+from ..._planning.boot_argument import plan_argument
+from ..._planning.gate import host_class
+from ..._planning.join import joined
+from ..._planning.knob import Knob, boot_argument
 
 NAME = "cpu_power"
 

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.power import PROFILE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import CPU
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
+from ..._facts.facts import Facts
+from ..._facts.power import PROFILE
+from ..._facts.topology import CPU
+from ..._plan import Plan, Wanted
+from ..._planning.join import joined
+from ..._planning.knob import Knob
+from ..._words import plain
 
 NAME = "cpu_power"
 _BIAS = Knob(

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.hugepages import access, reserved, transparent
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import options_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d, tmpfiles
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, METHOD, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning
+from ..._facts.facts import Facts
+from ..._plan import Plan, Wanted
+from ..._planning.join import joined
+from ..._planning.knob import options_of
+from ..._planning.native import sysctl_d, tmpfiles
+from ..._planning.options import CONSENT, METHOD, PERSIST
+from ..._planning.skeleton import tuning
+from . import access, reserved, transparent
 
 NAME = "hugepages"
 KNOBS = (*transparent.KNOBS, *reserved.KNOBS, *access.KNOBS)

@@ -8,16 +8,16 @@ from __future__ import annotations
 import re
 from typing import Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.hugepages.reserved import short, size_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import HugepageFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugetlbfs import PATH
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import HUGETLB_GROUP
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
+from ..._error import NearmetalError
+from ..._facts.facts import Facts
+from ..._facts.hugepages import HugepageFacts
+from ..._facts.hugetlbfs import PATH
+from ..._facts.sysctl import HUGETLB_GROUP
+from ..._plan import Plan, Wanted
+from ..._planning.join import joined
+from ..._planning.knob import Knob
+from ..._words import plain, shown
+from .reserved import short, size_of
 
 NAME = "hugepages"
 REFERENCE = "AWS, 2017"

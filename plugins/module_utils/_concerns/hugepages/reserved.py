@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import HugepageFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument
+from ..._error import NearmetalError
+from ..._facts.facts import Facts
+from ..._facts.hugepages import HugepageFacts
+from ..._plan import Finding, Plan, Wanted
+from ..._planning.boot_argument import plan_argument
+from ..._planning.gate import host_class
+from ..._planning.join import joined
+from ..._planning.knob import Knob, boot_argument
 
 NAME = "hugepages"
 REFERENCE = "AWS, 2017"

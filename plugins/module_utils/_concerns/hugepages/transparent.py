@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import FOLDERS, HugepageFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument
+from ..._facts.facts import Facts
+from ..._facts.hugepages import FOLDERS, HugepageFacts
+from ..._plan import Finding, Plan, Wanted
+from ..._planning.boot_argument import plan_argument
+from ..._planning.join import joined
+from ..._planning.knob import Knob, boot_argument
 
 NAME = "hugepages"
 REFERENCE = "AWS, 2017"

@@ -8,37 +8,24 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.advisories import (
-    ADVISORIES,
-    Advisory,
-    about,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.ages import end_of_life
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.offers import (
-    ENA_ATTACHES,
-    ENA_MINIMUM,
-    driver_of,
-    ena_kernel,
-    needs_new_ena,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.pressure import KNOBS as PRESSURE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.pressure import pressure
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.time_source import (
-    SOURCE,
-    time_source,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.kernel import KernelFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.platform import PlatformFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import TW_RECYCLE
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import EVERY
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import host_class
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import checking
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ..._error import NearmetalError
+from ..._facts.facts import Facts
+from ..._facts.kernel import KernelFacts
+from ..._facts.platform import PlatformFacts
+from ..._facts.sysctl import TW_RECYCLE
+from ..._plan import Plan, Wanted
+from ..._planning.bounds import EVERY
+from ..._planning.gate import host_class
+from ..._planning.join import joined
+from ..._planning.knob import Knob, options_of
+from ..._planning.skeleton import checking
+from ..._words import shown
+from .advisories import ADVISORIES, Advisory, about
+from .ages import end_of_life
+from .offers import ENA_ATTACHES, ENA_MINIMUM, driver_of, ena_kernel, needs_new_ena
+from .pressure import KNOBS as PRESSURE
+from .pressure import pressure
+from .time_source import SOURCE, time_source
 
 NAME = "kernel_check"
 WORKLOADS = ("hpc", "low_latency", "sap_hana")  # for which some instance types are wrong
@@ -252,7 +239,7 @@ def _type(facts: Facts, of_type: Optional[str], workload: str) -> Plan:
     if of_type is None:
         return Plan()
     # Imported late, because few workloads ask for it.
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.unsuited import unsuited
+    from .unsuited import unsuited
 
     unfit = unsuited(workload, of_type, len(cores) if cores is not None else None)
     if unfit is None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.counters import CounterFacts, Swap
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
+from ..._facts.counters import CounterFacts, Swap
+from ..._plan import Plan
+from ..._planning.join import joined
+from ..._planning.knob import Knob
 
 CONCERN = "kernel_check"
 _LOST = Knob(CONCERN, "backlog_drops", reference="Mathis et al., 1997; Linux kernel, net/core/net-procfs.c")

@@ -5,13 +5,9 @@
 
 from __future__ import annotations
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.time_source import (
-    AMAZON,
-    PTP_DEVICE,
-    TimeSourceFacts,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
+from ..._facts.time_source import AMAZON, PTP_DEVICE, TimeSourceFacts
+from ..._plan import Plan
+from ..._planning.knob import Knob
 
 SOURCE = Knob("kernel_check", "time_source", reference="EC2 User Guide, Amazon Time Sync Service")
 

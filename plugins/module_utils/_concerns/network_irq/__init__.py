@@ -11,28 +11,17 @@ from __future__ import annotations
 
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq import (
-    compute,
-    irqbalance,
-    isolation,
-    steering,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq.spread import Demand, spread
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, project
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import (
-    host_class,
-    loses_time,
-    may_be_burstable,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, options_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import (
+from ..._error import NearmetalError
+from ..._facts.facts import Facts, project
+from ..._facts.network import NetworkFacts, cpus
+from ..._facts.nic import Nic
+from ..._facts.topology import TopologyFacts
+from ..._number import is_number
+from ..._plan import Plan, Wanted
+from ..._planning.gate import host_class, loses_time, may_be_burstable
+from ..._planning.join import joined
+from ..._planning.knob import Knob, options_of
+from ..._planning.network_choice import (
     Choice,
     choices,
     cpu_list,
@@ -43,9 +32,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_ch
     of_nic,
     options_per_nic,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning, unobserved
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ..._planning.options import CONSENT, PERSIST
+from ..._planning.skeleton import tuning, unobserved
+from ..._words import shown
+from . import compute, irqbalance, isolation, steering
+from .spread import Demand, spread
 
 NAME = "network_irq"
 _PLACED = ("auto", "spread", "dedicated")

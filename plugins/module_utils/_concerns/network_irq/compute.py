@@ -11,21 +11,16 @@ from __future__ import annotations
 
 from typing import FrozenSet, List, Mapping, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import (
-    COMPUTE_CPUS,
-    COMPUTE_GENERATOR,
-    GENERATOR,
-    MARK,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import cpus, listed
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.services import UNIT, Process
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ..._error import NearmetalError
+from ..._facts.facts import Facts
+from ..._facts.native_files import COMPUTE_CPUS, COMPUTE_GENERATOR, GENERATOR, MARK
+from ..._facts.network import cpus, listed
+from ..._facts.services import UNIT, Process
+from ..._facts.topology import TopologyFacts
+from ..._plan import Plan, Wanted
+from ..._planning.join import joined
+from ..._planning.knob import Knob
+from ..._words import shown
 
 NAME = "network_irq"
 _CPUS = Knob(

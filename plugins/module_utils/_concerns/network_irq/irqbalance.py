@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.irqbalance import IrqbalanceFacts, extended, words
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.irqbalance_process import UNIT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import IRQBALANCE_POLICY, MARK
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import PCI_DRIVERS, Nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import plan_file
+from ..._facts.facts import Facts
+from ..._facts.irqbalance import IrqbalanceFacts, extended, words
+from ..._facts.irqbalance_process import UNIT
+from ..._facts.native_files import IRQBALANCE_POLICY, MARK
+from ..._facts.nic import PCI_DRIVERS, Nic
+from ..._plan import Action, Finding, Plan, Wanted
+from ..._planning.knob import Knob
+from ..._planning.native import plan_file
 
 KNOB = Knob(
     "network_irq",

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import FrozenSet, Iterable, List, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, listed
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument
+from ..._facts.facts import Facts
+from ..._facts.network import NetworkFacts, listed
+from ..._facts.topology import TopologyFacts
+from ..._plan import Plan, Wanted
+from ..._planning.boot_argument import plan_argument
+from ..._planning.join import joined
+from ..._planning.knob import Knob, boot_argument
 
 NAME = "network_irq"
 _REFERENCE = "Linux kernel, core-api/housekeeping; tuned, cpu-partitioning; unmeasured"

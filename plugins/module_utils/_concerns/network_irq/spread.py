@@ -15,7 +15,7 @@ import heapq
 from collections import Counter
 from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
+from ..._facts.topology import TopologyFacts
 
 
 class Demand(NamedTuple):

@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, cpus, listed
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import RPS_ENTRIES
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import TopologyFacts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import Choice, cpu_list, of_nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ..._error import NearmetalError
+from ..._facts.facts import Facts
+from ..._facts.network import NetworkFacts, cpus, listed
+from ..._facts.nic import Nic
+from ..._facts.sysctl import RPS_ENTRIES
+from ..._facts.topology import TopologyFacts
+from ..._number import is_number
+from ..._plan import Plan, Wanted
+from ..._planning.join import joined
+from ..._planning.knob import Knob
+from ..._planning.network_choice import Choice, cpu_list, of_nic
+from ..._words import shown
 
 _NAME = "network_irq"
 _TEXT = {"type": "str"}

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_stack import ena, sysctl
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, fields
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import LEAST, MAX, widened
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, Spec, options_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import (
+from ..._facts.facts import Facts
+from ..._facts.network import NetworkFacts, fields
+from ..._facts.nic import Nic
+from ..._number import is_number
+from ..._plan import Plan, Wanted
+from ..._planning.bounds import LEAST, MAX, widened
+from ..._planning.join import joined
+from ..._planning.knob import Knob, Spec, options_of
+from ..._planning.native import sysctl_d
+from ..._planning.network_choice import (
     Choice,
     choices,
     disruption,
@@ -27,8 +26,9 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_ch
     of_nic,
     options_per_nic,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, PERSIST, SWITCH
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning
+from ..._planning.options import CONSENT, PERSIST, SWITCH
+from ..._planning.skeleton import tuning
+from . import ena, sysctl
 
 NAME = "network_stack"
 

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_stack.sysctl import NAME
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import NetworkFacts, fields
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.nic import Nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.network_choice import of_nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ..._error import NearmetalError
+from ..._facts.facts import Facts
+from ..._facts.network import NetworkFacts, fields
+from ..._facts.nic import Nic
+from ..._number import is_number
+from ..._plan import Plan, Wanted
+from ..._planning.boot_argument import plan_argument
+from ..._planning.join import joined
+from ..._planning.knob import Knob, boot_argument
+from ..._planning.network_choice import of_nic
+from ..._planning.options import CONSENT
+from ..._words import shown
+from .sysctl import NAME
 
 _WORDS = {"enabled": "1", "disabled": "0"}
 _MOST_PAGES = 32  # thousands, as the driver counts them

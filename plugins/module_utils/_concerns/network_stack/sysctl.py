@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parameters import NETWORK_STACK
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import loses_time, may_be_burstable
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.parameters import HELD, Obstacle, knobs_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.parameters import plan_parameters as planned
+from ..._facts.facts import Facts
+from ..._number import is_number
+from ..._parameters import NETWORK_STACK
+from ..._plan import Plan, Wanted
+from ..._planning.gate import loses_time, may_be_burstable
+from ..._planning.join import joined
+from ..._planning.knob import Knob
+from ..._planning.parameters import HELD, Obstacle, knobs_of
+from ..._planning.parameters import plan_parameters as planned
 
 NAME = "network_stack"
 # The least that a page has; RHEL 8 on arm64 has 64 KiB.

@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.numa import services
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.sysctl import NUMA_BALANCING, ZONE_RECLAIM
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import gate_refusal, host_class
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob, boot_argument, options_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.native import sysctl_d
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import CONSENT, PERSIST
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.skeleton import tuning
+from ..._facts.facts import Facts
+from ..._facts.sysctl import NUMA_BALANCING, ZONE_RECLAIM
+from ..._plan import Plan, Wanted
+from ..._planning import unit
+from ..._planning.boot_argument import plan_argument
+from ..._planning.gate import gate_refusal, host_class
+from ..._planning.join import joined
+from ..._planning.knob import Knob, boot_argument, options_of
+from ..._planning.native import sysctl_d
+from ..._planning.options import CONSENT, PERSIST
+from ..._planning.skeleton import tuning
+from . import services
 
 NAME = "numa"
 

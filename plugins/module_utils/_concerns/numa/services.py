@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import systemd
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import GENERATOR, MARK
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.services import UNIT, Process, listed, shown
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.join import joined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import Knob
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown as shown_value
+from ..._error import NearmetalError
+from ..._facts import systemd
+from ..._facts.facts import Facts
+from ..._facts.native_files import GENERATOR, MARK
+from ..._facts.services import UNIT, Process, listed, shown
+from ..._plan import Finding, Plan, Wanted
+from ..._planning.join import joined
+from ..._planning.knob import Knob
+from ..._words import shown as shown_value
 
 NAME = "numa"
 PLACES = ("nodes", "near_interface", "near_device")

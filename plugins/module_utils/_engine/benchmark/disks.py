@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import disk, ebs
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ..._facts import disk, ebs
+from ..._facts.host import Host
 
 Counters = Mapping[str, Mapping[str, int]]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from typing import Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import Benchmark, Machine, Options
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import topology
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ..._benchmarks.benchmark import Benchmark, Machine, Options
+from ..._facts import topology
+from ..._facts.host import Host
 
 Cpus = Tuple[int, ...]
 

@@ -11,29 +11,14 @@ import sys
 import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
-    Benchmark,
-    Command,
-    Options,
-    Result,
-    Tool,
-    tools_of,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import (
-    clock_read,
-    disks,
-    machine,
-    page_fault,
-    raw_device,
-    refusals,
-    served,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import Session, Usage
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cpulist
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped, printable
+from ..._benchmarks.benchmark import Benchmark, Command, Options, Result, Tool, tools_of
+from ..._benchmarks.registry import BENCHMARKS
+from ..._facts.host import Host
+from ..._host.host import WritableHost
+from ..._parse import cpulist
+from ..._words import clipped, printable
+from . import clock_read, disks, machine, page_fault, raw_device, refusals, served
+from .session import Session, Usage
 
 _PROGRAMS = {"clock_read": clock_read, "page_fault": page_fault, "served": served}
 _FOLDER = "/var/tmp"  # in memory on no distribution, unlike /tmp

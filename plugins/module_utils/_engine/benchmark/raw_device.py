@@ -12,13 +12,13 @@ import subprocess
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.disk import SHAPES
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import finished
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import disk
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import mountinfo
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain, shown
+from ..._benchmarks.disk import SHAPES
+from ..._error import NearmetalError
+from ..._facts import disk
+from ..._facts.host import Host
+from ..._parse import mountinfo
+from ..._words import plain, shown
+from .session import finished
 
 _SECTOR = 512  # bytes, of /sys/block/*/size
 _NOTHING, _SECONDS = 2, 60  # blkid's exit status where it finds no signature; its time, which a lost disk takes

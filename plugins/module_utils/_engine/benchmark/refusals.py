@@ -11,20 +11,12 @@ import resource
 import socket
 from typing import Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import (
-    INSTALLS,
-    Limits,
-    Tool,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.session import (
-    NOBODY,
-    argv_for,
-    program_path,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import is_number
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import meminfo, mountinfo, os_release
+from ..._benchmarks.benchmark import INSTALLS, Limits, Tool
+from ..._error import NearmetalError
+from ..._facts.host import Host
+from ..._number import is_number
+from ..._parse import meminfo, mountinfo, os_release
+from .session import NOBODY, argv_for, program_path
 
 _FREE_SHARE = 0.1  # of a file system that is left free in any case
 _MIB = 1024 * 1024

@@ -16,10 +16,10 @@ from contextlib import suppress
 from types import TracebackType
 from typing import IO, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._number import process_numbers
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text, listening
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import plain
+from ..._error import NearmetalError
+from ..._number import process_numbers
+from ..._parse import json_text, listening
+from ..._words import plain
 
 NOBODY = 65534
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

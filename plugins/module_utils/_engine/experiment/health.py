@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import load
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import printable
+from ..._error import NearmetalError
+from ..._facts import load_sample
+from ..._facts.host import Host
+from ..._words import printable
+from . import load
 
 LIMIT = 10.0  # seconds that the command may take
 

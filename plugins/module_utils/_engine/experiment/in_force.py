@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import UNTUNED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import detached
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import in_words
+from ..._host.host import WritableHost
+from ..._levers.capabilities import detached
+from ..._levers.registry import lever_of
+from ..._plan import Action, Value
+from ..._words import in_words
+from .lasting import UNTUNED
+from .running import Experiment
 
 
 def taken_back(host: WritableHost, experiment: Experiment, state: str, without: str = "") -> List[str]:

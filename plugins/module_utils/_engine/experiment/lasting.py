@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import REBOOTS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
+from ..._error import NearmetalError
+from ..._facts.switch import REBOOTS
+from ..._host import store
+from ..._host.host import WritableHost
+from ..._parse import json_text
 
 UNTUNED, TUNED = "untuned", "tuned"
 

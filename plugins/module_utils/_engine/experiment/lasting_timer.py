@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.timer import NAME, TIMER
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import REBOOTS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import agent_timer, store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.unit import link
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+from ..._error import NearmetalError
+from ..._facts.switch import REBOOTS
+from ..._host import agent_timer, store
+from ..._host.host import WritableHost
+from ..._levers.unit import link
+from ..._version import VERSION
+from .timer import NAME, TIMER
 
 AGENT = f"{store.DATA}/prove.pyz"
 _UNITS = "/etc/systemd/system"

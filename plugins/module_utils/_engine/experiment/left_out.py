@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import AbstractSet, Dict, List, Mapping, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply, do_accepted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Declining
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import clipped
+from ..._concerns.registry import CONCERNS
+from ..._error import NearmetalError
+from ..._host.host import WritableHost
+from ..._levers.capabilities import Declining
+from ..._levers.registry import lever_of
+from ..._plan import Action, Finding
+from ..._words import clipped
+from ..apply import apply, do_accepted
+from ..session import Outcome
+from . import switching
+from .running import Experiment
 
 _PERSIST = "persist"  # the option that says where a value is kept, which has no effect at runtime
 _LATER = ("would_change", "needs_reboot", "needs_restart")

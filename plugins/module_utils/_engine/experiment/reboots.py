@@ -14,29 +14,24 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting, lasting_timer, states
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import TUNED, UNTUNED, Lasting
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.left_out import (
-    NothingDiffers,
-    demand_felt,
-    no_difference,
-    unfelt,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment, running
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.switching import journal_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask, Conditions, Run, plan_run, run
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin, Outcome
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import systemd
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.agent_timer import RETRY
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import StoredWanted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
+from ..._error import NearmetalError
+from ..._facts import systemd
+from ..._facts.json_data import json_data
+from ..._host import store
+from ..._host.agent_timer import RETRY
+from ..._host.host import WritableHost
+from ..._memory.stored import StoredWanted
+from ..._plan import Action, Finding
+from ..._planning.unit import NAME as UNIT
+from .. import ending
+from ..requests import restore_requests
+from ..run import Ask, Conditions, Run, plan_run, run
+from ..session import Origin, Outcome
+from . import lasting, lasting_timer, states
+from .lasting import TUNED, UNTUNED, Lasting
+from .left_out import NothingDiffers, demand_felt, no_difference, unfelt
+from .running import Experiment, running
+from .switching import journal_of
 
 _PERSIST = "persist"
 _ARGUMENTS = "boot.arguments"

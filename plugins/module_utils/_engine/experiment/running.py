@@ -8,15 +8,15 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import ended, lasting
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import json_text
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
+from ..._error import NearmetalError
+from ..._facts.json_data import json_data
+from ..._facts.switch import EXPERIMENT
+from ..._host import store
+from ..._host.host import WritableHost
+from ..._levers.registry import lever_of
+from ..._parse import json_text
+from ..._plan import Action
+from .lasting import ended, lasting
 
 _NAMES = ("concerns", "knobs", "owned", "unfelt", "untested")
 

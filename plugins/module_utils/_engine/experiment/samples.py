@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Collection, Dict
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import timers
+from ..._error import NearmetalError
+from ..._facts import load_sample
+from ..._host.host import WritableHost
+from ..._parse import timers
 
 _NEARMETAL_TIMER = "nearmetal"  # how its timers' names begin: the unit sets nothing in a run, and prove's own ends it
 _PATIENCE = 10.0  # seconds for systemd's answer

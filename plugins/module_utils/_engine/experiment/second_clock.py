@@ -13,9 +13,9 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ..._error import NearmetalError
+from ..._facts.host import Host
+from .running import Experiment
 
 PATH = "/sys/class/rtc/rtc0/since_epoch"
 CONCERN = "clocksource"  # its source is a clock, and its kernel arguments decide about it

@@ -14,10 +14,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import ending
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import switching, timer
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.lasting import TUNED, UNTUNED, lasting
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.left_out import (
+from ..._error import NearmetalError
+from ..._facts.facts import observe
+from ..._facts.json_data import json_data
+from ..._facts.switch import EXPERIMENT
+from ..._host import store
+from ..._host.host import WritableHost
+from ..._memory import stored
+from ..._plan import Action, Finding
+from .. import ending
+from . import switching, timer
+from .lasting import TUNED, UNTUNED, lasting
+from .left_out import (
     NothingDiffers,
     accepted_outcomes,
     demand_felt,
@@ -26,26 +34,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.l
     unfelt,
     untested_findings,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import (
-    Experiment,
-    demand_running,
-    running,
-    write,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.two_tunings import Comparison, compare
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import stored
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
+from .running import Experiment, demand_running, running, write
+from .two_tunings import Comparison, compare
 
 if TYPE_CHECKING:
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Ask
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Known, Outcome
+    from ..planning import Request
+    from ..run import Ask
+    from ..session import Known, Outcome
 
 PATIENCE = 60  # seconds that a step waits for an earlier one, such as that of an interrupted run
 STATES = (UNTUNED, TUNED)
@@ -177,8 +172,8 @@ def _unarmed(
 def _proposal(host: WritableHost, ask: Ask) -> Proposal:
     """What `tune` would do now. Raises NearmetalError for what it couldn't."""
     # Imported late, because a switch, of which a run has some 50, costs mostly its imports.
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Leave
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import plan_run
+    from ..planning import Leave
+    from ..run import plan_run
 
     left_alone: Set[str] = {"unit"}
 
@@ -196,7 +191,7 @@ def _proposal(host: WritableHost, ask: Ask) -> Proposal:
 
 def _armed(host: WritableHost, experiment: Experiment, python: str) -> Experiment:
     """The experiment with its way back, which the timer takes from now on."""
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting_timer
+    from . import lasting_timer
 
     if lasting_timer.is_present(host):  # of a run with reboots that was killed while it began or ended
         lasting_timer.disarm(host)
@@ -211,7 +206,7 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], st
 
     Raises NothingDiffers when that is nothing.
     """
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import plan_run
+    from ..run import plan_run
 
     planned = [plan_run(host, ask) for ask in asks]
     accepted = [accepted_outcomes(host, experiment, tuning.outcomes) for tuning in planned]

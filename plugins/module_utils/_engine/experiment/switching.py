@@ -8,22 +8,22 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import AbstractSet, Dict, List, Mapping, Sequence, Tuple, Union
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.apply import apply
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import timer
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment, running, write
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.restore import entries_by_files, plan_restore
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import identity
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Disturbing, OnDisk, detached
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import stored
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.entry import Entry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+from ..._error import Damaged, NearmetalError
+from ..._facts.facts import observe
+from ..._facts.unit import identity
+from ..._host import bundle, store
+from ..._host.host import WritableHost
+from ..._levers.capabilities import Disturbing, OnDisk, detached
+from ..._levers.registry import lever_of
+from ..._memory import stored
+from ..._memory.entry import Entry
+from ..._memory.journal import Journal
+from ..._plan import Action, Finding
+from ..._version import VERSION
+from ..apply import apply
+from ..restore import entries_by_files, plan_restore
+from . import timer
+from .running import Experiment, running, write
 
 _LEFT_ALONE = ("advice", "needs_reboot")  # statuses of places that a restore leaves as they are
 

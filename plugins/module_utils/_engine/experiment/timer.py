@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment.running import Experiment, write
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError, Unanswered
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import EXPERIMENT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import agent_timer, store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
+from ..._error import NearmetalError, Unanswered
+from ..._facts.switch import EXPERIMENT
+from ..._host import agent_timer, store
+from ..._host.host import WritableHost
+from ..._version import VERSION
+from .running import Experiment, write
 
 NAME = "nearmetal-prove"
 AGENT = "/run/nearmetal/prove.pyz"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import List, NamedTuple, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action
+from ..._levers.registry import lever_of
+from ..._plan import Action
 
 
 class Comparison(NamedTuple):

@@ -14,22 +14,12 @@ from __future__ import annotations
 import re
 from typing import Iterator, List, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import quoted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.edited import (
-    Edited,
-    Place,
-    pattern,
-    text_of,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
-    boot_line,
-    boot_record,
-    cmdline,
-    shell_defaults,
-)
+from ..._error import NearmetalError
+from ..._facts import boot
+from ..._host.host import WritableHost
+from ..._parse import boot_line, boot_record, cmdline, shell_defaults
+from ..base import quoted
+from .edited import Edited, Place, pattern, text_of
 
 _VARIABLE = "GRUB_CMDLINE_LINUX"  # of /etc/default/grub, for kernels whose entries grub2-mkconfig writes
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.generated import Generated, append
+from ..._facts import boot
+from ..._facts.native_files import MARK
+from ..._host.host import WritableHost
+from .generated import Generated, append
 
 
 class Debian(Generated):

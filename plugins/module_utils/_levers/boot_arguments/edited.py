@@ -11,18 +11,14 @@ from abc import abstractmethod
 from contextlib import suppress
 from typing import Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import swap
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import (
-    Provider,
-    UndoFailed,
-    judge,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_line, cmdline, kernel_arguments
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record, flat
+from ..._error import NearmetalError
+from ..._facts import boot
+from ..._host import store
+from ..._host.host import WritableHost
+from ..._parse import boot_line, cmdline, kernel_arguments
+from ..._parse.boot_record import Record, flat
+from . import swap
+from .provider import Provider, UndoFailed, judge
 
 Texts = Dict[str, str]  # file → its content
 _BOOT = ("/boot/", "/efi/")  # the folders whose files a boot loader reads

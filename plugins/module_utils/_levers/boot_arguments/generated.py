@@ -10,18 +10,14 @@ from abc import abstractmethod
 from contextlib import suppress
 from typing import Iterable, List, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import quoted
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments import swap
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import (
-    Provider,
-    UndoFailed,
-    judge,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
+from ..._error import NearmetalError
+from ..._facts import boot
+from ..._host import store
+from ..._host.host import WritableHost
+from ..._parse.boot_record import Record
+from ..base import quoted
+from . import swap
+from .provider import Provider, UndoFailed, judge
 
 
 class Generated(Provider):

@@ -8,21 +8,21 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterable, List, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import NearmetalValues, impossible, no_place
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.bls import Bls
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.debian import Debian
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.menu import Menu
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.mkconfig import Mkconfig
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.provider import Provider, UndoFailed
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.systemd_boot import SystemdBoot
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk, Shared
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_record, kernel_arguments
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from ..._error import Damaged, NearmetalError
+from ..._facts import boot
+from ..._host import store
+from ..._host.host import WritableHost
+from ..._parse import boot_record, kernel_arguments
+from ..._parse.boot_record import Record
+from ..._plan import Value
+from ..base import NearmetalValues, impossible, no_place
+from ..capabilities import OnDisk, Shared
+from .bls import Bls
+from .debian import Debian
+from .menu import Menu
+from .mkconfig import Mkconfig
+from .provider import Provider, UndoFailed
+from .systemd_boot import SystemdBoot
 
 # Boot loader, as the facts name it → its provider.
 PROVIDERS: Dict[str, Provider] = {

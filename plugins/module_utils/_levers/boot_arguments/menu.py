@@ -8,15 +8,10 @@ from __future__ import annotations
 import os
 from typing import Dict, Iterator, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.edited import (
-    Edited,
-    Place,
-    pattern,
-    text_of,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_line, grub_menu
+from ..._facts import boot
+from ..._host.host import WritableHost
+from ..._parse import boot_line, grub_menu
+from .edited import Edited, Place, pattern, text_of
 
 
 class Menu(Edited):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.generated import Generated, append
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_record, shell_defaults
+from ..._error import NearmetalError
+from ..._facts import boot
+from ..._host import store
+from ..._host.host import WritableHost
+from ..._parse import boot_record, shell_defaults
+from .generated import Generated, append
 
 
 class Mkconfig(Generated):

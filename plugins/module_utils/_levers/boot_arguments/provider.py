@@ -9,11 +9,11 @@ import posixpath
 from abc import ABC, abstractmethod
 from typing import Dict, Iterable, List, Mapping, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.boot import BootEntry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import cmdline, kernel_arguments
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_record import Record
+from ..._error import NearmetalError
+from ..._facts.boot import BootEntry
+from ..._host.host import WritableHost
+from ..._parse import cmdline, kernel_arguments
+from ..._parse.boot_record import Record
 
 _BY = {"UUID": "by-uuid", "PARTUUID": "by-partuuid", "LABEL": "by-label", "PARTLABEL": "by-partlabel"}
 

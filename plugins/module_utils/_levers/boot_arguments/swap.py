@@ -12,9 +12,9 @@ import struct
 from contextlib import suppress
 from typing import Dict, Optional
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store, walk
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ..._error import NearmetalError
+from ..._host import store, walk
+from ..._host.host import WritableHost
 
 # EXT4_IOC_CHECKPOINT of include/uapi/linux/ext4.h, since Linux 5.14: _IOW('f', 43, __u32).
 _CHECKPOINT = 0x4004662B

@@ -7,15 +7,10 @@ from __future__ import annotations
 
 from typing import Iterator, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.boot_arguments.edited import (
-    Edited,
-    Place,
-    pattern,
-    text_of,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import boot_line
+from ..._facts import boot
+from ..._host.host import WritableHost
+from ..._parse import boot_line
+from .edited import Edited, Place, pattern, text_of
 
 
 class SystemdBoot(Edited):

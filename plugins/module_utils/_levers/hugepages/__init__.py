@@ -8,29 +8,14 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterable, List, Mapping, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import hugepages
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    TableValues,
-    demand_no_place,
-    echo,
-    impossible,
-    no_place,
-    put,
-    unwritable,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import (
-    Batch,
-    Choosing,
-    Disturbing,
-    NamedByPath,
-    Place,
-    Table,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.sysctl import Sysctl
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
-from ansible_collections.nearmetal.ec2.plugins.module_utils._words import shown
+from ..._error import NearmetalError
+from ..._facts import hugepages
+from ..._host.host import WritableHost
+from ..._plan import Value
+from ..._words import shown
+from ..base import TableValues, demand_no_place, echo, impossible, no_place, put, unwritable
+from ..capabilities import Batch, Choosing, Disturbing, NamedByPath, Place, Table
+from ..sysctl import Sysctl
 
 COMPACT = "/proc/sys/vm/compact_memory"
 _SYSCTL, _MIN_FREE = Sysctl("sysctl"), "vm.min_free_kbytes"

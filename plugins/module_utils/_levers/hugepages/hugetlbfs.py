@@ -8,23 +8,17 @@ from __future__ import annotations
 import re
 from typing import Iterable, List
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import hugetlbfs
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.hugepages import RESERVED
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.native_files import MARK
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    NearmetalValues,
-    file_commands,
-    impossible,
-    no_place,
-    quoted,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import OnDisk
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.files import masked, read_only
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.unit import link
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from ..._error import Damaged
+from ..._facts import hugetlbfs
+from ..._facts.hugepages import RESERVED
+from ..._facts.native_files import MARK
+from ..._host import store
+from ..._host.host import WritableHost
+from ..._plan import Value
+from ..base import NearmetalValues, file_commands, impossible, no_place, quoted
+from ..capabilities import OnDisk
+from ..files import masked, read_only
+from ..unit import link
 
 _MADE = "# Its folder was made for it.\n"
 # On an instance type without pages of this size the mount is left out; a mount that fails delays no boot.

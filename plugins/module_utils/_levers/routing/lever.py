@@ -13,23 +13,17 @@ import errno
 import ipaddress
 from typing import List, Optional, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Damaged, NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import nic, routes
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.interface import NET
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.routes import MAIN, NO_ROUTES, PRIORITY, State
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import (
-    Values,
-    impossible,
-    no_place,
-    quoted,
-    refused,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import Choosing
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.network import OnNic, no_nic
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import route_message
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.route_message import Address, Route, Rule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Value
+from ..._error import Damaged, NearmetalError
+from ..._facts import nic, routes
+from ..._facts.interface import NET
+from ..._facts.routes import MAIN, NO_ROUTES, PRIORITY, State
+from ..._host.host import WritableHost
+from ..._parse import route_message
+from ..._parse.route_message import Address, Route, Rule
+from ..._plan import Value
+from ..base import Values, impossible, no_place, quoted, refused
+from ..capabilities import Choosing
+from ..network import OnNic, no_nic
 
 _MOST_ROUTES = 64
 

@@ -10,13 +10,14 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import history_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof.page import plot
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
+
+from ....module_utils._prove.history import history_of
+from ....module_utils._prove.record import Record
+from ....module_utils._prove.verdict import Verdict
+from .. import words
+from . import plot
 
 _FOLDER = Path(__file__).parent
 

@@ -8,16 +8,11 @@ from __future__ import annotations
 import math
 from typing import List, NamedTuple, Sequence, Tuple
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.history import Attempt, History
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.interval import (
-    Comparison,
-    Interval,
-    interval,
-    percent,
-)
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import SMALLER
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import Settings
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
+from ....module_utils._prove.history import Attempt, History
+from ....module_utils._prove.interval import Comparison, Interval, interval, percent
+from ....module_utils._prove.metrics import SMALLER
+from ....module_utils._prove.settings import Settings
+from .. import words
 
 WIDTH, HEIGHT = 420, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 8, 10, 34
