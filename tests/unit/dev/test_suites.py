@@ -77,7 +77,7 @@ def test_make_test_runs_a_part_of_each_kind(
     versions, cores = list(pythons.find()), [job.lane for job in suites.cores()]
     assert found == {
         "gates": ["gates"],
-        "controller": ["controller-2.19-hosts", "controller-2.19-rest"],
+        "controller": ["controller-2.19-first", "controller-2.19-second"],
         "cores": [f"cores-{cores[0]}", f"cores-{cores[-1]}"],
         "sanity": [suites.sanity()[-1].name],
         "lint": ["ruff-check", "ruff-format", "mypy", "yamllint", "shellcheck"],
@@ -112,6 +112,14 @@ def test_ten_days_have_all_types_and_lives(monkeypatch: pytest.MonkeyPatch) -> N
         assert len(tenth(range(305))) in (30, 31)
         found += tenth(range(305))
     assert sorted(found) == list(range(305))
+
+
+def test_no_half_of_the_controller_tests_loses_its_folders() -> None:
+    first, second = ({word for word in job.argv if word.startswith("tests/")} for job in suites.controller())
+    assert first
+    assert second
+    assert not first & second
+    assert all(any(name.startswith(folder) for name in first) for folder in suites.FIRST_HALF)
 
 
 def test_every_file_that_starts_ansible_runs_with_the_newest_too() -> None:
