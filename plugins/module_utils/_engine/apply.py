@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import AbstractSet, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import AbstractSet, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .._error import Declined, NearmetalError
 from .._host.host import WritableHost
@@ -63,8 +63,8 @@ def apply(
     written = {(action.what, action.where) for action in actions}
     places = _neighbors(host, actions)
     # What followed a value that a file of nearmetal set at boot has no original of its own: it follows again.
-    by_boot = {entry.key for entry in earlier if entry.set_at_boot(host)}
-    causes = [action for action in actions if (action.what, action.where) not in by_boot]
+    known = {entry.key: entry for entry in earlier}
+    causes = [action for action in actions if not _set_at_boot(host, known.get((action.what, action.where)))]
     neighbors = [place for place in _neighbors(host, causes) if (place.what, place.where) not in written]
     try:
         if actions:
@@ -92,6 +92,13 @@ def apply(
             raise Declined(sentence, error.places, error.answer) from None
         raise NearmetalError(sentence) from None
     return [*_disturbed(host, places, written), *done]
+
+
+def _set_at_boot(host: WritableHost, entry: Optional[Entry]) -> bool:
+    """Whether a place has had a value of nearmetal since the boot, so that its original is of an earlier one."""
+    if entry is None or not entry.void(host.boot_id()):
+        return False
+    return bool(entry.holding(lever_of(entry.what).read(host, entry.where)))
 
 
 def _completed(host: WritableHost, actions: Sequence[Action]) -> List[Action]:

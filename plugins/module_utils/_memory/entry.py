@@ -53,10 +53,6 @@ class Entry(NamedTuple):
         """Whether a reboot has made the original meaningless."""
         return lever_of(self.what).scope == "runtime" and (self.boot_id != boot_id or self.original is None)
 
-    def set_at_boot(self, host: WritableHost) -> bool:
-        """Whether the place had a value of nearmetal since the boot, so that its original is of an earlier one."""
-        return self.void(host.boot_id()) and bool(self.holding(lever_of(self.what).read(host, self.where)))
-
     def judged(self, host: WritableHost, original: Value) -> elements.Judged:
         """Who has set the elements of the place, whose value before nearmetal was `original`."""
         lever = lever_of(self.what)
