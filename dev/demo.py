@@ -29,7 +29,9 @@ STEPS = 9
 CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 # The content of a host wherever nearmetal could leave something, read by the host's own tools.
 CONTENT = (
-    f"cat {CURRENT}; cat /proc/cmdline;"
+    f"cat {CURRENT}; cat /proc/cmdline; cat /sys/kernel/mm/transparent_hugepage/enabled;"
+    " sysctl vm.swappiness vm.overcommit_memory net.core.somaxconn net.ipv4.tcp_keepalive_time"
+    " net.ipv4.tcp_slow_start_after_idle;"
     " find /etc /usr/local /boot/grub -xdev -type f -exec sha256sum {} + | sort -k2; find / -xdev -name '*nearmetal*'"
 )
 
@@ -134,7 +136,8 @@ def _steps(host: Host, demo: Demo, progress: Progress) -> None:
     with demo.step("Check with the host's own cat, find and sha256sum that nothing is left"):
         left = _difference(content, host.run(CONTENT))
         _expect(not left, f"the host differs from what it was:\n{left}")
-        print(f"      clock source {before.source} again; /etc, /usr/local and /boot/grub as they were")
+        print(f"      clock source {before.source}, huge pages and kernel parameters as before the tuning;")
+        print("      /etc, /usr/local and /boot/grub as they were")
 
 
 def _difference(before: str, after: str) -> str:

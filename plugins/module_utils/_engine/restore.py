@@ -338,7 +338,7 @@ def _followers(
                 status="advice",
                 where=where,
                 now=follower,
-                reason=f"{follower} followed {entry.concern}.{entry.knob} at boot; the kernel sets it again with that",
+                reason=f"the kernel chose {follower} by {entry.concern}.{entry.knob}, and chooses anew when it changes",
                 reference="journal",
             )
 

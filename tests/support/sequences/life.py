@@ -64,7 +64,7 @@ _FILES = {
     "/etc/systemd/network/10-site.link": "[Match]\nOriginalName=ens* eth*\n\n[Link]\nMTUBytes=1450\n",
 }
 # Sentences about an original value that is no longer known, and about the arguments of the running kernel.
-_EARLIER = "in an earlier boot|what it was before nearmetal|followed .* at boot"
+_EARLIER = "in an earlier boot|what it was before nearmetal|and chooses anew when it changes"
 _WAITS = f"{_EARLIER}|the running kernel (was booted with|still has)"
 _NEWER = {"knob": "fans", "what": "cooling.fans", "where": "left", "original": {"rpm": [1]}, "ours": [{"rpm": None}]}
 
