@@ -284,6 +284,7 @@ LONG_TESTS = (
     "runs/test_dead_man.py",
     "runs/test_faults.py",
     "runs/test_late_routes.py",
+    "runs/test_restore_after_a_boot.py",
     "runs/test_slow_host.py",
     "runs/test_systemd_boot.py",
 )
