@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import AbstractSet, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import AbstractSet, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from .._error import Declined, NearmetalError
 from .._host.host import WritableHost
@@ -21,6 +21,7 @@ from .._levers.capabilities import (
     write_all,
 )
 from .._levers.registry import lever_of, restore_order
+from .._memory.boot_value import set_at_boot
 from .._memory.entry import Entry
 from .._memory.journal import Journal
 from .._plan import Action, Finding, Value
@@ -63,8 +64,9 @@ def apply(
     written = {(action.what, action.where) for action in actions}
     places = _neighbors(host, actions)
     # What followed a value that a file of nearmetal set at boot has no original of its own: it follows again.
-    known = {entry.key: entry for entry in earlier}
-    causes = [action for action in actions if not _set_at_boot(host, known.get((action.what, action.where)))]
+    by_files = set_at_boot(host, earlier) if actions else set()
+    known = {entry.key: entry for entry in earlier if entry.key not in by_files}
+    causes = [action for action in actions if not _set_at_boot(host, action, known, by_files)]
     neighbors = [place for place in _neighbors(host, causes) if (place.what, place.where) not in written]
     try:
         if actions:
@@ -94,11 +96,17 @@ def apply(
     return [*_disturbed(host, places, written), *done]
 
 
-def _set_at_boot(host: WritableHost, entry: Optional[Entry]) -> bool:
-    """Whether a place has had a value of nearmetal since the boot, so that its original is of an earlier one."""
-    if entry is None or not entry.void(host.boot_id()):
-        return False
-    return bool(entry.holding(lever_of(entry.what).read(host, entry.where)))
+def _set_at_boot(
+    host: WritableHost,
+    action: Action,
+    entries: Mapping[Tuple[str, str], Entry],
+    by_files: AbstractSet[Tuple[str, str]],
+) -> bool:
+    """Whether the place has had a value of nearmetal since the boot, so that its original is of an earlier one."""
+    key = (action.what, action.where)
+    if key not in entries:
+        return key in by_files
+    return entries[key].void(host.boot_id()) and bool(entries[key].holding(lever_of(action.what).read(host, key[1])))
 
 
 def _completed(host: WritableHost, actions: Sequence[Action]) -> List[Action]:

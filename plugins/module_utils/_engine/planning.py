@@ -86,10 +86,14 @@ class Export(NamedTuple):
 
 
 class Restore(NamedTuple):
-    """Take a concern back; `concern` is None for one that only another version has."""
+    """Take a concern back; `concern` is None for one that only another version has.
+
+    Without `settable` values of an earlier boot are left to the next one.
+    """
 
     name: str
     concern: Optional[Concern] = None
+    settable: bool = True
 
     def plan(self, session: Session, facts: Facts) -> Outcome:
         session.journal.demand_readable(self.name)
@@ -97,7 +101,8 @@ class Restore(NamedTuple):
         by_files = entries_by_files(session.host, entries)
         exchanged = session.journal.exchanged(self.name)
         cpus = _coming_online(session, facts)
-        restore = plan_restore(session.host, [*entries, *by_files], "taken back to what it was before nearmetal", cpus)
+        reason = "taken back to what it was before nearmetal"
+        restore = plan_restore(session.host, [*entries, *by_files], reason, cpus, settable=self.settable)
         # What nearmetal's files set on a new device is taken back, so no finding may report it as left alone.
         taken_back = {entry.key for entry in by_files}
         left_alone = other_devices(

@@ -50,6 +50,7 @@ def plan_restore(
     reason: str,
     cpus: AbstractSet[int] = frozenset(),
     beside: Beside = ALONE,
+    settable: bool = True,
 ) -> RestorePlan:
     """The plan that brings each place back to its original, the last change first; `reason` is of its actions.
 
@@ -57,6 +58,7 @@ def plan_restore(
     earlier boot is void: what this boot would have set without nearmetal takes its place, where that is known. An
     original that the place can't take now gives way to the kernel's own choice, and the journal keeps it.
     `cpus` are offline, and an earlier step of the run brings them online. `beside` is what the run does elsewhere.
+    Without `settable` the host refused what takes a void original's place, and the next boot brings it.
     """
     actions: List[Action] = []
     findings: List[Finding] = []
@@ -80,10 +82,12 @@ def plan_restore(
         set_values = entry.set_values
         if void and entry.key in at_boot:
             set_values = (*set_values, lever.values.remembered(now))
-        if void and now is not None and now == entry.original:
-            forget.append(entry)  # as it was in an earlier boot: nothing is left to say
-            continue
-        original = boot_value(host, entry.what, entry.where, entry) if void else entry.original
+        original = entry.original
+        if void:
+            original = boot_value(host, entry.what, entry.where, entry) if settable else None
+            if now is not None and now == entry.original and original in (None, now):
+                forget.append(entry)  # as it was in an earlier boot: nothing is left to say
+                continue
         in_force = entry._replace(set_values=set_values, original=original)
         judged = in_force.judged(host, original)
         fitted = fitting(lever, host, entry.where, original, beside._replace(after=after))
@@ -140,7 +144,7 @@ def plan_restore(
 def waits_for_boot(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Finding, ...]:
     """The findings of a concern that was taken back but for values that the next boot gives back; else none."""
     taken_back = all(entry.until_boot for entry in entries)
-    return plan_restore(host, entries, "").plan.findings if taken_back else ()
+    return plan_restore(host, entries, "", settable=False).plan.findings if taken_back else ()
 
 
 def entries_by_files(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entry, ...]:
@@ -348,7 +352,7 @@ def _by_reboot(host: WritableHost, entry: Entry, now: Value) -> Finding:
     before, instead = "nothing on this host says what it was before nearmetal", ""
     if entry.original is not None:
         original = in_words(entry.original, "absent", LONGEST_VALUE)
-        why = why_unsure(host, entry) or "which the host can't take as it is now"
+        why = why_unsure(host, entry) or "which the host doesn't take now"
         before = f"before nearmetal, in an earlier boot, it was {original}, {why}"
         commands = lever_of(entry.what).commands(host, entry.where, entry.original)
         instead = f"; to set that now: {commands[0]}" if len(commands) == 1 else ""

@@ -315,7 +315,7 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> Lis
             due = _planned_again(session, request, outcome, done)
             guard.arm_before(split(due.plan.actions)[1])
             with ending.uninterrupted():
-                finished, changes = do_accepted(due, partial(_do, session, request), session.keeps_others)
+                finished, changes = _do_settable(session, request, due, planned.facts)
             done += changes
             results.append(finished._replace(done=True))
         except NearmetalError as error:
@@ -355,6 +355,20 @@ def _planned_again(session: Session, request: Request, outcome: Outcome, done: S
     again = request.plan(session, session.observed(domains((request,))))
     changes = [dead_man.cuts_off(planned.plan.actions) for planned in (outcome, again)]
     return again if changes[0] == changes[1] else outcome
+
+
+def _do_settable(session: Session, request: Request, outcome: Outcome, facts: Facts) -> Tuple[Outcome, List[Action]]:
+    """Do an outcome; of a restore, without what this boot would have had, if the host refuses that."""
+    do = partial(_do, session, request)
+    try:
+        return do_accepted(outcome, do, session.keeps_others)
+    except NearmetalError:
+        if not isinstance(request, Restore):
+            raise
+        certain = request._replace(settable=False).plan(session, facts)
+        if certain.plan.actions == outcome.plan.actions:
+            raise
+        return do_accepted(certain, do, session.keeps_others)
 
 
 def _do(session: Session, request: Request, outcome: Outcome) -> List[Action]:

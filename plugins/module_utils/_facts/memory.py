@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple, Optional, Tuple
 
+from .._number import is_number
 from .._parse import meminfo
 from .host import Host
 from .sysctl import DIRTY, path
 
 KSM = "/sys/kernel/mm/ksm/run"
+_LEAST_BYTES = 2 * 65536  # two pages of the largest size
 
 
 class MemoryFacts(NamedTuple):
@@ -44,10 +46,11 @@ def dirty(host: Host, name: str) -> Optional[str]:
 
 
 def limit_of(name: str, key: str, number: str) -> Optional[str]:
-    """The limit that a kernel parameter of this number sets; None for another parameter. 0 bytes set none."""
-    if key == f"vm.{name}_ratio":
-        return f"{number}%"
-    return number if key == f"vm.{name}_bytes" and number != "0" else None
+    """The limit that a kernel parameter of this number sets; None for another parameter, or one that it refuses."""
+    value = int(number) if is_number(number) else -1
+    if key == f"vm.{name}_ratio" and 0 <= value <= 100:
+        return f"{value}%"
+    return str(value) if key == f"vm.{name}_bytes" and _LEAST_BYTES <= value < 1 << 63 else None
 
 
 def dirty_parameter(name: str, limit: str) -> Tuple[str, str]:

@@ -39,13 +39,13 @@ OBSERVED = (
 )
 
 
-def is_possible(key: str, value: str) -> bool:
-    """Whether the kernel would take a value that somebody has in a file: numbers within the bounds of its option."""
-    bounds = [parameter.spec.get("range") for parameter in (*MEMORY, *NETWORK_STACK) if parameter.key == key]
-    words = value.split()
-    if not bounds or bounds[0] is None:
-        return bool(words)
-    return bool(words) and all(is_number(word) and bounds[0][0] <= int(word) <= bounds[0][1] for word in words)
+def is_alike(value: str, present: str) -> bool:
+    """Whether somebody's value has the form of the present one: as many words, and numbers for numbers."""
+    words, others = value.split(), present.split()
+    return len(words) == len(others) and all(
+        is_number(word) is is_number(other) and str(int(word) if is_number(word) else word) == word
+        for word, other in zip(words, others)
+    )
 
 
 def path(key: str) -> str:

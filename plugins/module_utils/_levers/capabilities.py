@@ -182,8 +182,8 @@ class NamedByPath(Lever):
         """The kernel files that one of its paths stands for on this host."""
         return [path]
 
-    def meaning(self, word: str) -> Value:
-        """The lever's value for what a file writes to its path."""
+    def meaning(self, host: WritableHost, word: str) -> Value:
+        """The lever's value for what a file writes to its path; None for what the kernel doesn't take."""
         return word
 
 

@@ -60,7 +60,8 @@ def _set_by_others(host: WritableHost, lever: Lever, where: str) -> Value:
     value: Value = None
     if lever.what == "sysctl":
         values = [line.value for line in boot_lines.sysctl_lines(host) if line.name == where]
-        value = " ".join(values[-1].split()) if values and sysctl.is_possible(where, values[-1]) else None
+        alike = bool(values) and sysctl.is_alike(values[-1], str(lever.read(host, where)))
+        value = " ".join(values[-1].split()) if alike else None
     elif lever.what == "memory.dirty":
         for line in boot_lines.sysctl_lines(host):
             value = memory.limit_of(where, line.name, line.value) or value
@@ -68,7 +69,7 @@ def _set_by_others(host: WritableHost, lever: Lever, where: str) -> Value:
         files = [file for path in lever.paths for file in lever.files(host, path) if host.exists(file)]
         words = (line.value for line in boot_lines.tmpfiles_lines(host) if fnmatchcase((files or [""])[0], line.name))
         word = next(words, None)
-        value = lever.meaning(word) if word is not None else None
+        value = lever.meaning(host, word) if word is not None else None
     try:
         if value is not None:
             lever.check(where, value)

@@ -332,13 +332,11 @@ class Journal:
         self._write_until_boot(waiting)
 
     def _write_until_boot(self, entries: List[Entry]) -> None:
-        if entries != self._until_boot:
-            content = Content(self._host.boot_id(), entries)
-            if entries:
-                write(self._host, UNTIL_BOOT, content, folder_mode=0o755)
-            else:
-                store.remove_file(self._host, UNTIL_BOOT)
-            self._until_boot = entries
+        if entries and entries != self._until_boot:
+            write(self._host, UNTIL_BOOT, Content(self._host.boot_id(), entries), folder_mode=0o755)
+        elif self._until_boot and not entries:
+            store.remove_file(self._host, UNTIL_BOOT)
+        self._until_boot = entries
 
     def _load_until_boot(self) -> None:
         """Add the entries that wait for the next boot, unless a run has written their places since."""

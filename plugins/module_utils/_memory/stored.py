@@ -25,7 +25,7 @@ from .._planning import waivers
 from .._planning.concern import Concern
 from .._planning.options import COMMON, validate
 from .._version import numbers
-from .._words import shown
+from .._words import clipped, printable, shown
 
 PATH = f"{store.DATA}/wanted.json"
 FORMAT = 1
@@ -35,7 +35,8 @@ CHOICE = "tune"  # beside the concerns: what `auto` recognized
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 _RUN = re.compile(r"[a-z0-9_ ,:.-]{1,200}", re.ASCII)
-_LINE = re.compile(r"[^\x00-\x1f\x7f-\x9f]{0,1000}")
+_LONGEST = 1000  # characters of a reason
+_LINE = re.compile(r"[^\x00-\x1f\x7f-\x9f]{0,%d}" % _LONGEST)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z", re.ASCII)
 
 
@@ -80,6 +81,7 @@ def to_store(wanted: Wanted, replan: bool, remembered: Mapping[Tuple[str, str], 
     """The stored form of what is wanted; `StoredWanted.put` adds the run."""
     by = {option: origin for option, origin in wanted.by.items() if origin != "auto"}
     learnt = tuple(sorted(set(wanted.by) - set(by)))
+    remembered = {place: clipped(printable(reason), _LONGEST) for place, reason in remembered.items()}
     return Stored(dict(wanted.options), by, replan, learnt=learnt, remembered=remembered)
 
 

@@ -326,13 +326,16 @@ def test_another_damaged_file_is_made_again_or_named(
     taken_back(host, call)
 
 
-def test_a_link_in_place_of_our_file_stops_only_its_own_concern(tmp_path: Path, call: Call) -> None:
+@pytest.mark.parametrize("rebooted", [False, True])
+def test_a_link_in_place_of_our_file_stops_only_its_own_concern(tmp_path: Path, call: Call, rebooted: bool) -> None:
     somaxconn, thp = "/proc/sys/net/core/somaxconn", "/sys/kernel/mm/transparent_hugepage/enabled"
     host = FakeKernel(tmp_path, files_of("nitro", {somaxconn: "4096\n", thp: "[always] madvise never\n"}))
     call(tune.main, host, concerns={"network_stack": {"somaxconn": 8192}, "hugepages": {"thp": "never"}})
     [place] = [path for path in (tmp_path / "etc/sysctl.d").iterdir() if "somaxconn" in path.read_text()]
     text = place.read_text()
     a_link(place)
+    if rebooted:
+        host.reboot("22222222-2222-3333-4444-555555555555")
     back = call(restore.main, host)
     assert list(back["errors"]) == ["network_stack"]
     assert f"/etc/sysctl.d/{place.name} is a symbolic link" in back["errors"]["network_stack"]

@@ -114,12 +114,43 @@ def test_a_line_of_somebody_else_comes_before_the_original(host: FakeKernel, cal
     assert "[always]" in text(host, THP)
 
 
-def test_a_line_that_the_kernel_refuses_sets_nothing(host: FakeKernel, call: Call) -> None:
-    call(tune.main, host, concerns=WANTED)
-    write(host, "/etc/sysctl.d/10-site.conf", "vm.swappiness = plenty\n")
+REFUSED = {
+    "memory": {"/etc/sysctl.d/10-site.conf": "vm.swappiness = plenty\nvm.dirty_bytes = 100\n"},
+    "vector": {"/etc/sysctl.d/10-site.conf": "vm.swappiness = 20 30\n"},
+    "thp": {"/etc/tmpfiles.d/a.conf": f"w {THP} - - - - nevr\n"},
+}
+
+
+@pytest.mark.parametrize("files", REFUSED.values(), ids=REFUSED)
+def test_a_line_that_the_kernel_refuses_sets_nothing(host: FakeKernel, call: Call, files: Dict[str, str]) -> None:
+    before = {path: text(host, path) for path in (SWAPPINESS, DIRTY, THP)}
+    call(tune.main, host, concerns={**WANTED, "memory": {"swappiness": 1, "dirty": "5%"}})
+    for path, lines in files.items():
+        write(host, path, lines)
     host.reboot(SECOND)
-    assert "failed" not in call(restore.main, host)
-    assert text(host, SWAPPINESS) == "30"
+    back = call(restore.main, host)
+    assert "failed" not in back, back["msg"]
+    assert {path: text(host, path) for path in before} == before
+
+
+def test_a_value_that_the_host_refuses_waits_for_the_boot(host: FakeKernel, call: Call) -> None:
+    """The files of nearmetal go all the same."""
+    call(tune.main, host, concerns=WANTED)
+    host.reboot(SECOND)
+    host.moods[SWAPPINESS] = "EINVAL"
+    back = call(restore.main, host)
+    assert "failed" not in back, back["msg"]
+    assert "sysctl -w vm.swappiness=30" in said(back)["swappiness"]
+    assert not host.exists("/etc/sysctl.d/99-nearmetal-memory.conf")
+
+
+def test_a_line_counts_where_the_wanted_value_was_there_before(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "nitro")
+    call(tune.main, host, concerns={"memory": {"swappiness": int(text(host, SWAPPINESS))}})
+    write(host, "/etc/sysctl.d/10-site.conf", "vm.swappiness=25\n")
+    host.reboot(SECOND)
+    call(restore.main, host)
+    assert text(host, SWAPPINESS) == "25"
 
 
 @pytest.mark.parametrize(("line", "choice"), [("", "madvise"), (" transparent_hugepage=never", "never")])
@@ -209,6 +240,17 @@ def test_what_followed_by_itself_is_named(tmp_path: Path, call: Call) -> None:
     assert set(said(back)) == {"min_free_kbytes"}
     assert "hugepages.thp" in said(back)["min_free_kbytes"]
     assert text(host, MIN_FREE) == "67584", "the kernel raised it again"
+
+
+def test_what_followed_on_a_copy_of_an_image_follows_again(tmp_path: Path, call: Call) -> None:
+    files = {**CONFIG, THP: "always [madvise] never\n", MIN_FREE: "16384\n"}
+    host = FakeKernel(tmp_path, files_of("nitro", files))
+    call(tune.main, host, bake=True, concerns={"hugepages": {"thp": "never"}})
+    other = {"/sys/devices/virtual/dmi/id/board_asset_tag": "i-0fedcba9876543210\n"}
+    host.reboot(SECOND, {**host.hardware, **other})
+    call(restore.main, host)
+    assert "[madvise]" in text(host, THP)
+    assert text(host, MIN_FREE) == "67584"
 
 
 def test_what_waits_is_said_until_the_boot_and_is_no_original(

@@ -21,6 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import as_data, stored_of, to_store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
@@ -255,3 +256,10 @@ def test_a_run_that_decides_the_same_by_other_figures_stores_nothing(tmp_path: P
     memory.write_text(plenty)
     assert call(tune.main, host, concerns=wanted)["changed"]
     assert content(host)["hugepages"]["remembered"] == []
+
+
+def test_a_reason_of_any_length_is_read_back() -> None:
+    """A NIC with a hundred VLANs had one that nobody could read again, and its concern was never planned at boot."""
+    kept = to_store(Wanted({"mtu": 1500}), replan=True, remembered={("mtu", "0000:00:05.0"): "ens5.7 \n\x07" * 400})
+    kept = kept._replace(run="tune", version="0.2.0", at="2026-11-27T16:00:00Z")
+    assert stored_of(json.loads(json.dumps(as_data(kept)))) == kept

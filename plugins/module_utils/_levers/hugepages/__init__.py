@@ -47,6 +47,9 @@ class Transparent(NamedByPath, Choosing):
     def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
         return [echo(self._path(host), self._word(host, value))]
 
+    def meaning(self, host: WritableHost, word: str) -> Value:
+        return word if word in hugepages.choice(host.line(self._path(host)))[1] else None
+
     def kernel_choice(self, host: WritableHost, where: str) -> Value:
         return hugepages.kernel_choice(host)[self.what.partition(".")[2]]
 
@@ -89,7 +92,7 @@ class KhugepagedDefrag(Transparent):
     def read(self, host: WritableHost, where: str) -> Value:
         return hugepages.khugepaged_defrag(host)
 
-    def meaning(self, word: str) -> Value:
+    def meaning(self, host: WritableHost, word: str) -> Value:
         return hugepages.KHUGEPAGED_WORDS.get(word)
 
     def _word(self, host: WritableHost, value: Value) -> str:
