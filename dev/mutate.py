@@ -3,25 +3,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Seed faults one at a time: the tests must catch each. `python -m dev.mutate [--junit FILE] [WORD]`.
 
-tests/mutations/*/*.toml holds the faults; a WORD runs only those whose name contains it:
+tests/mutations/*.toml holds the faults; a WORD runs only those whose name contains it:
 
-    [swapped_sibling]
-    file = "plugins/module_utils/_facts/topology.py"
-    find = "min(siblings)"          # must occur exactly once
-    replace = "max(siblings)"
-    why = "the wrong thread of a core would be switched off"
-    tests = ["tests/unit/facts"]    # the quick suite that must fail
+    [settled_entry_forgotten]
+    file = "plugins/module_utils/_memory/journal.py"
+    find = "if not held"            # must occur exactly once
+    replace = "if held"
+    why = "a successful run would lose the originals"
+    tests = ["tests/unit/memory"]   # the quick tests that must fail
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,10 +31,13 @@ from typing import Any
 import tomllib
 
 from dev import ROOT, tree
-from dev.running import forked, junit
+from dev.running import junit
 
 FAULTS = ROOT / "tests" / "mutations"
 KEYS = {"file", "find", "replace", "why", "tests"}
+COLLECTIONS = Path(".ansible/collections")
+SECONDS = 600  # `timeout` ends the tests and all that they started, even if this process is killed
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", re.MULTILINE)
 
 
 class FaultError(Exception):
@@ -54,7 +59,7 @@ class Fault:
 def faults(word: str) -> "list[Fault]":
     """All faults whose name contains the word, in the order of their files."""
     all_faults = []
-    for path in sorted(FAULTS.rglob("*.toml")):
+    for path in sorted(FAULTS.glob("*.toml")):
         data: "dict[str, Any]" = tomllib.loads(path.read_text(encoding="utf-8"))
         for name, entry in data.items():
             if set(entry) != KEYS:
@@ -66,154 +71,99 @@ def faults(word: str) -> "list[Fault]":
     return chosen
 
 
-def working_copy(folder: Path) -> Path:
-    """A copy of the project, with its own symlink tree, in which faults may be seeded.
+def working_copy(copy: Path) -> None:
+    """Make a copy of the project, with its own symlink tree.
 
     It is a git repository, because tests ask git for the project's files.
     """
-    copy = folder / "project"
     for name in tree.files():
         target = copy / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, target)
-    link = copy / forked.COLLECTIONS / "ansible_collections/nearmetal/ec2"
+    link = copy / COLLECTIONS / "ansible_collections/nearmetal/ec2"
     link.parent.mkdir(parents=True)
     link.symlink_to("../../../..")
     subprocess.run(["git", "init", "--quiet", str(copy)], check=True)
-    return copy
 
 
-class Slot:
-    """A copy of the project in which one run of tests at a time takes place."""
-
-    def __init__(self, folder: Path, original: Path) -> None:
-        self.copy = Path(shutil.copytree(original, folder / "project", symlinks=True))
-        self._original = original  # no tests run in it
-        self._folder = folder
-        self._runs = 0
-        self._state = self._files()
-
-    def start(self, tests: "list[str]") -> forked.Run:
-        """Start the tests, up to the first failure."""
-        collections = str(self.copy / forked.COLLECTIONS)
-        variables = {
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONPATH": collections,
-            "ANSIBLE_COLLECTIONS_PATH": collections,
-            "NEARMETAL_SHARED": str(tree.shared() or self.copy / "absent"),
-        }
-        self._runs += 1
-        folder = self._folder / str(self._runs)
-        folder.mkdir()
-        return forked.start(self.copy, tests, folder, variables)
-
-    def clean(self) -> None:
-        """Restore the copy: files that a run leaves could fail the tests for the next fault."""
-        files = self._files()
-        for name in files.keys() | self._state.keys():
-            if files.get(name) == self._state.get(name):
-                continue
-            path = self.copy / name
-            path.unlink(missing_ok=True)
-            if name in self._state:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(self._original / name, path, follow_symlinks=False)
-
-    def _files(self) -> "dict[str, tuple[int, int]]":
-        """Size and time of each file, bytecode excepted: it stays for the next run."""
-        files = {}
-        start = len(f"{self.copy}/")
-        for folder, folders, names in os.walk(self.copy):
-            folders[:] = [name for name in folders if name != "__pycache__"]
-            for name in names:
-                path = f"{folder}/{name}"
-                state = os.lstat(path)
-                files[path[start:]] = (state.st_size, state.st_mtime_ns)
-        return files
+def run_tests(copy: Path, tests: "list[str]") -> "subprocess.CompletedProcess[str]":
+    """Run the tests in a copy of the project, up to the first failure."""
+    collections = str(copy / COLLECTIONS)
+    variables = {
+        "PYTHONPATH": collections,
+        "ANSIBLE_COLLECTIONS_PATH": collections,
+        "NEARMETAL_SHARED": str(tree.shared() or copy / "absent"),
+    }
+    pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=caught"]
+    return subprocess.run(
+        ["timeout", str(SECONDS), *pytest, f"--basetemp={copy}.tests", *tests],
+        check=False,
+        cwd=copy,
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
-class Seeded:
-    """A fault in a copy, and the tests that are to catch it."""
-
-    def __init__(self, fault: Fault, slot: Slot, number: int) -> None:
-        self.fault = fault
-        self.started = time.monotonic()
-        path = slot.copy / fault.file
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        if text.count(fault.find) != 1:
-            complaint = f"occurs {text.count(fault.find)} times in {fault.file}, must be once"
-            raise FaultError(f"`{fault.find.strip()}` {complaint}")
-        absent = [name for name in fault.tests if not (slot.copy / name.partition("::")[0]).exists()]
-        if absent:
-            raise FaultError(f"no such tests: {', '.join(absent)}")
-        times = path.stat()
-        path.write_text(text.replace(fault.find, fault.replace), encoding="utf-8")
-        # Each fault has another time, because Python matches bytecode to a source by time and size.
-        os.utime(path, (times.st_atime, int(times.st_mtime) + 2 * number + 2))
-        self.run = slot.start(fault.tests)
-
-    def caught(self) -> str:
-        """The test that caught the fault. Raises FaultError when none did, or the tests could not run."""
-        outcome = self.run.end()
-        if outcome.code == 0:
-            raise FaultError(f"not caught: {self.fault.why}")
-        if outcome.code != 1 or not outcome.failed:  # 1: tests failed; anything else: pytest could not run them
-            raise FaultError(f"the tests could not run:\n{outcome.output[-2000:]}")
-        return outcome.failed[0]
+def seed(fault: Fault, copy: Path) -> None:
+    """Write the fault into the copy. Raises FaultError when it doesn't fit."""
+    path = copy / fault.file
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    if text.count(fault.find) != 1:
+        complaint = f"occurs {text.count(fault.find)} times in {fault.file}, must be once"
+        raise FaultError(f"`{fault.find.strip()}` {complaint}")
+    absent = [name for name in fault.tests if not (copy / name.partition("::")[0]).exists()]
+    if absent:
+        raise FaultError(f"no such tests: {', '.join(absent)}")
+    path.unlink()  # the original has the same inode
+    path.write_text(text.replace(fault.find, fault.replace), encoding="utf-8")
 
 
-def intact(tests: "list[str]", slots: "list[Slot]") -> None:
-    """Check that the tests that caught a fault pass without it. Raises FaultError when they don't."""
-    shares = [tests[number :: len(slots)] for number in range(len(slots))]
-    runs = [slot.start(share) for slot, share in zip(slots, shares) if share]
-    for run in runs:
-        os.waitpid(run.pid, 0)
-    failed = [run.end() for run in runs if run.end().code]
-    if failed:
-        raise FaultError(f"the tests fail without any fault:\n{failed[0].output[-4000:]}")
+def catch(fault: Fault, original: Path) -> str:
+    """The test that catches the fault. Raises FaultError when none does, or the tests can't run."""
+    copy = original.with_name(fault.name)
+    try:
+        shutil.copytree(original, copy, symlinks=True, copy_function=os.link)
+        seed(fault, copy)
+        done = run_tests(copy, fault.tests)
+    finally:
+        for folder in (copy, Path(f"{copy}.tests")):
+            shutil.rmtree(folder, ignore_errors=True)
+    failed = _FAILED.findall(done.stdout)
+    if done.returncode == 0:
+        raise FaultError(f"not caught: {fault.why}")
+    if done.returncode != 1 or not failed:  # 1: tests failed; anything else: pytest could not run them
+        raise FaultError(f"the tests could not run:\n{done.stdout[-2000:]}")
+    return str(failed[0])
 
 
-class Judge:
-    """Seeds faults, one at a time in each slot, and keeps their outcomes."""
-
-    def __init__(self, slots: "list[Slot]") -> None:
-        self.cases: "list[junit.Case]" = []
-        self.killers: "set[str]" = set()  # the tests that caught a fault
-        self._free = list(slots)
-        self._running: "dict[int, tuple[Slot, Seeded]]" = {}
-
-    def judge(self, chosen: "list[Fault]") -> None:
-        """Seed each."""
-        for number, fault in enumerate(chosen):
-            if not self._free:
-                self._end_of_a_run()
-            try:
-                seeded = Seeded(fault, self._free[-1], number)
-            except FaultError as error:
-                self._missed(fault, 0.0, error)
-            else:
-                self._running[seeded.run.pid] = (self._free.pop(), seeded)
-        while self._running:
-            self._end_of_a_run()
-
-    def _end_of_a_run(self) -> None:
-        pid, _status = os.wait()
-        slot, seeded = self._running.pop(pid)
-        self._free.append(slot)
-        seconds = time.monotonic() - seeded.started
-        slot.clean()
-        try:
-            killer = seeded.caught()
-        except FaultError as error:
-            self._missed(seeded.fault, seconds, error)
-        else:
-            self.killers.add(killer)
-            self.cases.append(junit.Case("mutations", seeded.fault.name, "passed", seconds))
-            print(f"  ✓ {seeded.fault.name:<32} {seconds:4.1f} s  {killer}", flush=True)
-
-    def _missed(self, fault: Fault, seconds: float, error: FaultError) -> None:
-        self.cases.append(junit.Case("mutations", fault.name, "failed", seconds, str(error)))
+def judge(fault: Fault, original: Path) -> "tuple[junit.Case, str]":
+    """The outcome of a fault, and the test that caught it."""
+    started = time.monotonic()
+    try:
+        killer = catch(fault, original)
+    except FaultError as error:
         print(f"  ✗ {fault.name:<32} {error}", flush=True)
+        return junit.Case("mutations", fault.name, "failed", time.monotonic() - started, str(error)), ""
+    seconds = time.monotonic() - started
+    print(f"  ✓ {fault.name:<32} {seconds:4.1f} s  {killer}", flush=True)
+    return junit.Case("mutations", fault.name, "passed", seconds), killer
+
+
+def judge_all(chosen: "list[Fault]") -> "list[junit.Case]":
+    """The outcome of each fault. Raises FaultError when a test that caught one fails without it, too."""
+    with tempfile.TemporaryDirectory(prefix="nm-mutate-") as folder:
+        original = Path(folder) / "original"
+        working_copy(original)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            judged = list(pool.map(lambda fault: judge(fault, original), chosen))
+        killers = sorted({killer for _case, killer in judged if killer})
+        done = run_tests(original, killers) if killers else None
+    if done and done.returncode:
+        raise FaultError(f"the tests fail without any fault:\n{done.stdout[-4000:]}")
+    return [case for case, _killer in judged]
 
 
 def main(arguments: "list[str]") -> int:
@@ -223,15 +173,7 @@ def main(arguments: "list[str]") -> int:
     parser.add_argument("word", nargs="?", default="")
     options = parser.parse_args(arguments)
     try:
-        chosen = faults(options.word)
-        with tempfile.TemporaryDirectory(prefix="nm-mutate-") as folder:
-            original = working_copy(Path(folder) / "original")
-            count = min(os.cpu_count() or 1, len(chosen))
-            slots = [Slot(Path(folder) / str(number), original) for number in range(count)]
-            judge = Judge(slots)
-            judge.judge(chosen)
-            intact(sorted(judge.killers), slots)
-        cases = judge.cases
+        cases = judge_all(faults(options.word))
     except FaultError as error:
         print(error, file=sys.stderr)
         return 1

@@ -58,8 +58,7 @@ LAYERS = {
     "_prove": {"_prove", "_parse", "_error", "_words"},
     "_benchmarks": {"_benchmarks", "_prove", "_planning", "_parse", "_error", "_number", "_words"},
 }
-# Folders of Python files, or of seeded faults, that may have more files than others, and why.
-FAULTS = "tests/mutations/"
+# Folders of Python files that may have more files than others, and why.
 ONE_FILE_EACH = {
     "plugins/action": "Ansible finds an action by the name of its file, in this folder alone",
     "plugins/filter": "Ansible finds a filter by the name of its file, with its documentation beside it",
@@ -165,7 +164,7 @@ def budgets(copy: Copy) -> "list[str]":
 def crowded_folders(copy: Copy) -> "list[str]":
     """No folder of Python files has more than 16 files, except those of ONE_FILE_EACH."""
     counts = Counter(name.rpartition("/")[0] for name in copy.names)
-    python = {name.rpartition("/")[0] for name in [*copy.having(".py"), *copy.having(".toml", below=FAULTS)]}
+    python = {name.rpartition("/")[0] for name in copy.having(".py")}
     return [
         f"{folder}: {counts[folder]} files, at most {MOST_FILES}"
         for folder in sorted(python - ONE_FILE_EACH.keys())
