@@ -54,7 +54,7 @@ CORES = ((".venv", "2.19"), (".venv-newest", "2.21"))
 FIRST_HALF = (
     "tests/unit/action/",
     "tests/unit/agent/",
-    "tests/unit/baseline/",
+    "tests/unit/benchmark/",
     "tests/unit/callback/",
     "tests/unit/concerns/",
     "tests/unit/engine/",
@@ -117,7 +117,7 @@ def _folders(*names: str) -> "list[str]":
 def _packages() -> "list[str]":
     """Packages for mypy, by their import names, so that no file is read twice."""
     plugins = "ansible_collections.nearmetal.ec2.plugins"
-    rooms = ("module_utils", *(f"plugin_utils._{name}" for name in ("forms", "proof", "report", "sources", "terminal")))
+    rooms = ("module_utils", *(f"plugin_utils._{name}" for name in ("benchmark", "forms", "prove", "report")))
     own = [f"{plugins}.{room}" for room in rooms]
     names = [*own, *_folders("dev", "lab")]
     return [word for name in names for word in ("--package", name)]

@@ -13,11 +13,12 @@ import tokenize
 from collections import Counter
 from typing import Iterator
 
+from graphlib import CycleError, TopologicalSorter
+
 from dev.gates import Copy
 from dev.generate.files import GENERATED, RETURNED
 
-UTILS = "plugins/module_utils/"
-DOTTED = "ansible_collections.nearmetal.ec2.plugins.module_utils."
+UTILS, CONTROLLER = "plugins/module_utils/", "plugins/plugin_utils/"
 LIMIT_FILE, LIMIT_MODULE, LIMIT_MAIN = 400, 300, 40
 
 # Comments that switch a checker off.
@@ -58,6 +59,15 @@ LAYERS = {
     "_prove": {"_prove", "_parse", "_error", "_words"},
     "_benchmarks": {"_benchmarks", "_prove", "_planning", "_parse", "_error", "_number", "_words"},
 }
+# The same for the folders of plugin_utils. Its files beside them are for every room, and import none.
+_OF_EVERY_ROOM = {"_clean", "_columns", "_files"}
+CONTROLLER_LAYERS = {
+    "_ansible": {*_OF_EVERY_ROOM, "_ansible"},
+    "_benchmark": {*_OF_EVERY_ROOM, "_benchmark"},
+    "_prove": {*_OF_EVERY_ROOM, "_prove"},
+    "_report": {*_OF_EVERY_ROOM, "_ansible", "_benchmark", "_prove", "_report"},
+    "_forms": {*_OF_EVERY_ROOM, "_benchmark", "_prove", "_report", "_forms"},
+}
 # Folders of Python files that may have more files than others, and why.
 ONE_FILE_EACH = {
     "plugins/action": "Ansible finds an action by the name of its file, in this folder alone",
@@ -68,6 +78,7 @@ ONE_FILE_EACH = {
     "tests/unit/parse": "a file for each format",
 }
 MOST_FILES = 16
+CIRCLES = CONTROLLER
 # Calls that change a host, reserved for the engine.
 WRITES = {
     "chmod",
@@ -178,18 +189,10 @@ def _length(node: ast.FunctionDef) -> int:
 
 def layers(copy: Copy) -> "list[str]":
     """No layer imports from one above it, each folder is a layer, and plugins but modules import by relative paths."""
-    folders = {
-        name[len(UTILS) :].split("/")[0] for name in copy.having(".py", below=UTILS) if "/" in name[len(UTILS) :]
-    }
-    problems = [
-        f"{UTILS}{folder}: dev/gates/python.py doesn't say what it may import"
-        for folder in sorted(folders - LAYERS.keys())
-    ]
-    for layer, allowed in LAYERS.items():
-        for name in copy.having(".py", below=f"{UTILS}{layer}"):
-            for line, module in _imports(copy.tree(name), name):
-                if module.startswith(DOTTED) and module[len(DOTTED) :].split(".")[0] not in allowed:
-                    problems.append(f"{name}:{line}: {layer} imports {module[len(DOTTED) :]}")
+    problems = [*_climbing(copy, UTILS, LAYERS), *_climbing(copy, CONTROLLER, CONTROLLER_LAYERS), *_circle(copy)]
+    for name in copy.having(".py", below=UTILS):
+        modules = ((line, module) for line, module in _imports(copy.tree(name), name) if ".ec2.plugins." in module)
+        problems += [f"{name}:{line}: imports {module}" for line, module in modules if ".module_utils" not in module]
     # The agent finds what it is made of by these paths. Mitogen runs a module as a file that has no package.
     for name in copy.having(".py", below="plugins/"):
         for node in ast.walk(copy.tree(name)):
@@ -198,6 +201,36 @@ def layers(copy: Copy) -> "list[str]":
                 if node.level if name.startswith("plugins/modules/") else absolute:
                     problems.append(f"{name}:{node.lineno}: imports {node.module} by the wrong kind of path")
     return problems
+
+
+def _climbing(copy: Copy, top: str, layers: "dict[str, set[str]]") -> "Iterator[str]":
+    """Each import of a folder below `top` that its row doesn't allow, and each folder without a row."""
+    dotted = f".{top.replace('/', '.')}"
+    for name in copy.having(".py", below=top):
+        layer, inside, _rest = name[len(top) :].partition("/")
+        if inside and layer not in layers:
+            yield f"{top}{layer}: dev/gates/python.py doesn't say what it may import"
+        for line, module in _imports(copy.tree(name), name):
+            target = module.partition(dotted)[2].split(".")[0]
+            if inside and target and target not in layers.get(layer, ()):
+                yield f"{name}:{line}: {layer} imports {target}"
+
+
+def _circle(copy: Copy) -> "Iterator[str]":
+    """A circle of files that import each other, late imports and those for type checkers included."""
+    names = {_dotted(name): name for name in copy.having(".py", below=CIRCLES)}
+    graph = {}
+    for name in names.values():
+        modules = [module for _line, module in _imports(copy.tree(name), name)]
+        graph[name] = {names.get(module) or names.get(module.rpartition(".")[0], "") for module in modules} - {"", name}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        yield f"these files import each other: {', '.join(reversed(error.args[1]))}"
+
+
+def _dotted(name: str) -> str:
+    return f"ansible_collections.nearmetal.ec2.{name[: -len('.py')].replace('/', '.')}".removesuffix(".__init__")
 
 
 def planning_is_check_mode(copy: Copy) -> "list[str]":

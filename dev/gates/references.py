@@ -12,7 +12,7 @@ from typing import Iterator
 
 from dev.gates import Copy
 
-SOURCES = "plugins/plugin_utils/sources.json"
+SOURCES = "plugins/plugin_utils/_forms/sources.json"
 FIELD = "reference"
 DAY = re.compile(r"(20\d\d-\d\d-\d\d)?")
 PAGE = re.compile(r"(docs/[\w/]+\.md)(?:#([\w-]+))?")

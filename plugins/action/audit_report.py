@@ -12,18 +12,20 @@ from ansible import constants as C
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.validation import check_type_list
 from ansible.plugins.action import ActionBase
-from ansible.plugins.loader import callback_loader
 
 from ..module_utils._error import NearmetalError
-from ..plugin_utils import _plays as plays
-from ..plugin_utils._baseline import store
-from ..plugin_utils._baseline.sisters import rankings
+from ..plugin_utils._ansible import plays
+from ..plugin_utils._ansible.results import follows_contract
+from ..plugin_utils._ansible.variables import warn
+from ..plugin_utils._benchmark import store
+from ..plugin_utils._benchmark.ranking import rankings
+from ..plugin_utils._files import brief, short_path
 from ..plugin_utils._forms.write import write_all
 from ..plugin_utils._report import allowances, document, history, proven, summary, worth
-from ..plugin_utils._report.collect import Collector, follows_contract
+from ..plugin_utils._report.collect import Collector
 from ..plugin_utils._report.model import Report
+from ..plugin_utils._report.run import Clock
 from ..plugin_utils._report.statuses import FAILABLE
-from ..plugin_utils._variables import warn
 
 BLIND = (
     "without the callback nearmetal.ec2.fleet it is not known why a host gave no result, nor how long the run took:"
@@ -67,12 +69,12 @@ class ActionModule(ActionBase):
             needed = options["fail_on"] or not seen_by_callback
             collector = _collect(options["result"], variables) if needed else Collector()
             blind_spots = () if seen_by_callback else (BLIND,)
-            directory = "" if seen_by_callback else _directory()
-            run = plays.Clock().run("audit")
+            directory = "" if seen_by_callback else plays.report_directory()
+            run = Clock().run("audit")
             proofs = proven.last(directory, collector.names()) if directory else {}
             ranked = rankings(store.runs(directory), collector.names()) if directory else ()
             report = collector.report(
-                run, blind_spots, options["fail_on"], earlier, plays.short_path(directory), proofs, ranked, past
+                run, blind_spots, options["fail_on"], earlier, short_path(directory), proofs, ranked, past
             )
             written = [] if seen_by_callback else write_all(report, directory)
             if options["history"] and not seen_by_callback:
@@ -92,7 +94,7 @@ class ActionModule(ActionBase):
         )
         if not seen_by_callback:
             result.update(_summary(report))
-            self._display.display(f"{result['msg']} Reports: {plays.brief(written)}")
+            self._display.display(f"{result['msg']} Reports: {brief(written)}")
         if hosts and options["fail"]:
             result.update(failed=True, msg=result["failure"])
         if not seen_by_callback:
@@ -159,10 +161,3 @@ def _collect(registered: list[str], task_vars: dict[str, Any]) -> Collector:
     # Whoever is still in the play, and has no result, was left out by it.
     collector.skipped(task_vars["ansible_play_batch"])
     return collector
-
-
-def _directory() -> str:
-    """Where the callback would write: there is one setting for both."""
-    callback = callback_loader.get(plays.CALLBACK)
-    callback.set_options()
-    return str(callback.get_option("report_directory"))

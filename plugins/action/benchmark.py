@@ -9,14 +9,13 @@ import json
 import time
 from typing import Any
 
-from ansible.plugins.loader import callback_loader
-
 from ..module_utils._benchmarks import registry
 from ..module_utils._cloud.types.table import offline_types
 from ..module_utils._error import NearmetalError
-from ..plugin_utils import _plays as plays
-from ..plugin_utils._baseline import caps, entry, store
-from ..plugin_utils.state_action import StateAction
+from ..plugin_utils._ansible.plays import report_directory
+from ..plugin_utils._ansible.state_action import StateAction
+from ..plugin_utils._benchmark import ebs_limits, entry, store
+from ..plugin_utils._files import short_path
 
 _OF_ONE_HOST = ("write_device", "address")  # options that differ between hosts which are to be compared
 
@@ -31,7 +30,7 @@ class ActionModule(StateAction):
             return result
         platform = result.get("platform")
         kind = platform.get("instance_type") if isinstance(platform, dict) else None
-        limits = caps.sentence(result, offline_types().get(str(kind)))
+        limits = ebs_limits.sentence(result, offline_types().get(str(kind)))
         if limits:
             result.update(limits=limits, msg=f"{result.get('msg', '')}; {limits}")
         # The figures of a task whose output is secret are written down nowhere.
@@ -49,13 +48,6 @@ class ActionModule(StateAction):
             text = json.dumps(alike, sort_keys=True)
             written = entry.entry_of_result(host, int(time.time()), name, text, result)
             if written is not None:
-                result["baseline"] = plays.short_path(store.append(_directory(), written))
+                result["baseline"] = short_path(store.append(report_directory(), written))
         except NearmetalError as error:
             self._display.warning(str(error))
-
-
-def _directory() -> str:
-    """The directory of the callback's reports: benchmark has no setting of its own."""
-    callback = callback_loader.get(plays.CALLBACK)
-    callback.set_options()
-    return str(callback.get_option("report_directory"))

@@ -12,7 +12,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._plan import Finding
 from ..module_utils._words import status_words
-from ..plugin_utils._instances import instance_id
+from ..plugin_utils._ansible.instances import instance_id
 
 OPTIONS = {
     "concern": {"type": "str", "required": True},

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ..plugin_utils.facts_action import FactsAction
+from ..plugin_utils._ansible.facts_action import FactsAction
 
 
 class ActionModule(FactsAction):

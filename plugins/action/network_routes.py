@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ..plugin_utils.state_action import StateAction
+from ..plugin_utils._ansible.state_action import StateAction
 
 
 class ActionModule(StateAction):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's side of prove: what a run asks of Ansible. plugin_utils/_proof/run.py has the run."""
+"""The controller's side of prove: what a run asks of Ansible. plugin_utils/_prove/run.py has the run."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from typing import Any, Mapping
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible.plugins.loader import callback_loader
 
 from ..module_utils._error import NearmetalError
 from ..module_utils._words import sentence
-from ..plugin_utils import _plays as plays
-from ..plugin_utils import _variables as variables
-from ..plugin_utils._artifacts import with_artifact
-from ..plugin_utils._delegation import action_on
-from ..plugin_utils._interpreter import explained
-from ..plugin_utils._proof import client, reboots
-from ..plugin_utils._proof.run import Run
-from ..plugin_utils._reboot import reboot
+from ..plugin_utils._ansible import variables
+from ..plugin_utils._ansible.artifacts import with_artifact
+from ..plugin_utils._ansible.delegation import action_on
+from ..plugin_utils._ansible.interpreter import explained
+from ..plugin_utils._ansible.plays import report_directory
+from ..plugin_utils._ansible.reboot import reboot
+from ..plugin_utils._prove import client, reboots
+from ..plugin_utils._prove.run import Run
 
 _MODULE = "nearmetal.ec2.prove"
 _NO_ANSWER = "the host gave no answer"
@@ -76,10 +75,8 @@ class ActionModule(ActionBase):
         self.clean_up()  # what it needed before the reboot; the host may have had it in memory
 
     def report_directory(self) -> str:
-        """The directory of the callback's reports: prove has no setting of its own."""
-        callback = callback_loader.get(plays.CALLBACK)
-        callback.set_options()
-        return str(callback.get_option("report_directory"))
+        """The directory of the run's record and reports."""
+        return report_directory()
 
     def show(self, line: str) -> None:
         """Print a line while the task runs; nothing with `no_log`, because a load may print a secret."""

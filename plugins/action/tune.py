@@ -12,12 +12,11 @@ from ansible import constants as C
 
 from ..module_utils._host import bundle
 from ..module_utils._version import VERSION
-from ..plugin_utils.state_action import StateAction
+from ..plugin_utils._ansible.plays import CALLBACK
+from ..plugin_utils._ansible.state_action import StateAction
 
 _CONFIRM = "nearmetal.ec2.confirm"
 _BY_AGENT = "nearmetal.ec2.tune_by_agent"
-# The callback that writes reports. `_plays` has its name too, but loads all of the report's code.
-_FLEET = "nearmetal.ec2.fleet"
 # Once per run of Ansible, which loads this before it starts a worker for each host.
 _MARK = bundle.mark(VERSION).decode()
 _AGENT = base64.b64encode(bundle.build(VERSION)).decode()
@@ -38,7 +37,7 @@ class ActionModule(StateAction):
         return self._by_agent(task_vars, agent=_AGENT, drawn=True) or super().on_host(tmp, task_vars)
 
     def _done(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        drawn = C.DEFAULT_STDOUT_CALLBACK == _FLEET
+        drawn = C.DEFAULT_STDOUT_CALLBACK == CALLBACK
         result = self._by_agent(task_vars, drawn=drawn) or super().on_host(tmp, task_vars)
         if "confirm_within" in result:
             result.update(self._confirmed(task_vars))

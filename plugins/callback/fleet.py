@@ -46,17 +46,18 @@ from ansible.plugins.callback.default import CallbackModule as DefaultCallback
 from ansible.utils.color import stringc
 
 from ..module_utils._error import NearmetalError
-from ..plugin_utils import _plays as plays
-from ..plugin_utils import _results as results
-from ..plugin_utils._baseline import store, words
-from ..plugin_utils._baseline.sisters import rankings
+from ..plugin_utils._ansible import diffs, plays, results
+from ..plugin_utils._benchmark import sentences, store
+from ..plugin_utils._benchmark.ranking import rankings
+from ..plugin_utils._clean import NAME, text
+from ..plugin_utils._files import brief, short_path
+from ..plugin_utils._forms import terminal
+from ..plugin_utils._forms.progress import Progress
 from ..plugin_utils._forms.write import write_all
-from ..plugin_utils._proof import heat_map, several
-from ..plugin_utils._report import allowances, history, proven
-from ..plugin_utils._report.clean import NAME, text
-from ..plugin_utils._report.collect import Collector, follows_contract
-from ..plugin_utils._terminal import diffs, terminal
-from ..plugin_utils._terminal.progress import Progress
+from ..plugin_utils._prove import host_map
+from ..plugin_utils._prove.page import heat_map
+from ..plugin_utils._report import allowances, history, proven, run
+from ..plugin_utils._report.collect import Collector
 
 Record = Callable[[str, str], None]
 
@@ -72,14 +73,14 @@ class CallbackModule(DefaultCallback):
         super().__init__()
         self._collector = Collector()
         self._progress = Progress(sys.stdout)
-        self._clock = plays.Clock()
+        self._clock = run.Clock()
         self._mode = ""  # audit | tune | restore; empty before the first play of nearmetal
-        self._gate = plays.GateTask()
+        self._gate = run.GateTask()
         self._has_nearmetal_tasks = False  # whether the play has tasks of nearmetal
         self._early_failures: List[
             Tuple[Record, str, str]
         ] = []  # hosts that failed before the play was known to be nearmetal's
-        self._proofs: Dict[str, several.Host] = {}
+        self._proofs: Dict[str, host_map.Host] = {}
         self._benchmarked: List[str] = []
         self._any_task_started = False  # whether any task of nearmetal started on a host
 
@@ -180,7 +181,7 @@ class CallbackModule(DefaultCallback):
         if not plays.proves(result.task):
             return
         name = result.host.get_name()
-        proof = several.host_of(name, result.result, failure)
+        proof = host_map.host_of(name, result.result, failure)
         if proof is not None:
             self._proofs[name] = proof
 
@@ -224,9 +225,9 @@ class CallbackModule(DefaultCallback):
         if samples:
             self._collector.add_samples(result.host.get_name(), samples)
             return not self._display.verbosity
-        if not follows_contract(result.result):
+        if not results.follows_contract(result.result):
             # The result of a whole loop: its items were taken one by one, except those without a report.
-            error = plays.error_of_loop(result.result)
+            error = results.error_of_loop(result.result)
             if failed and error:
                 self._collector.failed(result.host.get_name(), error)
             return "results" in result.result and bool(self._mode)
@@ -292,20 +293,20 @@ class CallbackModule(DefaultCallback):
             self._print(self._dump_results(stats.custom, indent=1))
 
     def _finish(self) -> None:
-        run = self._clock.run(self._mode)
+        this_run = self._clock.run(self._mode)
         earlier, past = self._gate.earlier_report(), self._gate.earlier_audits()
         blind_spots = [self._gate.complaint] if self._gate.complaint else []
         directory = str(self.get_option("report_directory"))
         proofs = proven.last(directory, self._collector.names())
         found = rankings(store.runs(directory), self._collector.names())
-        shown_directory = plays.short_path(directory)
+        shown_directory = short_path(directory)
         report = self._collector.report(
-            run, blind_spots, self._gate.statuses, earlier, shown_directory, proofs, found, past
+            this_run, blind_spots, self._gate.statuses, earlier, shown_directory, proofs, found, past
         )
         color = None
         # Before anything is printed: the reader of the output may have ended (`| head`).
         try:
-            written = "Reports: " + plays.brief(write_all(report, directory))
+            written = "Reports: " + brief(write_all(report, directory))
             if self._gate.history:
                 history.keep(self._gate.history, report)
         except NearmetalError as error:
@@ -320,15 +321,15 @@ class CallbackModule(DefaultCallback):
         """How the hosts that were measured compare with others of their type, by every run that was written down."""
         if self._benchmarked:
             runs = store.runs(str(self.get_option("report_directory")))
-            for line in words.lines(rankings(runs, self._benchmarked), _paint, plays.columns()):
+            for line in sentences.lines(rankings(runs, self._benchmarked), _paint, plays.columns()):
                 self._print(line)
 
-    def _print_proofs(self, hosts: List[several.Host]) -> None:
-        for line in several.lines(hosts, _paint, plays.columns()):
+    def _print_proofs(self, hosts: List[host_map.Host]) -> None:
+        for line in host_map.lines(hosts, _paint, plays.columns()):
             self._print(line)
         try:
             path = heat_map.write(str(self.get_option("report_directory")), hosts, time.time())
-            self._print(f"  as a page: {plays.short_path(path)}")
+            self._print(f"  as a page: {short_path(path)}")
         except NearmetalError as error:
             self._print(f"✗ {error}", C.COLOR_ERROR)
 

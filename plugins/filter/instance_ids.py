@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, Mapping
 
-from ..plugin_utils._instances import instance_id
+from ..plugin_utils._ansible.instances import instance_id
 
 
 def ids(hosts: Iterable[str], hostvars: Mapping[str, Any]) -> list[str]:

@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import terminal
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms.write import FORMS, write_all
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
 
 from tests.support.report import browser, reports
 

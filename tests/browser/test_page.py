@@ -9,9 +9,9 @@ import re
 from typing import Any, Callable
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms.sources import links
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Past, Report
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._sources import links
 
 from dev.programs import axe
 from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, finding, result_with

@@ -15,7 +15,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import heat_map, page, several, words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import host_map, page, sentences
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove.page import heat_map
 
 from tests.support.prove.proofs import run, shared, start
 from tests.support.report.browser import Browser
@@ -41,7 +42,7 @@ def record_of(**settings: Any) -> Record:
 
 def opened(browser: Browser, record: Record, folder: Path, width: int = 1280, **text: str) -> Dict[str, Any]:
     found = verdict(record)
-    ending = words.Ending(True, ["clocksource.source"], [text.get("untested", "hugepages.thp: needs a reboot")])
+    ending = sentences.Ending(True, ["clocksource.source"], [text.get("untested", "hugepages.thp: needs a reboot")])
     path = folder / "run.html"
     path.write_text(page.render(record, found, ending), "utf-8")
     browser.view(width, 900)
@@ -53,9 +54,9 @@ def opened(browser: Browser, record: Record, folder: Path, width: int = 1280, **
     return {metric.name: metric for metric in found.metrics}
 
 
-def hosts() -> List[several.Host]:
+def hosts() -> List[host_map.Host]:
     """Hosts with each kind of end, and with figures that differ in direction and size."""
-    found: List[several.Host] = []
+    found: List[host_map.Host] = []
     for name, effects in (
         ("redis-1", (0.06, -0.04)),
         ("redis-2.eu-central-1.compute.internal", (0.31, -0.25)),
@@ -76,11 +77,11 @@ def hosts() -> List[several.Host]:
         result = verdict(run(figures, record=start(seed=11, host=name)))
         reports = [f"/srv/report/prove/{name}-20261123T184500Z-11{end}" for end in (".json", ".md", ".html")]
         found += filter(
-            None, [several.host_of(name, {"verdict": result.as_dict(), "kept": result.keep, "reports": reports})]
+            None, [host_map.host_of(name, {"verdict": result.as_dict(), "kept": result.keep, "reports": reports})]
         )
     restless = {"verdict": {**verdict(record_of()).as_dict(), "verdict": "not_quiet"}}
-    found += filter(None, [several.host_of("redis-6", restless)])
-    found += filter(None, [several.host_of("redis-7", {"msg": f"no route to host {HOSTILE}"}, "unreachable")])
+    found += filter(None, [host_map.host_of("redis-6", restless)])
+    found += filter(None, [host_map.host_of("redis-7", {"msg": f"no route to host {HOSTILE}"}, "unreachable")])
     return found
 
 

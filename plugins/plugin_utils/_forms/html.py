@@ -22,13 +22,13 @@ from typing import Any, Dict, List, Mapping, Tuple
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from .._baseline import words
-from .._proof import words as words_of_proof
+from .._benchmark import sentences
+from .._prove import figures
 from .._report import model, summary, worth
 from .._report.headings import OTHER, heading_of, headings
 from .._report.model import HostReport, Report, ReportedFinding
 from .._report.statuses import BY_NAME, FAILED, LOOKS, ORDER, worst
-from .._sources import links
+from .sources import links
 
 TOPS = 6
 DRIFT = 200
@@ -74,8 +74,8 @@ def render(report: Report) -> str:
         all_clear=summary.all_clear,
         span=summary.span,
         plural=summary.plural,
-        ranking_title=words.title,
-        ranking_says=words.sentences,
+        ranking_title=sentences.title,
+        ranking_says=sentences.sentences,
     )
 
 
@@ -251,7 +251,7 @@ def _proof(host: HostReport) -> str:
     if not host.proven:
         return ""
     date = time.strftime("%Y-%m-%d", time.gmtime(host.proven["ended"]))
-    change = "" if host.proven["change"] is None else f" {words_of_proof.percent(host.proven['change'])}"
+    change = "" if host.proven["change"] is None else f" {figures.percent(host.proven['change'])}"
     return f"{host.proven['verdict'].replace('_', ' ')}{change}, {date}"
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterable, List, Sequence
 
-from .._baseline import words
+from .._benchmark import sentences
 from .._report import summary, worth
 from .._report.headings import heading_of
 from .._report.model import HostReport, Report, ReportedFinding
 from .._report.statuses import BY_NAME, FAILED
-from .._sources import SEPARATOR, links
+from .sources import SEPARATOR, links
 
 TOPS = 20
 DRIFT = 200  # rows; report.json has all changes
@@ -117,9 +117,9 @@ def _rankings(report: Report) -> List[str]:
             )
             for place, host in enumerate(ranking.hosts, 1)
         ]
-        lines += [f"{escape(words.title(ranking))}", ""]
+        lines += [f"{escape(sentences.title(ranking))}", ""]
         lines += _table(("place", "host", escape(ranking.metric), "against its sisters", ""), rows)
-        lines += [line for sentence in words.sentences(ranking) for line in (escape(sentence), "")]
+        lines += [line for sentence in sentences.sentences(ranking) for line in (escape(sentence), "")]
     return lines
 
 

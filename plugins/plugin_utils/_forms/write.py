@@ -9,6 +9,7 @@ import os
 from typing import List
 
 from ...module_utils._error import NearmetalError
+from .._files import write
 from .._report import document, summary
 from .._report.model import Report
 from . import html, markdown, prometheus
@@ -41,18 +42,3 @@ def write_all(report: Report, directory: str) -> List[str]:
             f"report_directory: can't write {error.filename or directory}: {error.strerror};"
             " name another directory with NEARMETAL_REPORT_DIRECTORY"
         ) from None
-
-
-def write(path: str, text: str) -> str:
-    """Write a file at once, readable by its owner only; its path. Raises OSError."""
-    beside = f"{path}.{os.getpid()}.new"
-    # O_EXCL: nobody can put a link there in a shared directory.
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as stream:
-            stream.write(text)
-        os.replace(beside, path)
-    except OSError:
-        os.unlink(beside)
-        raise
-    return path

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ...module_utils._plan import STATUSES
-from .._baseline.sisters import Ranking
+from .._benchmark.ranking import Ranking
+from .._clean import NAME, Budget, text
 from . import allowances, drift, layout, model, proven, queues
-from .clean import NAME, Budget, text
 from .model import Gate, HostReport, Past, Report, ReportedFinding, Run
 from .statuses import ORDER
 
@@ -36,19 +36,8 @@ ACTION = ("concern", "knob", "what", "where", "before", "after", "scope", "disru
 FINDING_FIELDS = ("concern", "knob", "where", "status", "now", "wanted", "reason", "reference", "gain", "owner")
 _VALUES = {"now", "wanted", "before", "after", "disruptive"}
 _NAMES = {"concern", "knob", "where", "status", "owner", "what", "scope", "reversible", "wanted_by"}
-_REQUIRED = {"findings", "actions"}
 COMMAND = 4096  # characters of a line of shell commands, which must not be cut
 SAMPLES = 64  # of the allowances of one host that are kept: two for each of 32 interfaces
-
-
-def follows_contract(result: Any) -> bool:
-    """Whether a task's result is that of a state module: it has lists of actions and findings.
-
-    A cloud module's result covers many hosts; `cloud_findings` gives each host its own part.
-    """
-    if not isinstance(result, Mapping) or "instances" in result:
-        return False
-    return all(isinstance(result.get(name), (list, tuple)) for name in _REQUIRED)
 
 
 @dataclass

@@ -16,10 +16,11 @@ from typing import Any, Dict, Mapping, Tuple
 
 from ...module_utils._error import NearmetalError
 from ...module_utils._plan import STATUSES
-from .._baseline import words
-from .._baseline.sisters import Ranking
+from .._benchmark import sentences
+from .._benchmark.ranking import Ranking
+from .._clean import Budget, text
+from .._files import read_json
 from . import allowances, model, summary
-from .clean import Budget, text
 from .headings import OTHER, heading_of, headings
 from .model import HostReport, Past, Report, ReportedFinding
 
@@ -68,7 +69,7 @@ def _totals(past: Past) -> Dict[str, int]:
 
 def _ranking(ranking: Ranking) -> Dict[str, Any]:
     hosts = [host._asdict() for host in ranking.hosts]
-    return {**ranking._asdict(), "hosts": hosts, "says": words.sentences(ranking)}
+    return {**ranking._asdict(), "hosts": hosts, "says": sentences.sentences(ranking)}
 
 
 def _host(host: HostReport) -> Dict[str, Any]:
@@ -94,8 +95,7 @@ def load(path: str) -> Tuple[str, Tuple[HostReport, ...]]:
             raise NearmetalError(
                 f"audit_baseline: {path} is larger than {LARGEST >> 20} MiB, so it is not a report of nearmetal"
             )
-        with open(path, encoding="utf-8") as stream:
-            plain = json.load(stream)
+        plain = read_json(path, LARGEST)
     except OSError as error:
         raise NearmetalError(f"audit_baseline: can't read {path}: {error.strerror}") from None
     except (ValueError, RecursionError):

@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import Any, List, Tuple
+from typing import List, Tuple
 
 from ...module_utils._error import NearmetalError
-from .._forms.write import write
+from .._files import read_json, write
 from . import model
 from .model import Past, Report
 from .statuses import ORDER
@@ -62,10 +62,7 @@ def keep(directory: str, report: Report) -> str:
 
 
 def _read(path: str) -> Past:
-    if os.path.getsize(path) > LARGEST:
-        raise ValueError(path)
-    with open(path, encoding="utf-8") as stream:
-        plain: Any = json.load(stream)
+    plain = read_json(path, LARGEST)
     if plain["version"] != VERSION or not re.fullmatch(r"[0-9TZ:-]{20}", plain["finished"], re.ASCII):
         raise ValueError(path)
     hosts = {

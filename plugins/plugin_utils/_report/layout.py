@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional
 
-from .clean import NAME, Budget
+from .._clean import NAME, Budget
 
 MOST = 4096  # cores, or devices, of a host
 LISTS = 2048  # characters of a list of CPUs

@@ -10,8 +10,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ...module_utils._plan import Finding
 from ...module_utils._planning import unit
-from .._baseline.sisters import Ranking
-from .clean import text
+from .._benchmark.ranking import Ranking
+from .._clean import text
 
 VERSION = 1  # of the schema: a reader refuses another one
 

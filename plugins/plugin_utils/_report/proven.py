@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -15,8 +14,9 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ...module_utils._concerns.registry import CONCERNS
 from ...module_utils._prove.rules import BETTER, VERDICTS
-from .._proof import document, log, words
-from .clean import NAME, Budget, text
+from .._clean import NAME, Budget, text
+from .._files import file_name, read_json
+from .._prove import document, figures
 from .model import ReportedFinding
 
 FOLDER = "prove"
@@ -58,9 +58,9 @@ class Proof:
         conditions += ", against another tuning" if self.against else ""
         if self.change is None:
             return f"{lead}{conditions}"
-        interval = words.interval(self.low, self.high)
+        interval = figures.interval(self.low, self.high)
         return (
-            f"{lead}: {self.metric} {words.percent(self.change)} ({interval}){conditions}, under the load of that run"
+            f"{lead}: {self.metric} {figures.percent(self.change)} ({interval}){conditions}, under the load of that run"
         )
 
 
@@ -78,7 +78,7 @@ def last(directory: str, hosts: Iterable[str]) -> Dict[str, Proof]:
             files.setdefault(match["host"], []).append((match["when"], name))
     proof_of_host = {}
     for host in hosts:
-        latest = sorted(files.get(log.file_name(host), ()), reverse=True)[:_MOST]
+        latest = sorted(files.get(file_name(host), ()), reverse=True)[:_MOST]
         proofs = filter(None, (_read(os.path.join(folder, name), host) for _when, name in latest))
         # A resumed run may end after a run that began later.
         proof = max(proofs, key=lambda proof: proof.ended, default=None)
@@ -101,10 +101,7 @@ def with_proof(findings: Iterable[ReportedFinding], proof: Optional[Proof]) -> T
 
 def _read(path: str, host: str) -> Optional[Proof]:
     try:
-        if os.path.getsize(path) > _LARGEST:
-            return None
-        with open(path, encoding="utf-8") as stream:
-            plain = json.load(stream)
+        plain = read_json(path, _LARGEST)
         if (plain["schema"], plain["version"], plain["host"]) != (document.SCHEMA, document.VERSION, host):
             return None
         return proof_of(plain)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from .clean import NAME, Budget
+from .._clean import NAME, Budget
 
 MOST = 1024  # queues of a NIC, and NICs of a host
 _SETS = ("cpus", "nodes", "rps", "xps")

@@ -19,6 +19,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 from ...module_utils._planning import unit
 from ...module_utils._words import in_words
+from .._ansible.plays import COLLECTION, TUNE
 from . import model, worth
 from .headings import BY_API, heading_of, headings, in_order
 from .model import HostReport, Report
@@ -28,8 +29,6 @@ LIMIT = 3  # hosts that a command names; more are in a file beside the reports
 HOSTS_FILE = re.compile(r"hosts-[0-9a-f]{12}\.txt")
 _PATH = re.compile(r"[^\s,:;\[\]]+")  # a path that --limit doesn't split
 PROGRAM = "ansible-playbook"
-COLLECTION = "nearmetal.ec2."
-TUNE = f"{COLLECTION}tune"
 VALUE = 60  # characters of a value beside a sentence
 
 

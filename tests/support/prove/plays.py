@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Optional
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.nearmetal.ec2.plugins.action import prove as action
 from ansible_collections.nearmetal.ec2.plugins.modules import prove
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import client
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import client
 
 from tests.support.fake_kernel import CLOCK, FakeKernel
 

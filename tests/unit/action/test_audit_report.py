@@ -10,7 +10,7 @@ import math
 
 import pytest
 import yaml
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._baseline import store
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._benchmark import store
 
 from tests.support.fleet import GOOD_CLOCK, ROOT, SLOW_CLOCK, Fleet, result_with
 from tests.support.report.benchmarked import fleet_of, steady

@@ -11,7 +11,7 @@ from typing import Any, Dict, List
 import pytest
 from ansible import constants as C
 from ansible_collections.nearmetal.ec2.plugins.action import tune
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays as plays
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible import plays
 
 
 @pytest.mark.parametrize(

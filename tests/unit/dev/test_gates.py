@@ -46,6 +46,8 @@ CASES = [
     ("budgets", "roles/x/tasks/main.yml", "- a\n" * 41, "- a\n" * 40),
     ("layers", f"{UTILS}/_parse/a.py", f"{IMPORT}_facts.b import c\n", f"{IMPORT}_error import c\n"),
     ("layers", f"{UTILS}/_concerns/a.py", f"{IMPORT} import _engine\n", f"{IMPORT} import _facts\n"),
+    ("layers", f"{UTILS}/_parse/a.py", "from ...plugin_utils import _clean\n", f"{IMPORT}_error import c\n"),
+    ("layers", "plugins/plugin_utils/_report/a.py", "from .._forms import b\n", "from .._prove import b\n"),
     ("layers", "plugins/action/a.py", "from ansible_collections.nearmetal.ec2 import b\n", f"{IMPORT} import b\n"),
     ("layers", "plugins/modules/a.py", f"{IMPORT} import b\n", "from ansible_collections.nearmetal.ec2 import b\n"),
     (
@@ -130,6 +132,16 @@ def test_a_folder_whose_imports_nobody_limits_is_named(tmp_path: Path) -> None:
     assert problems == [f"{UTILS}/_new: dev/gates/python.py doesn't say what it may import"]
 
 
+def test_files_that_import_each_other_are_named_wherever_they_do_so(tmp_path: Path) -> None:
+    room = "plugins/plugin_utils/_report"
+    late = "def a():\n    from .b import b\n    return b\n"
+    typed = "if TYPE_CHECKING:\n    from . import c\n"
+    files = {f"{room}/a.py": late, f"{room}/b.py": typed, f"{room}/c.py": "from .a import a\n", f"{room}/d.py": late}
+    [problem] = GATES["layers"](copy_with(tmp_path, **files))
+    assert problem.startswith("these files import each other: ")
+    assert {name for name in files if name in problem} == {f"{room}/{name}.py" for name in "abc"}
+
+
 @pytest.mark.parametrize(
     ("folder", "count", "crowded"),
     [
@@ -199,18 +211,24 @@ CLASS = "class Knob(NamedTuple):\n    name: str\n    reference: str\n"
         ("Finding('x', reference='AWS, 2017; RFC 6298')\n", ""),
         ("Finding('x', reference='docs/unit.md#the-timer')\n", ""),
         ("Finding('x', reference='docs/unit.md#the-clock')\n", "'docs/unit.md#the-clock' is no heading of that page"),
-        ("Finding('x', reference='docs/none.md')\n", "'docs/none.md' is not in plugins/plugin_utils/sources.json"),
-        ("Finding('x', reference='A rumor')\n", "'A rumor' is not in plugins/plugin_utils/sources.json"),
-        ("REFERENCE = 'AWS, 2017; A rumor'\n", "'A rumor' is not in plugins/plugin_utils/sources.json"),
-        (f"{CLASS}Knob('x', 'A rumor')\n", "'A rumor' is not in plugins/plugin_utils/sources.json"),
-        (f"{CLASS}GUIDE = 'A rumor'\nKnob('x', GUIDE)\n", "'A rumor' is not in plugins/plugin_utils/sources.json"),
+        (
+            "Finding('x', reference='docs/none.md')\n",
+            "'docs/none.md' is not in plugins/plugin_utils/_forms/sources.json",
+        ),
+        ("Finding('x', reference='A rumor')\n", "'A rumor' is not in plugins/plugin_utils/_forms/sources.json"),
+        ("REFERENCE = 'AWS, 2017; A rumor'\n", "'A rumor' is not in plugins/plugin_utils/_forms/sources.json"),
+        (f"{CLASS}Knob('x', 'A rumor')\n", "'A rumor' is not in plugins/plugin_utils/_forms/sources.json"),
+        (
+            f"{CLASS}GUIDE = 'A rumor'\nKnob('x', GUIDE)\n",
+            "'A rumor' is not in plugins/plugin_utils/_forms/sources.json",
+        ),
     ],
 )
 def test_a_reference_without_an_address_is_named(tmp_path: Path, code: str, unknown: str) -> None:
     entry = {"url": "https://example.com/", "title": "A page", "checked": "2026-11-25"}
     table = {"AWS, 2017": {**entry, "url": "docs/unit.md", "checked": ""}, "RFC 6298": entry}
     contents = {
-        "plugins/plugin_utils/sources.json": json.dumps(table),
+        "plugins/plugin_utils/_forms/sources.json": json.dumps(table),
         "docs/unit.md": "# The unit\n\n## The timer\n",
         "plugins/a.py": "REFERENCE = 'AWS, 2017; RFC 6298'\n",
         "plugins/b.py": code,
@@ -231,7 +249,7 @@ def test_a_reference_without_an_address_is_named(tmp_path: Path, code: str, unkn
 def test_an_entry_of_the_table_of_sources_that_is_wrong_is_named(
     tmp_path: Path, entry: "dict[str, str]", problem: str
 ) -> None:
-    copy = copy_with(tmp_path, **{"plugins/plugin_utils/sources.json": json.dumps({"A rumor": entry})})
+    copy = copy_with(tmp_path, **{"plugins/plugin_utils/_forms/sources.json": json.dumps({"A rumor": entry})})
     assert problem in " ".join(GATES["references-lead-somewhere"](copy))
 
 

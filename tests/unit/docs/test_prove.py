@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import VERDICTS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document, several, words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import document, host_map, sentences
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import proven
 
 from tests.support.fresh_host import fresh
@@ -126,8 +126,8 @@ def test_the_page_shows_the_map_of_several_hosts() -> None:
     for number, effect in enumerate((0.07, 0.05, 0.06), 1):
         found = verdict(run(noisy(effect, 0.015, number, "get"), host=f"redis-{number}"))
         result = {"verdict": found.as_dict(), "kept": found.keep}
-        hosts += filter(None, [several.host_of(f"redis-{number}", result)])
-    assert shown == "".join(f"{line}\n" for line in several.lines(hosts, lambda line, _color: line))
+        hosts += filter(None, [host_map.host_of(f"redis-{number}", result)])
+    assert shown == "".join(f"{line}\n" for line in host_map.lines(hosts, lambda line, _color: line))
 
 
 def test_the_page_shows_the_lines_of_each_concern() -> None:
@@ -136,7 +136,7 @@ def test_the_page_shows_the_lines_of_each_concern() -> None:
     begun = record.start._replace(tested=("clocksource.source", "network_stack.somaxconn"))
     record = run(shared(effects, 0.012), record=record._replace(start=begun))
     (shown,) = re.findall(r"^```text\n(  with .*?)^```$", PAGE, re.M | re.S)
-    assert shown == "".join(f"  {line}\n" for line in words.parts(verdict(record)))
+    assert shown == "".join(f"  {line}\n" for line in sentences.parts(verdict(record)))
 
 
 def test_the_page_shows_the_closing_lines_of_a_run() -> None:
@@ -148,7 +148,7 @@ def test_the_page_shows_the_closing_lines_of_a_run() -> None:
     record = start(seed=4711, host="redis-1", seconds=10)
     begun = record.start._replace(load="redis-benchmark -t get -n 5000000", load_on="host")
     record = run(noisy(0.07, 0.03, name="get"), stolen, record._replace(start=begun))
-    ending = words.Ending(
+    ending = sentences.Ending(
         kept=True,
         tested=("clocksource.source", "network_stack.slow_start_after_idle"),
         untested=(
@@ -159,4 +159,4 @@ def test_the_page_shows_the_closing_lines_of_a_run() -> None:
     content = document.content(record, verdict(record), ending)
     assert f"`{proven.proof_of(content).says()}`" in PAGE
     (shown,) = re.findall(r"^```text\n(PROVE  redis-1.*?)^```$", PAGE, re.M | re.S)
-    assert shown == "".join(f"{line}\n" for line in words.block(record, verdict(record), ending))
+    assert shown == "".join(f"{line}\n" for line in sentences.block(record, verdict(record), ending))

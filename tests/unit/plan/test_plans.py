@@ -26,7 +26,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import knobs_of
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._sources import links
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms.sources import links
 
 from tests.support.hosts import files_of, lay_out
 from tests.support.kernel.routes import RoutedHost
@@ -69,7 +69,7 @@ def test_plan(path: Path, tmp_path: Path) -> None:
     unknown = {
         name for statement in (*plan.findings, *plan.actions) for name, url in links(statement.reference) if not url
     }
-    assert not unknown, "sources without an address: name them in plugins/plugin_utils/sources.json"
+    assert not unknown, "sources without an address: name them in plugins/plugin_utils/_forms/sources.json"
     after = concern.plan(project(facts, plan.actions), wanted)
     assert after.actions == (), "the plan doesn't see its own result"
 

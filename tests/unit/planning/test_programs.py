@@ -12,7 +12,7 @@ import pytest
 import tomllib
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.programs import SIGNS
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._sources import links
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms.sources import links
 
 from tests.support import workload_table
 from tests.support.fresh_host import booted

@@ -16,7 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics impor
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement, Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import DECIDE, Step, next_step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import sentences
 
 from tests.support.prove.proofs import Load, run, shared, start
 
@@ -57,24 +57,24 @@ def test_a_concern_without_effect_is_reported_with_the_evidence_needed() -> None
     assert same.low is not None
     assert same.high is not None
     assert -2 <= same.low <= same.high <= 2.01  # percent: the margin
-    (line,) = [line for line in words.parts(found) if "hugepages" in line]
+    (line,) = [line for line in sentences.parts(found) if "hugepages" in line]
     assert "(60:1 is needed)" in line
 
 
 def test_the_effect_of_each_concern_is_in_the_block_the_report_and_the_progress() -> None:
     record = run(shared(EFFECTS), record=begun())
     found = verdict(record)
-    ending = words.Ending(True, record.start.tested)
-    block = "\n".join(words.block(record, found, ending))
+    ending = sentences.Ending(True, record.start.tested)
+    block = "\n".join(sentences.block(record, found, ending))
     assert "\n  with clocksource: better than without it: +" in block
     assert "\n  with hugepages: the same as without it: " in block
     assert "\n  with network_stack: worse than without it: −" in block
-    text = words.markdown(record, found, ending)
+    text = sentences.markdown(record, found, ending)
     assert "- with clocksource: better than without it: +" in text
     assert "| without clocksource |" in text
     halfway = record._replace(measurements=record.measurements[:-1])
-    assert words.progress(halfway).startswith("db-1  network\\_stack, pair ".replace("\\", ""))
-    assert "so far −" in words.progress(halfway)
+    assert sentences.progress(halfway).startswith("db-1  network\\_stack, pair ".replace("\\", ""))
+    assert "so far −" in sentences.progress(halfway)
     plain = found.as_dict()["parts"]
     assert [part["concern"] for part in plain] == list(EFFECTS)
     assert plain[0]["comparison"]["evidence"] >= 20

@@ -16,11 +16,11 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session impo
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES, Action, Finding, Plan
 from ansible_collections.nearmetal.ec2.plugins.modules import tune
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html, markdown, prometheus
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible import results
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html, markdown, prometheus, terminal
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, drift
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector, follows_contract
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._terminal import terminal
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.fake_kernel import FakeKernel
@@ -57,7 +57,7 @@ def test_a_report_accepts_what_the_engine_returns() -> None:
         (Finding("numa", "balancing", "would_change", "why", now=1, wanted=0, gain="much"),),
     )
     result = contract([Outcome("numa", plan)])
-    assert follows_contract(result)
+    assert results.follows_contract(result)
     (host,) = reports.report(json.loads(json.dumps(result))).hosts
     assert host.findings[0].gain == "much"
     assert host.actions[0]["after"] == 0

@@ -14,8 +14,8 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html, markdown, prometheus
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import document as proof_document
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import words
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import document as proof_document
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import sentences
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document, proven
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
@@ -33,7 +33,10 @@ def wrote(folder: Path, effect: float, when: str, host: str = "db-1", **changed:
     """The report of a run of prove."""
     (folder / "prove").mkdir(exist_ok=True)
     record = run(noisy(effect, 0.02, name="get"), record=start(host=host))
-    found, ending = verdict(record), words.Ending(True, ["clocksource.source", "numa.zone_reclaim_mode"], wanted=VALUES)
+    found, ending = (
+        verdict(record),
+        sentences.Ending(True, ["clocksource.source", "numa.zone_reclaim_mode"], wanted=VALUES),
+    )
     content = {**proof_document.content(record, found, ending), **changed}
     path = folder / f"prove/{host}-{when}-1.json"
     path.write_text(json.dumps(content), "utf-8")
@@ -165,7 +168,7 @@ def test_the_last_verdict_is_that_of_the_run_that_ended_last(tmp_path: Path) -> 
 def test_a_run_without_pairs_has_no_figure(record: Record, tmp_path: Path) -> None:
     found = verdict(record)._replace(verdict="not_quiet")
     (tmp_path / "prove").mkdir()
-    content = proof_document.content(record, found, words.Ending(False, ["clocksource.source"]))
+    content = proof_document.content(record, found, sentences.Ending(False, ["clocksource.source"]))
     (tmp_path / "prove/db-1-20260921T100000Z-1.json").write_text(json.dumps(content))
     proof = proven.last(str(tmp_path), ["db-1"])["db-1"]
     assert proof.says() == "prove found not quiet on 21 Sep 2026"

@@ -22,7 +22,7 @@ from ansible.template import Templar
 from ansible_collections.nearmetal.ec2.plugins.action import prove as action
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import measure, session
 from ansible_collections.nearmetal.ec2.plugins.modules import prove
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._delegation import action_on
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible.delegation import action_on
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of

@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import signals
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import signals
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.prove.plays import CURRENT, Play, current, load

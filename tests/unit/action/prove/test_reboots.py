@@ -16,7 +16,7 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.nearmetal.ec2.plugins.action import prove as action
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import reboots
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import reboots
 
 from tests.support.prove.experiments import Call, files
 from tests.support.prove.reboots import TUNING, RebootingHost, rebooting

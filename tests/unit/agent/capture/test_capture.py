@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import comman
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.allowed import rule_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.modules import capture, tune
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils import _plays
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible import plays
 
 from tests.support import hosts
 from tests.support.fake_kernel import FakeKernel
@@ -323,7 +323,7 @@ def test_the_guide_shows_what_is_printed(tmp_path: Path, say: Run) -> None:
 
 def test_a_play_that_only_captures_writes_no_report() -> None:
     modes = {
-        name: _plays.mode_of_task(
+        name: plays.mode_of_task(
             SimpleNamespace(resolved_action=f"nearmetal.ec2.{name}", action=name, check_mode=False)
         )
         for name in ("capture", "confirm", "tune")

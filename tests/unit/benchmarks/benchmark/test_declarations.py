@@ -29,7 +29,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import topology
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._proof import inputs
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import inputs
 
 ROOT = Path(__file__).resolve().parents[4]
 PAGE = (ROOT / "docs/benchmarks.md").read_text("utf-8")

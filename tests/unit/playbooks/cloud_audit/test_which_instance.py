@@ -12,7 +12,7 @@ from typing import Any, Dict
 import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.filter import instance_ids, unconfirmed_ids
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._instances import drivers, reports, volumes
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible.instances import drivers, reports, volumes
 
 from tests.support.aws.fake_aws import FakeAws
 from tests.support.fleet import Fleet

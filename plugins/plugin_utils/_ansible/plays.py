@@ -1,0 +1,123 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ansible's plays and tasks, as the callback and actions need them. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any, Iterator, List
+
+from ansible import constants as C
+from ansible import context
+from ansible.plugins.loader import callback_loader
+
+from .._clean import text
+
+COLLECTION = "nearmetal.ec2."
+TUNE = "nearmetal.ec2.tune"
+RESTORE = "nearmetal.ec2.restore"
+AUDIT = "nearmetal.ec2.audit"
+REPORT = "nearmetal.ec2.audit_report"
+# Modules without findings: a play with only these has nothing to report.
+PROVE = "nearmetal.ec2.prove"
+BENCHMARK = "nearmetal.ec2.benchmark"
+NO_FINDINGS = (REPORT, BENCHMARK, "nearmetal.ec2.capture", "nearmetal.ec2.confirm", PROVE)
+CALLBACK = "nearmetal.ec2.fleet"
+VALIDATION = "ansible.builtin.validate_argument_spec"
+
+
+def is_nearmetal_task(task: Any) -> bool:
+    """Whether the task runs a module of this collection."""
+    return str(getattr(task, "resolved_action", None) or task.action).startswith(COLLECTION)
+
+
+def proves(task: Any) -> bool:
+    """Whether the task compares two states of its host."""
+    return str(task.resolved_action or task.action) == PROVE
+
+
+def measures(task: Any) -> bool:
+    """Whether the task runs a ready benchmark."""
+    return str(task.resolved_action or task.action) == BENCHMARK
+
+
+def checks_role_options(task: Any) -> bool:
+    """Whether the task is Ansible's own check of the variables of a role of this collection."""
+    role = getattr(task, "_role", None)
+    return task.action == VALIDATION and role is not None and str(role.get_name()).startswith(COLLECTION)
+
+
+def mode_of_task(task: Any) -> str:
+    """audit, tune or restore; empty for tasks of other collections, and for tasks that only read or report."""
+    action = str(task.resolved_action)
+    if not is_nearmetal_task(task) or action in NO_FINDINGS or action.endswith(("_facts", "_info")):
+        return ""
+    if action == RESTORE:
+        return "restore"
+    return "audit" if task.check_mode else "tune"
+
+
+def _mode_of_role(task: Any) -> str:
+    """The mode of an include_role of nearmetal, whose tasks are unknown before it runs; empty for any other task."""
+    role = str(task.args.get("name") or task.args.get("role") or "") if task.action in C._ACTION_INCLUDE_ROLE else ""
+    if not role.startswith(COLLECTION):
+        return ""
+    if role in (AUDIT, RESTORE):
+        return role[len(COLLECTION) :]
+    applied = task.args.get("apply")
+    is_audit = task.check_mode or (isinstance(applied, dict) and applied.get("check_mode") is True)
+    return "audit" if is_audit else "tune"
+
+
+def tunes(task: Any) -> str:
+    """The mode of a task that changes or audits its host, or of an include_role that does; else empty."""
+    return mode_of_task(task) or _mode_of_role(task)
+
+
+def mode_of(play: Any) -> str:
+    """The mode of the play's first task that changes or audits hosts; empty when it has none."""
+    modes = (tunes(task) for block in play.compile() for task in _tasks(block))
+    return next((mode for mode in modes if mode), "")
+
+
+def no_task() -> str:
+    """Why a run began no task of nearmetal, as a sentence; empty when tags can't be the cause."""
+    tags = [tag for tag in map(str, context.CLIARGS.get("tags") or ()) if tag != "all"]
+    skipped = list(map(str, context.CLIARGS.get("skip_tags") or ()))
+    if not tags and not skipped:
+        return ""
+    if tags:
+        return f"No report written: no task of {COLLECTION[:-1]} in this run has these tags: {text(', '.join(tags))}"
+    return f"No report written: --skip-tags leaves no task of {COLLECTION[:-1]} in this run: {text(', '.join(skipped))}"
+
+
+def combined_mode(earlier: str, mode: str) -> str:
+    """The mode of a run of several plays: the last mode that changes hosts, or else audit."""
+    return earlier if earlier and mode in ("", "audit") else mode
+
+
+def _tasks(block: Any) -> Iterator[Any]:
+    for part in (block.block, block.rescue, block.always):
+        for entry in part:
+            if hasattr(entry, "rescue"):
+                yield from _tasks(entry)
+            else:
+                yield entry
+
+
+def hosts_of(play: Any) -> List[str]:
+    """All hosts of the play, those of later batches of `serial` included."""
+    return [str(name) for name in play.get_variable_manager().get_vars(play=play).get("ansible_play_hosts_all", [])]
+
+
+def columns() -> int:
+    """The width of the terminal; 80 in a log unless COLUMNS says otherwise."""
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def report_directory() -> str:
+    """The directory of the callback's reports: nothing else has a setting for it."""
+    callback = callback_loader.get(CALLBACK)
+    callback.set_options()
+    return str(callback.get_option("report_directory"))

@@ -1,0 +1,91 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Variables that nearly are an option of a role, or were one, which Ansible would ignore. PRIVATE to the collection.
+
+A name that only begins like nearmetal's options, such as `audit_log_path`, is the user's own: nothing is said of it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Dict, FrozenSet, Iterable, Mapping
+
+from ansible.module_utils.common.yaml import yaml_load
+
+_ROLES = Path(__file__).parents[3] / "roles"
+# Their variables hold for whole runs, so they are checked whichever module runs.
+_VERBS = ("audit", "benchmark", "prove", "restore", "tune")
+# Names that the playbooks read, and that the roles register beside `<role>_result`.
+_OTHERS = (
+    *("audit_limits", "benchmark_address", "benchmark_client", "benchmark_limit", "benchmark_port"),
+    *("tune_health_result", "tune_serial"),
+)
+# Options of earlier versions, and what has come in their place.
+_REMOVED = {
+    "benchmark_install": "install the tools yourself",
+    "network_stack_tw_recycle": "kernel_check names a host on which it is on",
+}
+# difflib's ratio, of the part after the role's name: `sorce` and `source` have 0.91, `log_path` and `timeout` 0.27.
+_NEAR = 0.75
+# Of the role's name, where the rest is an option as it should be: `hugepage` and `hugepages` have 0.94.
+_NEAR_ROLE = 0.85
+
+
+@lru_cache(maxsize=None)
+def _options(role: str) -> FrozenSet[str]:
+    """The options of a role, without the role's name, as its argument specs have them; none for what is no role."""
+    path = _ROLES / role / "meta/argument_specs.yml"
+    if not path.exists():
+        return frozenset()
+    options = yaml_load(path.read_text("utf-8"))["argument_specs"]["main"]["options"]
+    return frozenset(name[len(role) + 1 :] for name in options)
+
+
+# Once per run of Ansible, which loads this before it starts a worker for each host. All roles would take ten times as
+# long.
+for _verb in _VERBS:
+    _options(_verb)
+
+
+def warn(result: Dict[str, Any], module: str, task_vars: Mapping[str, Any]) -> Dict[str, Any]:
+    """The module's result, with a warning for each variable that was an option, or nearly is one of its role."""
+    unknown = misspelt(task_vars, module)
+    sentences = [
+        f"the variable {name} isn't an option and has no effect: is {unknown[name]} meant?" for name in unknown
+    ]
+    sentences += [
+        f"the variable {name} is no longer an option and has no effect: {instead}"
+        for name, instead in _REMOVED.items()
+        if name in task_vars
+    ]
+    if sentences:
+        result["warnings"] = [*(result.get("warnings") or ()), *sentences]
+    return result
+
+
+def misspelt(names: Iterable[str], module: str) -> Dict[str, str]:
+    """Name → the option that is meant."""
+    options = {role: _options(role) for role in (*_VERBS, module.rpartition(".")[2]) if _options(role)}
+    known = {*_OTHERS, *(f"{role}_{option}" for role in options for option in (*options[role], "result"))}
+    unknown = {}
+    for name in sorted(name for name in map(str, names) if "_" in name and name not in known):
+        option = _meant(name, options)
+        if option:
+            unknown[name] = option
+    return unknown
+
+
+def _meant(name: str, options: Mapping[str, FrozenSet[str]]) -> str:
+    for role in options:
+        if name.startswith(f"{role}_"):
+            near = difflib.get_close_matches(name[len(role) + 1 :], options[role], 1, _NEAR)
+            return f"{role}_{near[0]}" if near else ""
+    for place in (place for place, sign in enumerate(name) if sign == "_"):
+        first, rest = name[:place], name[place + 1 :]
+        near = difflib.get_close_matches(first, [role for role in options if rest in options[role]], 1, _NEAR_ROLE)
+        if near:
+            return f"{near[0]}_{rest}"
+    return ""

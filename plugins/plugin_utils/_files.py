@@ -1,0 +1,93 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files of the report directory, which only their owner may read. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from contextlib import contextmanager
+from typing import Any, Iterable, Iterator
+
+from ..module_utils._error import NearmetalError
+from ..module_utils._parse import json_text
+
+_UNSAFE_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
+_ELSEWHERE = "name another directory with NEARMETAL_REPORT_DIRECTORY"
+
+
+def short_path(source: str) -> str:
+    """A path as a user types it in the current folder."""
+    if not os.path.isabs(source):
+        return source
+    relative = os.path.relpath(source)
+    return source if relative.startswith("..") else relative
+
+
+def brief(paths: Iterable[str]) -> str:
+    """`nearmetal-report/report.json report.md`, the directory once."""
+    names = list(paths)
+    return f"{short_path(os.path.abspath(os.path.dirname(names[0])))}/ {' '.join(map(os.path.basename, names))}"
+
+
+def file_name(host: str) -> str:
+    """The host's part in the name of a file."""
+    return _UNSAFE_IN_A_NAME.sub("_", host)[:100]
+
+
+@contextmanager
+def writing(what: str) -> Iterator[None]:
+    """Within this context an error of the system becomes a NearmetalError, which says that `what` can't be written."""
+    try:
+        yield
+    except OSError as error:
+        raise NearmetalError(f"{what} can't be written: {error.strerror}; {_ELSEWHERE}") from None
+
+
+def make_folder(path: str) -> None:
+    """Make the folder of a file. Raises OSError when it can't be made or written to."""
+    folder = os.path.dirname(path)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def write(path: str, text: str) -> str:
+    """Write a file at once; its path. Raises OSError."""
+    beside = f"{path}.{os.getpid()}.new"
+    # O_EXCL: nobody can put a link there in a shared directory.
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as stream:
+            stream.write(text)
+        os.replace(beside, path)
+    except OSError:
+        os.unlink(beside)
+        raise
+    return path
+
+
+def append(path: str, line: bytes, flags: int = 0) -> None:
+    """Add a line, on disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
+    try:
+        size = os.fstat(descriptor).st_size
+        # A line that was cut, when an earlier run was killed, must not swallow this one.
+        cut = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        data = (b"\n" if cut else b"") + line
+        if os.write(descriptor, data) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_json(path: str, most: int) -> Any:
+    """The content of a file. Raises OSError, or ValueError if it has more than `most` bytes or isn't JSON."""
+    with open(path, "rb") as stream:
+        data = stream.read(most + 1)
+    if len(data) > most:
+        raise ValueError(f"{path} is too large")
+    return json_text.parse(data.decode("utf-8"))

@@ -1,0 +1,69 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report of a run as files. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List
+
+from ...module_utils._prove.forecast import activities
+from ...module_utils._prove.history import history_of
+from ...module_utils._prove.record import Record
+from ...module_utils._prove.verdict import Verdict
+from .._files import write as write_file
+from .._files import writing
+from . import activity, page, sentences
+
+SCHEMA = "nearmetal.ec2/prove"
+VERSION = 1
+
+
+def content(record: Record, result: Verdict, ending: sentences.Ending) -> Dict[str, Any]:
+    """The report as plain JSON data."""
+    start = record.start
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "nearmetal": start.version,
+        "host": start.host,
+        "began": start.began,
+        "ended": record.measurements[-1].ended if record.measurements else start.began,
+        "load": {"command": start.load, "on": start.load_on, "versions": list(activity.versions(record))},
+        "settings": start.settings._asdict(),
+        "against": start.against,
+        "tested": list(ending.tested),
+        "wanted": ending.wanted,
+        "not_tested": list(ending.untested),
+        "left_out": list(ending.left_out),
+        "set_by_others": list(ending.set_by_others),
+        "kept": ending.kept,
+        "tuned_before": ending.tuned_before,
+        "reboot_required": ending.reboot_required,
+        "verdict": result.as_dict(),
+        "activity": {state: found._asdict() for state, found in activities(history_of(record)).items()},
+        "measurements": [
+            {
+                **{name: getattr(measurement, name) for name in ("phase", "concern", "pair", "attempt", "error")},
+                "state": measurement.host_state,
+                "metrics": [metric._asdict() for metric in measurement.metrics],
+                "seconds": measurement.ended - measurement.began,
+                "switch_seconds": measurement.switch_seconds,
+            }
+            for measurement in record.measurements
+        ],
+    }
+
+
+def write(base: str, record: Record, result: Verdict, ending: sentences.Ending) -> List[str]:
+    """Write `base`.json, .md and .html; the paths. Raises NearmetalError when one can't be written."""
+    forms = {
+        f"{base}.json": json.dumps(content(record, result, ending), indent=1, allow_nan=False) + "\n",
+        f"{base}.md": sentences.markdown(record, result, ending),
+        f"{base}.html": page.render(record, result, ending),
+    }
+    for path, text in forms.items():
+        with writing(f"the report {path}"):
+            write_file(path, text)
+    return list(forms)

@@ -1,0 +1,52 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report of a run as a page: no script, no network, for a screen, paper or a reader. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from ....module_utils._prove.history import history_of
+from ....module_utils._prove.record import Record
+from ....module_utils._prove.verdict import Verdict
+from .. import sentences
+from . import plot
+
+_FOLDER = Path(__file__).parent
+
+
+def render(record: Record, result: Verdict, ending: sentences.Ending) -> str:
+    """The text of the page, in which the output of a load or a host is never markup."""
+    history, settings = history_of(record), record.start.settings
+    return fill(
+        "page",
+        host=record.start.host,
+        headline=sentences.headline(result, ending),
+        look=result.verdict,
+        result=result,
+        facts=sentences.facts(record, result, ending),
+        rows=[sentences.row(metric) for metric in result.metrics],
+        parts=sentences.parts(result),
+        plots=[plot.plot_of(history, settings, metric) for metric in result.metrics if result.pairs],
+        margin=settings.margin,
+        width=plot.WIDTH,
+        height=plot.HEIGHT,
+        scope=sentences.SCOPE,
+    )
+
+
+def fill(template: str, **values: Any) -> str:
+    """The template of this name, with the style of all pages and its own; values are never markup."""
+    names = dict.fromkeys(("page", template))
+    style = "".join((_FOLDER / f"{name}.css").read_text("utf-8") for name in names)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    source = (_FOLDER / f"{template}.html.j2").read_text("utf-8")
+    return environment.from_string(source).render(style=Markup(style), style_hash=f"sha256-{digest}", **values)

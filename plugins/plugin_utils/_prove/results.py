@@ -1,0 +1,116 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run of prove asks, records and says, from its options and answers. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping
+
+from ...module_utils._error import NearmetalError
+from ...module_utils._prove.record import Record, Start
+from ...module_utils._prove.settings import Settings
+from ...module_utils._prove.verdict import Verdict
+from ...module_utils._version import VERSION
+from ...module_utils._words import sentence
+from . import reboots, sentences
+from .host_answers import Begun
+
+_OPTIONS_OF_STEPS = ("command", "load_on", "health", "programs", "only", "tune", "against")
+_SETTINGS_OF_STEPS = ("seconds", "settle", "timed", "reboot", "abandon_after")
+
+
+def of_steps(options: Mapping[str, Any], settings: Settings, run: str) -> Dict[str, Any]:
+    """The arguments that every step on the host has."""
+    return {
+        **{name: options[name] for name in _OPTIONS_OF_STEPS},
+        **{name: getattr(settings, name) for name in _SETTINGS_OF_STEPS},
+        "run": run,
+    }
+
+
+def planned(lines: List[str], tested: List[str], untested: List[str]) -> Dict[str, Any]:
+    """The task's result in check mode, of the lines that it showed."""
+    return {
+        "changed": False,
+        "msg": sentence("; ".join(line.strip() for line in lines[:2])),
+        "tested": tested,
+        "untested": untested,
+    }
+
+
+def start(host: str, began: float, settings: Settings, options: Mapping[str, Any], compared: Begun) -> Start:
+    """The first line of a new record."""
+    return Start(
+        settings=settings,
+        host=host,
+        began=began,
+        load=options["command"],
+        load_on=options["load_on"],
+        version=VERSION,
+        tested=tuple(compared.tested),
+        not_tested=(*compared.untested, *compared.left_out),
+        programs=tuple(options["programs"]),
+        only=tuple(options["only"]),
+        states=compared.states,
+        health=options["health"],
+        against=sentences.tuning(options["against"]),
+    )
+
+
+def demand_same(start: Start, compared: Begun) -> None:
+    """Raise NearmetalError when the run that is resumed compared other states."""
+    if sorted(start.tested) != sorted(compared.tested):
+        raise NearmetalError(
+            f"resume names a run that compared {', '.join(start.tested)}; now the states differ in"
+            f" {', '.join(compared.tested)}: start a new run"
+        )
+    if start.states != compared.states:
+        raise NearmetalError(
+            "resume names a run that compared other values of these settings:"
+            " start a new run, or use the tuning of that run"
+        )
+
+
+def ending(
+    record: Record, compared: Begun, reboot_required: bool, set_by_others: List[str], written: List[str]
+) -> sentences.Ending:
+    """What the run compared, and what it did to the host at its end."""
+    return sentences.Ending(
+        kept=record.end is not None and record.end.outcome == "kept",
+        tested=compared.tested,
+        untested=compared.untested,
+        written=written,
+        left_out=compared.left_out,
+        tuned_before=compared.tuned_before,
+        reboot_required=reboot_required,
+        wanted=compared.wanted,
+        set_by_others=set_by_others,
+    )
+
+
+def ended(record: Record, result: Verdict, ending: sentences.Ending, path: str, reports: List[str]) -> Dict[str, Any]:
+    """The task's result after a verdict."""
+    return {
+        "changed": ending.kept,
+        "msg": sentences.summary(result, ending),
+        "verdict": result.as_dict(),
+        **ending._asdict(),
+        "load": record.start.load,
+        "against": record.start.against,
+        "record": path,
+        "reports": reports,
+    }
+
+
+def not_restored(
+    reason: str, error: str, settings: Settings, options: Mapping[str, Any], began: bool, keeping: bool
+) -> str:
+    """Why a run ended, and what restores the host that it couldn't restore."""
+    advice = reboots.restored_by(settings)
+    if not began:  # perhaps the host was never reached
+        return f"{reason}; if the run had begun on the host, {advice}"
+    if keeping and not options["only"]:
+        has_timer = settings.abandon_after
+        advice = f"it is tuned unless {advice}: run an audit to see" if has_timer else "run an audit to see its state"
+    return f"{reason}; the host could not be restored ({error}); {advice}"

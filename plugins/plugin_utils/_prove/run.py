@@ -1,0 +1,289 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One run of prove: it measures the host step by step, decides, and keeps the tuning or restores. PRIVATE."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import nullcontext, suppress
+from typing import Any, Callable, Dict, Mapping, NoReturn, Protocol
+
+from ...module_utils._agent.tuning import WANTED
+from ...module_utils._ansible.proving import CONTROLLER, HOST, OPTIONS
+from ...module_utils._engine.experiment import load, load_version
+from ...module_utils._error import NearmetalError
+from ...module_utils._facts import load_sample
+from ...module_utils._facts.host import Host
+from ...module_utils._planning.options import validate
+from ...module_utils._prove.order import TUNED, UNTUNED
+from ...module_utils._prove.record import Measurement
+from ...module_utils._prove.settings import longest_load
+from ...module_utils._words import sentence
+from .._files import file_name, make_folder, short_path, writing
+from . import client, document, host_answers, inputs, loop, reboots, results, sentences, signals
+from . import log as record_log
+
+
+class Action(Protocol):
+    """What a run asks of Ansible: the action plugin."""
+
+    @property
+    def secret(self) -> bool:
+        """Whether the task has `no_log`."""
+
+    def step(self, arguments: Mapping[str, Any], task_vars: Mapping[str, Any]) -> Dict[str, Any]:
+        """One step on the host; its answer. Raises NearmetalError."""
+
+    def on_client(self, name: str, task_vars: Dict[str, Any]) -> client.Client:
+        """The client host of this name."""
+
+    def reboot(self, within: int, task_vars: Mapping[str, Any], written: reboots.Written) -> None:
+        """Reboot the host. Raises NearmetalError when it isn't back in time."""
+
+    def report_directory(self) -> str:
+        """The directory of the run's record and reports."""
+
+    def show(self, line: str) -> None:
+        """Print a line while the task runs."""
+
+
+class Run(loop.HostControl):
+    """One run: its options, its record, and what it does to the host."""
+
+    def __init__(self, action: Action, arguments: Mapping[str, Any], task_vars: dict[str, Any]) -> None:
+        self._action, self._task_vars = action, task_vars
+        self._parent = os.getppid()
+        self._interrupts = signals.Interrupts()
+        self._began = self._keeping = self._reboot_required = False
+        self._set_by_others: list[str] = []
+        self._written: list[str] = []  # of what was not tested
+        self._busiest_programs: Any = None  # programs other than the load that used CPU time, the busiest first
+        self._host = str(task_vars.get("inventory_hostname", ""))
+        self._options = validate("prove", OPTIONS, arguments)
+        self._options["tune"] = validate("prove.tune", WANTED, self._options["tune"])
+        validate("prove.against", WANTED, self._options["against"])
+        self._log = self._resumed(self._options["resume"]) if self._options["resume"] else None
+        self._settings = self._log.record.start.settings if self._log else inputs.settings(self._options)
+        if self._log is not None:
+            start = self._log.record.start
+            self._options.update(command=start.load, load_on=start.load_on)
+            self._options.update(programs=list(start.programs), only=list(start.only), health=start.health)
+        else:
+            self._options["command"] = inputs.load_of(self._options, self._settings.seconds)
+        inputs.demand_runnable(self._options)
+        self._client = self._find_client()
+        reboots.demand_possible(self._settings, self._options, task_vars)
+        path = self._log.path if self._log else self._new_path()
+        self._base = path[: -len(".jsonl")] if path.endswith(".jsonl") else path
+        self._arguments = results.of_steps(self._options, self._settings, os.path.basename(self._base))
+
+    def _resumed(self, path: str) -> record_log.Log:
+        return record_log.resume(path, self._host)
+
+    def _find_client(self) -> client.Client | None:
+        """The client host, if the load runs on one. Raises NearmetalError when it can't be a client."""
+        name = self._options["load_on"]
+        if name in (HOST, CONTROLLER):
+            return None
+        client.demand(name, self._host, self._task_vars["hostvars"])
+        return self._action.on_client(name, self._task_vars)
+
+    def preview(self) -> dict[str, Any]:
+        """What a run would compare and how long it may take; the task's result in check mode."""
+        answer = self._step("plan")
+        if "nothing" in answer:
+            return self._nothing_to_compare(str(answer["nothing"]))
+        tested, untested = (host_answers.sentences(answer, name) for name in ("tested", "untested"))
+        lines = sentences.plan(self._host, self._settings, tested, untested, sentences.tuning(self._options["against"]))
+        if self._settings.reboot:
+            lines.append(f"  {reboots.announcement(self._settings)}")
+        for line in (f"PROVE  {lines[0]}", *lines[1:]):
+            self._action.show(line)
+        return results.planned(lines, tested, untested)
+
+    def result(self) -> dict[str, Any]:
+        """Measure, decide, act; the task's result. Anything that ends the run early restores the host."""
+        with writing(f"the record {self._base}.jsonl"):
+            make_folder(self._base)
+        if self._client is None:
+            return self._measured()
+        try:
+            self._client.reach()
+            return self._measured()
+        finally:
+            self._client.leave()
+
+    def _measured(self) -> dict[str, Any]:
+        with signals.first_interrupts() as self._interrupts, signals.stderr_of(self._parent) as write:
+            try:
+                answer = self._step_around_reboot("begin")
+                if "nothing" in answer:
+                    return self._nothing_to_compare(str(answer["nothing"]))
+                self._began = True
+                compared = host_answers.begin(answer)
+                if self._settings.reboot:
+                    reboots.demand_another_machine(answer.get("boot_id"))
+                log = self._log_of(compared)
+                self._announce(log, compared.tested)
+                result = loop.run_to_verdict(log, self, self._show_progress, longest_load(self._settings.seconds))
+            except signals.Interrupted as interrupted:
+                self._interrupted(str(interrupted), write)
+            except (NearmetalError, OSError) as error:
+                if os.getppid() != self._parent:
+                    self._interrupted(signals.ANSIBLE_ENDED, write)
+                self._abort(str(error), write)
+            except BaseException:
+                with suppress(NearmetalError):
+                    self.restore()
+                raise
+            ending = results.ending(log.record, compared, self._reboot_required, self._set_by_others, self._written)
+            self._show_block(sentences.block(log.record, result, ending), write)
+            # The reports quote the load's errors and figures, which may contain a secret too.
+            try:
+                reports = [] if self._action.secret else document.write(self._base, log.record, result, ending)
+            except NearmetalError as error:
+                raise NearmetalError(f"{sentences.summary(result, ending)}; but {error}") from None
+        return results.ended(log.record, result, ending, log.path, reports)
+
+    def _show_block(self, lines: list[str], write: Callable[[str], None]) -> None:
+        """Print the lines at the end of a run. To a terminal that needs them, `no_log` leaves the first: no figure."""
+        if not self._output_is_lost():
+            for line in lines:
+                self._action.show(line)
+            return
+        for line in lines[:1] if self._action.secret else lines:
+            write(line)
+
+    def _output_is_lost(self) -> bool:
+        """Whether Ansible shows nothing more of this run, neither a line nor its result."""
+        return self._interrupts.received or os.getppid() != self._parent
+
+    def _nothing_to_compare(self, reason: str) -> dict[str, Any]:
+        """The result when both states are the same, for example on a host that needs no change."""
+        if self._log is not None:
+            raise NearmetalError(f"resume names a run that can't go on: {reason}")
+        self._action.show(f"PROVE  {self._host}  nothing differs: {sentence(reason)}")
+        return {"changed": False, "kept": False, "msg": f"nothing differs: {sentence(reason)}"}
+
+    def measure(self, state: str, without: str) -> loop.Answer:
+        if os.getppid() != self._parent:
+            raise signals.Interrupted(signals.ANSIBLE_ENDED)
+        answer = self._step("measure", state=state, without=without)
+        self._busiest_programs = answer.get("others")
+        if self._options["load_on"] == HOST or "unhealthy" in answer:
+            return host_answers.measured(answer, {"load": answer.get("load")})
+        ran = self._ran_on_client(self._client) if self._client else self._ran_on_controller()
+        return host_answers.measured({**answer, **self._step("look", state=state, without=without)}, ran)
+
+    def _ran_on_controller(self) -> dict[str, Any]:
+        host = Host()
+        before = load_sample.ticks(host)
+        limit = longest_load(self._settings.seconds)
+        result = load.run(self._options["command"], limit, lambda: os.getppid() == self._parent)
+        busy = load_sample.busy(before, load_sample.ticks(host))
+        result = result._replace(version=load_version.of_command(self._options["command"]))
+        return {"load": result._asdict(), "busy": busy}
+
+    def _ran_on_client(self, host: client.Client) -> dict[str, Any]:
+        answer = host.load({name: self._arguments[name] for name in ("command", "seconds", "programs")})
+        self._busiest_programs = answer.get("others")
+        before_and_after = {f"client_{name}": answer.get(name) for name in ("before", "after")}
+        return {"load": answer.get("load"), "busy": answer.get("busy"), **before_and_after}
+
+    def keep(self) -> bool:
+        self._keeping = True
+        self._interrupts.block()
+        answer = self._step_around_reboot("keep")
+        self._reboot_required = answer.get("reboot_required") is True
+        self._written = host_answers.sentences(answer, "written") if "written" in answer else []
+        return answer.get("kept") is True
+
+    def restore(self) -> None:
+        self._interrupts.block()
+        self._step_around_reboot("back")
+
+    def _step(self, name: str, **arguments: Any) -> dict[str, Any]:
+        # The host completes a step that is interrupted here, and this one would begin what was just taken back.
+        with self._interrupts.postponed() if name == "begin" else nullcontext():
+            return self._action.step({**self._arguments, **arguments, "step": name}, self._task_vars)
+
+    def reboot_into(self, state: str) -> float:
+        began = time.monotonic()
+        self._reboot(reboots.written(state, self._step("switch", state=state)))
+        return time.monotonic() - began
+
+    def _step_around_reboot(self, name: str) -> dict[str, Any]:
+        """A step after which the host may have to be rebooted, and then the step be done again."""
+        answer = self._step(name)
+        if self._settings.reboot and answer.get("reboot") is True:
+            self._reboot(reboots.written(TUNED if answer.get("kept") is True else UNTUNED, answer))
+            answer = self._step(name)
+        self._set_by_others = host_answers.sentences(answer, "set_by_others") if "set_by_others" in answer else []
+        return answer
+
+    def _reboot(self, written: reboots.Written) -> None:
+        self._action.reboot(self._settings.reboot_within, self._task_vars, written)
+
+    def _log_of(self, compared: host_answers.Begun) -> record_log.Log:
+        """A new record, or the resumed one. Raises NearmetalError when the resumed run compared other states."""
+        if self._log is None:
+            start = results.start(self._host, time.time(), self._settings, self._options, compared)
+            return record_log.begin(f"{self._base}.jsonl", start)
+        results.demand_same(self._log.record.start, compared)
+        return self._log
+
+    def _announce(self, log: record_log.Log, tested: list[str]) -> None:
+        settings = self._settings
+        self._action.show(
+            f"{self._host}  {log.record.start.against or 'untuned'} against tuned ({', '.join(tested)}),"
+            f" at most {settings.pairs} pairs, seed"
+            f" {settings.seed}, record {short_path(log.path)}"
+        )
+        if settings.reboot:
+            self._action.show(f"{self._host}  {reboots.announcement(settings)}")
+
+    def _show_progress(self, log: record_log.Log, _measurement: Measurement) -> None:
+        self._action.show(sentences.progress(log.record, host_answers.busiest(self._busiest_programs)))
+
+    def _interrupted(self, reason: str, write: Callable[[str], None]) -> NoReturn:
+        """Restore the host, and print what became of it. Raises NearmetalError that says the same."""
+        write(f"{self._host}  {reason}: restoring the host …")
+        gone = "its timer or a person had taken the host back" if self._began else "nothing was switched"
+        self._abort(reason, write, gone)
+
+    def _abort(self, reason: str, write: Callable[[str], None], nothing_to_restore: str = "") -> NoReturn:
+        """Restore the host. Raises NearmetalError with the reason, and whether the host was restored.
+
+        `nothing_to_restore` is said of a host that has no experiment.
+        """
+        try:
+            self._interrupts.block()
+            ended = self._step_around_reboot("back").get("ended") is True
+            message = f"{reason}{self._outcome(ended, nothing_to_restore)}"
+        except NearmetalError as error:
+            message = results.not_restored(
+                reason, str(error), self._settings, self._options, self._began, self._keeping
+            )
+        if self._output_is_lost():
+            write(f"{self._host}  {message}")
+        raise NearmetalError(message)
+
+    def _outcome(self, ended: bool, nothing_to_restore: str) -> str:
+        """What is said of the host and the record after the reason."""
+        if self._keeping and not ended:
+            return "; the host may be tuned already: run an audit to see"
+        record = f"{self._base}.jsonl"
+        resume_hint = f"; to resume, set prove_resume: {short_path(record)}" if os.path.exists(record) else ""
+        state = self._state_after() if ended else nothing_to_restore
+        return f"{': ' if state else ''}{state}{resume_hint}"
+
+    def _state_after(self) -> str:
+        others = f", but for what somebody else set: {'; '.join(self._set_by_others)}" if self._set_by_others else ""
+        return f"the host is as it was before{others}"
+
+    def _new_path(self) -> str:
+        name = file_name(self._host)
+        when = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        return os.path.join(self._action.report_directory(), "prove", f"{name}-{when}-{self._settings.seed}.jsonl")

@@ -1,0 +1,158 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The run that a report is about: its time, its command line, and what the tasks of audit_report say. PRIVATE."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Dict, Iterable, Optional, Tuple
+
+import yaml
+from ansible import constants as C
+from ansible import context
+from ansible.parsing.splitter import parse_kv
+
+from ...module_utils._error import NearmetalError
+from .._ansible.plays import AUDIT, REPORT, TUNE
+from .._clean import text
+from .._files import short_path
+from . import document, history
+from .model import HostReport, Past, Run
+from .summary import PROGRAM
+
+# Playbooks that audit what another playbook changes.
+AUDITS = {AUDIT: TUNE, "nearmetal.ec2.cloud_audit": TUNE}
+_WORKLOAD = re.compile(r"[a-z0-9_]{1,64}(?:,[a-z0-9_]{1,64}){0,15}", re.ASCII)
+
+
+class Clock:
+    """The time at which the run began, for the head of the report."""
+
+    def __init__(self) -> None:
+        self._started = datetime.now(timezone.utc)
+        self._ticks = time.monotonic()
+
+    def run(self, mode: str) -> Run:
+        """The run as of now."""
+        inventory = [str(source) for source in context.CLIARGS.get("inventory") or ()]
+        standard = [str(source) for source in C.DEFAULT_HOST_LIST]
+        inventory = [short_path(source) for source in inventory if source not in standard]
+        command, beside = _fix_command(mode, inventory)
+        return Run(
+            mode=mode,
+            started=_stamp(self._started),
+            finished=_stamp(datetime.now(timezone.utc)),
+            seconds=round(time.monotonic() - self._ticks, 3),
+            collection=_version(),
+            inventory=tuple(inventory),
+            command=command,
+            limit=str(context.CLIARGS.get("subset") or ""),
+            beside=beside,
+        )
+
+
+def _fix_command(mode: str, inventory: Iterable[str]) -> Tuple[Tuple[str, ...], str]:
+    """The command that applies what this run showed, and a note on it; or no command, and a sentence in its place."""
+    line = context.CLIARGS
+    started = list(map(str, line.get("args") or ()))
+    playbooks = [AUDITS.get(name, name) for name in started]
+    is_audit = mode == "audit" and not line.get("check")
+    if is_audit and not AUDITS.keys() >= set(started):
+        return (), f"use tune in place of audit in {', '.join(map(short_path, started))}"
+    workload, complete = _extra(map(str, line.get("extra_vars") or ()))
+    words = [PROGRAM, *map(short_path, playbooks)]
+    words += [word for source in inventory for word in ("-i", source)]
+    words += ["-e", f"tune_workload={workload}"] if workload else []
+    for option, key, usual in (("--tags", "tags", ["all"]), ("--skip-tags", "skip_tags", [])):
+        tags = list(map(str, line.get(key) or ()))
+        words += [option, ",".join(tags)] if tags != usual and playbooks == started else []
+    return tuple(words), "" if complete else "with the same -e options"
+
+
+def _extra(given: Iterable[str]) -> Tuple[str, bool]:
+    """The workload among the extra variables, and whether the others can be left out, which may hold a secret."""
+    workload, complete = "", True
+    for words in given:
+        for name, value in _variables(words).items():
+            named = ",".join(map(str, value)) if isinstance(value, list) else str(value).replace(", ", ",")
+            if name == "tune_workload" and _WORKLOAD.fullmatch(named):
+                workload = named
+            else:
+                # Variables of an audit change nothing in a run of tune.
+                complete = complete and name.startswith("audit_")
+    return workload, complete
+
+
+def _variables(words: str) -> Dict[str, Any]:
+    """Extra variables as they were written; a file counts as one unknown variable."""
+    if not words.startswith(("{", "[", "@")):
+        return dict(parse_kv(words))
+    try:
+        variables = yaml.safe_load(words)
+    except yaml.YAMLError:
+        variables = None
+    return variables if isinstance(variables, dict) else {words: None}
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _version() -> str:
+    root = Path(__file__).parents[3]
+    try:
+        if (root / "MANIFEST.json").exists():
+            return str(json.loads((root / "MANIFEST.json").read_text())["collection_info"]["version"])
+        return str(yaml.safe_load((root / "galaxy.yml").read_text())["version"])
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        return ""  # a report without the version is still a report
+
+
+class GateTask:
+    """The arguments of the tasks at the begin and the end of an audit: `audit_fail_on` and `audit_baseline`."""
+
+    def __init__(self) -> None:
+        self.statuses: Tuple[str, ...] = ()
+        self.complaint = ""
+        self.refused = False  # whether a mistake in them ended the run before a host was asked
+        self._baseline = ""
+        self.history = ""  # the directory of earlier audits
+
+    def take(self, result: Any) -> bool:
+        """Whether the result belongs to such a task; if so, remember the arguments of the last one."""
+        if str(result.task.resolved_action) != REPORT:
+            return False
+        if "failure" in result.task.args:
+            return True
+        if result.task.args.get("only_check"):
+            self.refused = "msg" in result.result
+            return True
+        statuses = result.result.get("fail_on")
+        if isinstance(statuses, list):
+            self.statuses = tuple(map(str, statuses))
+            self._baseline = str(result.result.get("baseline") or "")
+            self.history = str(result.result.get("history") or "")
+        else:
+            self.complaint = text(result.result.get("msg", ""))
+        return True
+
+    def earlier_audits(self) -> Tuple[Past, ...]:
+        """The earlier audits; none without a directory of them, or when it can't be read."""
+        try:
+            return history.load(self.history) if self.history else ()
+        except NearmetalError as error:
+            self.complaint = str(error)
+            return ()
+
+    def earlier_report(self) -> Optional[Tuple[str, Tuple[HostReport, ...]]]:
+        """The earlier report to compare with; None without one or when it can't be read."""
+        try:
+            return document.load(self._baseline) if self._baseline else None
+        except NearmetalError as error:
+            self.complaint = str(error)
+            return None

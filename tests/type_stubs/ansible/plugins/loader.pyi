@@ -1,0 +1,11 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What this project uses of ansible.plugins.loader, typed."""
+
+from typing import Any
+
+class PluginLoader:
+    def get(self, name: str) -> Any: ...
+
+callback_loader: PluginLoader

@@ -1,0 +1,121 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which variables are taken for a misspelt option, and which for the user's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, List, Mapping
+
+import pytest
+import yaml
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible import interpreter
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible.variables import misspelt, warn
+
+TUNE = "nearmetal.ec2.tune"
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "meant"),
+    [
+        (TUNE, "tune_worload", "tune_workload"),
+        (TUNE, "tune_exlude", "tune_exclude"),
+        (TUNE, "tune_confim_within", "tune_confirm_within"),
+        (TUNE, "tun_workload", "tune_workload"),
+        (TUNE, "audit_failon", "audit_fail_on"),
+        (TUNE, "restore_concern", "restore_concerns"),
+        (TUNE, "prove_pair", "prove_pairs"),
+        ("nearmetal.ec2.audit_report", "audit_base_line", "audit_baseline"),
+        ("nearmetal.ec2.clocksource", "clocksource_sorce", "clocksource_source"),
+        ("nearmetal.ec2.hugepages", "hugepage_thp", "hugepages_thp"),
+        ("nearmetal.ec2.network_stack", "network_stack_somaxcon", "network_stack_somaxconn"),
+    ],
+)
+def test_a_name_that_nearly_is_an_option(module: str, name: str, meant: str) -> None:
+    assert misspelt([name, "ansible_host"], module) == {name: meant}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("cache_size", "web_root", "memory_limit", "jvm_options", "hpc_queue", "base_url"),
+        *("audit_log_directory", "audit_rules", "benchmark_path", "prove_it", "restore_from", "tune", "tune_"),
+        *("tuned_profile", "network_state", "network_interfaces", "ebs_volumes", "placement_group", "smt_enabled"),
+        *("tune_result", "tune_serial", "tune_health_result", "audit_limits", "clocksource_result", "prove_result"),
+        *("tune_workload", "tune_reboot_at_once", "audit_timeout", "ansible_workload", "my_tune_worload_notes"),
+    ],
+)
+def test_a_name_that_is_an_option_or_the_users_own(name: str) -> None:
+    for module in (TUNE, "nearmetal.ec2.clocksource", "nearmetal.ec2.audit_report"):
+        assert misspelt([name], module) == {}
+
+
+def test_a_variable_that_was_an_option_is_named() -> None:
+    result = warn({"changed": False, "warnings": ["one"]}, "nearmetal.ec2.benchmark", {"benchmark_install": True})
+    assert result["warnings"] == [
+        "one",
+        "the variable benchmark_install is no longer an option and has no effect: install the tools yourself",
+    ]
+    assert warn({}, TUNE, {"benchmark_name": "clock"}) == {}
+
+
+def test_no_option_of_a_role_is_taken_for_another_ones() -> None:
+    """Only the options of the verbs and of the module's role are loaded."""
+    specs = {path.parts[-3]: path for path in (ROOT / "roles").glob("*/meta/argument_specs.yml")}
+    names = [
+        name
+        for path in specs.values()
+        for name in yaml.safe_load(path.read_text("utf-8"))["argument_specs"]["main"]["options"]
+    ]
+    assert len(names) > 200
+    for role in specs:
+        assert misspelt([*names, *(f"{name}_result" for name in specs)], f"nearmetal.ec2.{role}") == {}
+
+
+def test_variables_of_other_roles_than_the_one_that_runs_are_left_alone() -> None:
+    assert misspelt(["clocksource_sorce", "ebs_region"], TUNE) == {}
+    assert misspelt(["clocksource_sorce", "ebs_region"], "nearmetal.ec2.ebs") == {"ebs_region": "ebs_regions"}
+
+
+@pytest.mark.parametrize(
+    ("core", "oldest"), [("2.16.14", 7), ("2.17.0", 7), ("2.18.1", 8), ("2.19.14", 8), ("2.21.5", 9), ("2.30.0", 9)]
+)
+def test_the_oldest_python_of_a_host(core: str, oldest: int) -> None:
+    assert interpreter.minimum(core) == (3, oldest)
+
+
+@pytest.mark.parametrize(
+    ("used", "words"),
+    [
+        ("#!/usr/bin/env python3", ["/usr/bin/env", "python3"]),
+        ("/usr/bin/env python3", ["/usr/bin/env", "python3"]),
+        ("'/opt/our python/bin/python3' -E", ["/opt/our python/bin/python3", "-E"]),
+        ("/opt/it's/python3", ["/opt/it's/python3"]),
+        ("/usr/bin/python3", ["/usr/bin/python3"]),
+        (None, ["/usr/bin/python3"]),
+    ],
+)
+def test_the_words_of_an_interpreter(used: Any, words: List[str]) -> None:
+    assert interpreter.interpreter_words(used) == words
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"rc": 127, "stdout": ""}, "the host has no Python at /usr/bin/env python3; with ansible-core"),
+        ({"rc": 126, "stdout": ""}, "the host has no Python at /usr/bin/env python3; with ansible-core"),
+        (
+            {"rc": 0, "stdout": "hello\nPython 3.6.15\n"},
+            "/usr/bin/env python3 on the host is Python 3.6.15; with ",
+        ),
+        ({"rc": 0, "stdout": "Python 3.9.2\n"}, ""),
+        ({"rc": -9, "stdout": ""}, ""),
+        ({"rc": 1, "stdout": "no space left"}, ""),
+    ],
+)
+def test_only_what_a_python_said_or_its_absence_is_the_cause(asked: Mapping[str, Any], said: str) -> None:
+    cause = interpreter.cause("/usr/bin/env python3", asked, (3, 8))
+    assert cause.startswith(said)
+    assert bool(cause) == bool(said)
