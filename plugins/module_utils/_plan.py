@@ -41,6 +41,11 @@ class Action(NamedTuple):
     reversible: str = "now"  # now | by_reboot | no
     wanted_by: str = "user"  # user | workload | auto
 
+    @property
+    def key(self) -> Tuple[str, str]:
+        """The place: the lever's name, and where."""
+        return (self.what, self.where)
+
     def as_dict(self) -> dict[str, Any]:
         """The action as plain JSON data, as the result contract shows it."""
         return self._asdict()

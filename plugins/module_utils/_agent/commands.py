@@ -9,7 +9,7 @@ from typing import List, Sequence
 
 from .._engine.session import Outcome
 from .._host.host import WritableHost
-from .._levers.registry import lever_of
+from .._levers.registry import place_of
 from .._planning.unit import NAME as UNIT
 from .._words import sentence
 
@@ -31,6 +31,6 @@ def script(host: WritableHost, outcomes: Sequence[Outcome]) -> List[str]:
         for action in actions:
             name = " ".join(filter(None, (f"{action.concern}.{action.knob}", action.where)))
             lines.append(f"# {sentence(f'{name}: {action.reason}')}")
-            commands = lever_of(action.what).commands(host, action.where, action.after)
+            commands = place_of(host, action.key).commands(action.after)
             lines += [line for command in commands for line in command.splitlines()] or [_NO_COMMAND]
     return lines

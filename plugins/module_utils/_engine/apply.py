@@ -10,23 +10,14 @@ from typing import AbstractSet, Callable, Dict, List, Mapping, NamedTuple, Seque
 
 from .._error import Declined, NearmetalError
 from .._host.host import WritableHost
-from .._levers.capabilities import (
-    Batch,
-    Disturbing,
-    SetsOthers,
-    completed,
-    disturbed_by,
-    may_return,
-    present_elements,
-    write_all,
-)
-from .._levers.registry import lever_of, restore_order
-from .._memory.boot_value import set_at_boot
+from .._levers.base import Key, Lever
+from .._levers.registry import lever_of, place_of
+from .._memory import set_by_files
 from .._memory.entry import Entry
 from .._memory.journal import Journal
 from .._plan import Action, Finding, Value
 from .._words import LONGEST_VALUE, in_words
-from .restore import knob_name, plan_restore
+from .restore import knob_name, plan_restore, restore_order
 from .session import Outcome
 
 _OTHERS_HOLD = "the concern's other values are as wanted"
@@ -36,9 +27,9 @@ def obstacles(host: WritableHost, actions: Sequence[Action]) -> List[str]:
     """Why these actions can't be done, known before anything is changed."""
     sentences = []
     for action in actions:
-        lever = lever_of(action.what)
-        lever.check(action.where, action.after)
-        sentence = lever.obstacle(host, action.where)
+        place = place_of(host, action.key)
+        place.check(action.where, action.after)
+        sentence = place.obstacle()
         if sentence:
             sentences.append(f"{action.concern}.{action.knob}: {sentence}")
     return sentences
@@ -61,19 +52,19 @@ def apply(
     earlier = journal.entries()
     actions = _due(host, earlier, _completed(host, actions))
     done: List[Action] = []
-    written = {(action.what, action.where) for action in actions}
+    written = {action.key for action in actions}
     places = _neighbors(host, actions)
     # What followed a value that a file of nearmetal set at boot has no original of its own: it follows again.
-    by_files = set_at_boot(host, earlier) if actions else set()
+    by_files = set_by_files.set_at_boot(host, earlier) if actions else set()
     known = {entry.key: entry for entry in earlier if entry.key not in by_files}
     causes = [action for action in actions if not _set_at_boot(host, action, known, by_files)]
-    neighbors = [place for place in _neighbors(host, causes) if (place.what, place.where) not in written]
+    neighbors = [place for place in _neighbors(host, causes) if place.key not in written]
     try:
         if actions:
             journal.begin(actions, neighbors, _already_set(host, actions))
         for group in _groups(actions):
             done += _completed(host, group)  # an earlier action may have made elements, such as queues
-            write_all(lever_of(group[0].what), host, {action.where: action.after for action in group})
+            place_of(host, group[0].key).write_all({action.where: action.after for action in group})
         if actions:
             _demand_held(host, done, remaining())
             journal.settle(actions, neighbors)
@@ -99,22 +90,19 @@ def apply(
 def _set_at_boot(
     host: WritableHost,
     action: Action,
-    entries: Mapping[Tuple[str, str], Entry],
-    by_files: AbstractSet[Tuple[str, str]],
+    entries: Mapping[Key, Entry],
+    by_files: AbstractSet[Key],
 ) -> bool:
     """Whether the place has had a value of nearmetal since the boot, so that its original is of an earlier one."""
-    key = (action.what, action.where)
-    if key not in entries:
-        return key in by_files
-    return entries[key].void(host.boot_id()) and bool(entries[key].holding(lever_of(action.what).read(host, key[1])))
+    entry = entries.get(action.key)
+    if entry is None:
+        return action.key in by_files
+    return entry.void(host.boot_id()) and bool(entry.holding(entry.place(host).read()))
 
 
 def _completed(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
     """The actions, each with the elements in `before` that its place has by now."""
-    return [
-        action._replace(before=completed(lever_of(action.what), host, action.where, action.before))
-        for action in actions
-    ]
+    return [action._replace(before=place_of(host, action.key).completed(action.before)) for action in actions]
 
 
 def _due(host: WritableHost, entries: Sequence[Entry], actions: Sequence[Action]) -> List[Action]:
@@ -124,26 +112,24 @@ def _due(host: WritableHost, entries: Sequence[Entry], actions: Sequence[Action]
     same concern is going to change is written again.
     """
     kept = {entry.key for entry in entries}
-    kept.update(place for action in actions for place in disturbed_by(lever_of(action.what), host, action.where))
+    places = [place_of(host, action.key) for action in actions]
+    kept.update(key for place in places for key in place.disturbs())
     return [
         action
-        for action in actions
-        if (action.what, action.where) in kept
-        or not lever_of(action.what).values.same(lever_of(action.what).read(host, action.where), action.after)
+        for action, place in zip(actions, places)
+        if action.key in kept or not place.values.same(place.read(), action.after)
     ]
 
 
 def _neighbors(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
     """The other places that these actions may change, with their present values; `reason` is the lever's name."""
-    neighbors: Dict[Tuple[str, str], Action] = {}
+    neighbors: Dict[Key, Action] = {}
     for action in actions:
-        for what, where in disturbed_by(lever_of(action.what), host, action.where):
-            now = lever_of(what).read(host, where)
+        for key in place_of(host, action.key).disturbs():
+            neighbor = _unchanged(host, action, key)
             with suppress(NearmetalError):
-                lever_of(what).check(where, now)
-                knob = knob_name(action.concern, what, where)
-                place = Action(action.concern, knob, what, now, now, action.what, "journal", where)
-                neighbors.setdefault((what, where), place)
+                lever_of(neighbor.what).check(neighbor.where, neighbor.before)
+                neighbors.setdefault(key, neighbor)
     return list(neighbors.values())
 
 
@@ -153,27 +139,30 @@ def _already_set(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
     Once the file is there, nothing else tells that they had it before.
     """
     return [
-        Action(action.concern, knob_name(action.concern, what, where), what, now, now, action.what, "journal", where)
+        _unchanged(host, action, key)
         for action in actions
-        for lever in (lever_of(action.what),)
-        if isinstance(lever, SetsOthers) and action.after is not None
-        for what, where in lever.would_set(host, action.where, str(action.after))
-        for now in (lever_of(what).read(host, where),)
+        for key in set_by_files.would_set(host, action.key, str(action.after or ""))
     ]
 
 
-def _disturbed(host: WritableHost, places: Sequence[Action], written: AbstractSet[Tuple[str, str]]) -> List[Action]:
+def _unchanged(host: WritableHost, action: Action, key: Key) -> Action:
+    """The present value of a place that an action may concern, as an action that changes nothing."""
+    now = place_of(host, key).read()
+    return Action(action.concern, knob_name(action.concern, *key), key[0], now, now, action.what, "journal", key[1])
+
+
+def _disturbed(host: WritableHost, neighbors: Sequence[Action], written: AbstractSet[Key]) -> List[Action]:
     """The changes of these places; of a place that was `written`, only the elements that it lost."""
     disturbed = []
-    for place in places:
-        lever = lever_of(place.what)
-        now = lever.read(host, place.where)
-        present = lever.values.elements(now)
-        earlier = lever.values.elements(place.before) if lever.values.partial else {}
+    for neighbor in neighbors:
+        place = place_of(host, neighbor.key)
+        now = place.read()
+        present = place.values.elements(now)
+        earlier = place.values.elements(neighbor.before) if place.values.partial else {}
         lost = {name: None for name in earlier if name not in present}
-        changed = {} if (place.what, place.where) in written or now == place.before else present
+        changed = {} if neighbor.key in written or now == neighbor.before else present
         if now is not None and (changed or lost):
-            disturbed.append(place._replace(after=lever.values.composed({**changed, **lost}, now)))
+            disturbed.append(neighbor._replace(after=place.values.composed({**changed, **lost}, now)))
     return disturbed
 
 
@@ -192,8 +181,7 @@ def roll_back(host: WritableHost, done: Sequence[Action]) -> str:
 
     Returns what couldn't be taken back, as a sentence; empty when everything was.
     """
-    levers = [lever_of(action.what) for action in done]
-    created = any(isinstance(lever, Disturbing) and lever.creates for lever in levers)
+    created = any(lever_of(action.what).creates for action in done)
     # Before the elements go, such as the interrupts of queues: with the next number of queues they come back as set.
     early = _take_back(host, done[::-1]) if created else []
     late = _take_back(host, restore_order(done))
@@ -212,11 +200,11 @@ class _Failure(NamedTuple):
 
 def _lasts(host: WritableHost, failure: _Failure) -> bool:
     """Whether an element still differs from before, or is absent and would come back with the value that was set."""
-    action, lever = failure.action, lever_of(failure.action.what)
-    present = present_elements(lever, host, action.where)
-    before = lever.values.elements(action.before, lever.values.elements(action.after))
+    action, place = failure.action, place_of(host, failure.action.key)
+    present = place.elements()
+    before = place.values.elements(action.before, place.values.elements(action.after))
     return any(
-        name not in present or _differs(host, action, present, name, before[name])
+        name not in present or _differs(place, present, name, before[name])
         for name in failure.elements
         if name in before
     )
@@ -226,13 +214,14 @@ def _take_back(host: WritableHost, actions: Sequence[Action]) -> List[_Failure]:
     """Take actions back in this order; returns what couldn't be taken back."""
     trouble = []
     for group in _groups(actions):
-        lever = lever_of(group[0].what)
         try:
-            write_all(lever, host, {action.where: value for action, value in _not_restored(host, group)})
+            values = {action.where: value for action, value in _not_restored(host, group)}
+            place_of(host, group[0].key).write_all(values)
         except NearmetalError:
             trouble += _restore_each_element(host, group)
         for action, value in _not_restored(host, group):
-            names = tuple(lever.values.elements(value, present_elements(lever, host, action.where)))
+            place = place_of(host, action.key)
+            names = tuple(place.values.elements(value, place.elements()))
             trouble.append(_Failure(action, names, f"{action.what} {action.where} doesn't take {_shown(value)}"))
     return trouble
 
@@ -240,11 +229,11 @@ def _take_back(host: WritableHost, actions: Sequence[Action]) -> List[_Failure]:
 def _restore_each_element(host: WritableHost, group: Sequence[Action]) -> List[_Failure]:
     """Restore the remaining elements one at a time, so that a failure stops no other; returns the failures."""
     trouble = []
-    lever = lever_of(group[0].what)
     for action, value in _not_restored(host, group):
-        for name, part in lever.values.elements(value, present_elements(lever, host, action.where)).items():
+        place = place_of(host, action.key)
+        for name, part in place.values.elements(value, place.elements()).items():
             try:
-                lever.write(host, action.where, lever.values.composed({name: part}, lever.read(host, action.where)))
+                place.write(place.values.composed({name: part}, place.read()))
             except NearmetalError as error:
                 trouble.append(_Failure(action, (name,), str(error)))
     return trouble
@@ -254,33 +243,32 @@ def _not_restored(host: WritableHost, group: Sequence[Action]) -> List[Tuple[Act
     """The actions of one lever whose place isn't yet as it was before them, each with the value that restores it."""
     not_restored = []
     for action in group:
-        lever = lever_of(action.what)
-        present = present_elements(lever, host, action.where)
-        before = lever.values.elements(action.before, lever.values.elements(action.after))
-        after = lever.values.elements(action.after, before)
+        place = place_of(host, action.key)
+        present = place.elements()
+        before = place.values.elements(action.before, place.values.elements(action.after))
+        after = place.values.elements(action.after, before)
         changed = {
             name: part
             for name, part in before.items()
-            if name in after and after[name] != part and _differs(host, action, present, name, part)
+            if name in after and after[name] != part and _differs(place, present, name, part)
         }
         if changed:
-            not_restored.append((action, lever.values.composed(changed, lever.read(host, action.where))))
+            not_restored.append((action, place.values.composed(changed, place.read())))
     return not_restored
 
 
-def _differs(host: WritableHost, action: Action, present: Mapping[str, Value], name: str, part: Value) -> bool:
+def _differs(place: Lever, present: Mapping[str, Value], name: str, part: Value) -> bool:
     """Whether an element isn't, or isn't known to be, as it was before an action."""
-    lever = lever_of(action.what)
     if name not in present:
-        return may_return(lever, host, action.where, name)
-    return not lever.values.same_element(lever.values.remembered(present[name]), lever.values.remembered(part))
+        return place.may_return(name)
+    return not place.values.same_element(place.values.remembered(present[name]), place.values.remembered(part))
 
 
 def _groups(actions: Sequence[Action]) -> List[List[Action]]:
-    """The actions in groups, each written in one go: successive actions of a Batch lever, every other one alone."""
+    """The actions in groups, each written in one go: successive actions of a batch lever, every other one alone."""
     groups: List[List[Action]] = []
     for action in actions:
-        if isinstance(lever_of(action.what), Batch) and groups and groups[-1][0].what == action.what:
+        if lever_of(action.what).batch and groups and groups[-1][0].what == action.what:
             groups[-1].append(action)
         else:
             groups.append([action])
@@ -289,14 +277,14 @@ def _groups(actions: Sequence[Action]) -> List[List[Action]]:
 
 def _demand_held(host: WritableHost, done: Sequence[Action], remaining: Sequence[Action]) -> None:
     """Raise NearmetalError unless each place has its value, and none of the actions remains to be done."""
-    to_do = {(action.what, action.where) for action in remaining}
+    to_do = {action.key for action in remaining}
     for action in done:
-        lever = lever_of(action.what)
-        now = lever.read(host, action.where)
-        if not lever.values.applied(now, action.before, action.after) or (action.what, action.where) in to_do:
-            place = f"{action.what} {action.where}".strip()
+        place = place_of(host, action.key)
+        now = place.read()
+        if not place.values.applied(now, action.before, action.after) or action.key in to_do:
+            name = f"{action.what} {action.where}".strip()
             raise NearmetalError(
-                f"{action.concern}.{action.knob}: the kernel did not take {_shown(action.after)} for {place}: it has"
+                f"{action.concern}.{action.knob}: the kernel did not take {_shown(action.after)} for {name}: it has"
                 f" {_shown(now)}"
             )
 
@@ -337,7 +325,7 @@ def _without_refused(outcome: Outcome, refusal: Declined, keep_others: bool) -> 
 
     Raises NearmetalError when none can be left out.
     """
-    refused = [action for action in outcome.plan.actions if (action.what, action.where) in refusal.places]
+    refused = [action for action in outcome.plan.actions if action.key in refusal.places]
     dropped = [action for action in refused if keep_others or action.wanted_by == "workload"]
     if not dropped:
         raise NearmetalError(_of_knobs(refused, str(refusal))) from None

@@ -19,13 +19,12 @@ from .._error import Damaged, NearmetalError
 from .._facts.facts import observe
 from .._host import agent_timer, store
 from .._host.host import WritableHost
-from .._levers.capabilities import detached, device_name, exchanged, identity
-from .._levers.registry import lever_of
+from .._levers.registry import lever_of, place_of
 from .._memory.entry import Entry, data_of, entry_of
 from .._memory.journal import Journal
 from .._memory.stored import Stored, StoredWanted, as_data, stored_of
 from .._parse import json_text
-from .._plan import Action, Value
+from .._plan import Action
 from .._version import VERSION
 from . import ending
 from .apply import roll_back
@@ -68,7 +67,7 @@ class Guard:
         self._actions = cuts_off(actions) if seconds else []
         concerns = {action.concern for action in self._actions}
         self._wanted = {concern: stored.get(concern) for concern in sorted(concerns)}
-        places = {(action.what, action.where) for action in self._actions}
+        places = {action.key for action in self._actions}
         self._entries = [entry for entry in journal.entries() if entry.key in places]
         self._seconds = seconds
         if self._actions:
@@ -95,7 +94,7 @@ class Guard:
 
         The timer does nothing without the file, but with the file alone nobody would take the change back.
         """
-        devices = [identity(lever_of(action.what), self._host, action.where) for action in self._actions]
+        devices = [place_of(self._host, action.key).identity() for action in self._actions]
         armed = _Armed(self._host.boot_id(), self._actions, devices, self._entries, self._wanted)
         store.remove_file(self._host, FIRED)
         agent_timer.bring_agent(self._host, VERSION, AGENT)
@@ -259,9 +258,15 @@ def fire(host: WritableHost) -> List[str]:
         if armed is None:
             disarm(host)
             return []
-        replaced = [action for action, device in zip(armed.actions, armed.devices) if _exchanged(host, action, device)]
-        present = [action for action in armed.actions if action not in replaced and not _detached(host, action)]
-        changed = [action for action in present if _now(host, action) != action.before]
+        replaced = [
+            action
+            for action, device in zip(armed.actions, armed.devices)
+            if place_of(host, action.key).exchanged(device)
+        ]
+        present = [
+            action for action in armed.actions if action not in replaced and not place_of(host, action.key).detached()
+        ]
+        changed = [action for action in present if place_of(host, action.key).read() != action.before]
         with suppress(NearmetalError):  # should this process be killed, nobody confirms, and the next run completes it
             store.replace_file(host, FIRED, b"", mode=0o600, folder_mode=0o755)
         trouble = roll_back(host, changed)  # first: a full disk may refuse the records, and the lock keeps others out
@@ -299,31 +304,20 @@ def _put_back(action: Action) -> str:
 
 
 def _left_alone(host: WritableHost, action: Action) -> str:
-    name = device_name(lever_of(action.what), host, action.where)
+    name = place_of(host, action.key).device_name()
     return (
         f"{action.concern}.{action.knob}: nobody confirmed the change, but {name} is not the device that was at"
         f" {action.where} then: it is left as it is"
     )
 
 
-def _exchanged(host: WritableHost, action: Action, device: str) -> bool:
-    return exchanged(lever_of(action.what), host, action.where, device)
-
-
 def _as_data(stored: Optional[Stored]) -> Any:
     return as_data(stored) if stored and not stored.damage else None
 
 
-def _detached(host: WritableHost, action: Action) -> bool:
-    return detached(lever_of(action.what), host, action.where)
-
-
-def _now(host: WritableHost, action: Action) -> Value:
-    return lever_of(action.what).read(host, action.where)
-
-
 def _is_undone(host: WritableHost, action: Action) -> bool:
-    return _detached(host, action) or lever_of(action.what).values.same(_now(host, action), action.before)
+    place = place_of(host, action.key)
+    return place.detached() or place.values.same(place.read(), action.before)
 
 
 def _want_again(stored: StoredWanted, armed: _Armed, concerns: Iterable[str]) -> None:

@@ -13,7 +13,7 @@ from .._error import Damaged, NearmetalError
 from .._facts.facts import Facts, project
 from .._facts.owners import OwnersFacts
 from .._facts.topology import CPU
-from .._levers.capabilities import Beside, Disturbing, detached
+from .._levers.base import Beside, Key
 from .._levers.registry import lever_of
 from .._memory import metrics
 from .._memory.entry import Entry
@@ -117,7 +117,7 @@ class Restore(NamedTuple):
         other_levers = _levers_of_other_concerns(session, self.name)
         if entry.follows not in other_levers or entry.void(session.host.boot_id()):
             return False
-        return not detached(lever_of(entry.what), session.host, entry.where)
+        return not entry.place(session.host).detached()
 
 
 class Tune(NamedTuple):
@@ -158,7 +158,7 @@ class Tune(NamedTuple):
             plan = plan_for(project(facts, assumed))
             restore, forget = plan_restore(plan, assumed)
             plan, restore = _without_double_findings(plan, restore)
-        disturbing = tuple(action for action in restore.actions if isinstance(lever_of(action.what), Disturbing))
+        disturbing = tuple(action for action in restore.actions if lever_of(action.what).disturbing)
         undisturbing = tuple(action for action in restore.actions if action not in disturbing)
         waived = waived_knobs(wanted, time.strftime("%Y-%m-%d", time.gmtime()))
         findings = tuple(finding for finding in self.findings if finding.knob not in waived)
@@ -192,11 +192,11 @@ class Tune(NamedTuple):
         It includes knobs that only a file of nearmetal has set, as udev rules do on a disk that came later, and the
         places of `assumed`, which `plan` takes as restored.
         """
-        restored = {(action.what, action.where) for action in assumed}
+        restored = {action.key for action in assumed}
         other_levers = _levers_of_other_concerns(session, self.name)
         dropped_by_files = self._dropped(plan, by_files, restored, other_levers)
         dropped = self._dropped(plan, entries, restored, other_levers)
-        values = {(action.what, action.where): action.after for action in plan.actions}
+        values = {action.key: action.after for action in plan.actions}
         beside = Beside(values, frozenset(facts.online))
         cpus = _coming_online(session, facts)
         restore = plan_restore(session.host, [*dropped, *dropped_by_files], UNWANTED, cpus, beside)
@@ -206,11 +206,11 @@ class Tune(NamedTuple):
         self,
         plan: Plan,
         entries: Sequence[Entry],
-        restored: AbstractSet[Tuple[str, str]],
+        restored: AbstractSet[Key],
         other_levers: AbstractSet[str],
     ) -> List[Entry]:
         """The entries that the plan no longer manages, without places that the writes of kept entries change."""
-        written = {(action.what, action.where) for action in plan.actions}
+        written = {action.key for action in plan.actions}
         unmanaged = [entry for entry in entries if entry.key in restored or not self._managed(plan, entry)]
         dropped = [entry for entry in unmanaged if entry.key not in written]
         kept = {entry.what for entry in entries if entry not in dropped} | {what for what, _where in written}
@@ -291,7 +291,7 @@ def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict
 def _brought_back(session: Session, outcomes: Sequence[Outcome]) -> Tuple[Action, ...]:
     """The changes with which the last outcome ends: a place that only a write had moved goes back with that write."""
     entries = session.journal.entries()
-    actions = {(action.what, action.where): action for outcome in outcomes for action in outcome.plan.actions}
+    actions = {action.key: action for outcome in outcomes for action in outcome.plan.actions}
     settled = {entry.key for outcome in outcomes for entry in outcome.forget}
     settled.update(
         entry.key for entry in entries if entry.key in actions and actions[entry.key].after == entry.original

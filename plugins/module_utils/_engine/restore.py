@@ -5,33 +5,21 @@
 
 from __future__ import annotations
 
-from typing import AbstractSet, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
+from typing import AbstractSet, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple, TypeVar
 
 from .._concerns.registry import CONCERNS
 from .._host.host import WritableHost
-from .._levers.base import Lever
-from .._levers.capabilities import (
-    ALONE,
-    Beside,
-    Disturbing,
-    Hiding,
-    OnDisk,
-    SetsOthers,
-    detached,
-    device_name,
-    disturbed_by,
-    fitting,
-    present_elements,
-    returning,
-)
-from .._levers.registry import lever_of, restore_order
-from .._memory.boot_value import boot_value, set_at_boot, why_unsure
+from .._levers.base import ALONE, Beside, Key, Lever
+from .._levers.registry import lever_of, place_of
+from .._memory.boot_value import boot_value, why_unsure
 from .._memory.elements import Judged
 from .._memory.entry import Entry
+from .._memory.set_by_files import set_at_boot, set_now
 from .._plan import Action, Finding, Plan, Value
 from .._words import LONGEST_VALUE, in_words
 
 _MOST_NAMES, _MOST_SENTENCES = 12, 16
+_Step = TypeVar("_Step", Action, Entry)
 
 
 class RestorePlan(NamedTuple):
@@ -42,6 +30,12 @@ class RestorePlan(NamedTuple):
 
     plan: Plan
     forget: Tuple[Entry, ...]
+
+
+def restore_order(steps: Sequence[_Step]) -> List[_Step]:
+    """The steps in the order of a restore: the last first, but those that disturb others before them."""
+    backwards = steps[::-1]
+    return sorted(backwards, key=lambda step: not lever_of(step.what).disturbing)
 
 
 def plan_restore(
@@ -65,33 +59,32 @@ def plan_restore(
     forget: List[Entry] = []
     boot_id = host.boot_id() if entries else ""
     after = dict(beside.after)
-    renewed: Set[Tuple[str, str]] = set()
+    renewed: Set[Key] = set()
     at_boot = set_at_boot(host, entries)  # nearmetal's files set these values, even if a run has set others since
-    setters = [lever_of(what) for what, _where in at_boot]
-    hidden = {place for lever in setters if isinstance(lever, Hiding) for place in lever.tables}
+    hidden = {key for what, _where in at_boot for key in lever_of(what).hides}
     for entry in restore_order(entries):
-        lever = lever_of(entry.what)
-        if detached(lever, host, entry.where):
+        place = entry.place(host)
+        if place.detached():
             forget.append(entry)
             continue
         void = entry.void(boot_id)
         if void and entry.key in hidden:  # what the file hid at boot comes back with the value that hides it
             forget.append(entry)
             continue
-        now = lever.read(host, entry.where)
+        now = place.read()
         set_values = entry.set_values
         if void and entry.key in at_boot:
-            set_values = (*set_values, lever.values.remembered(now))
+            set_values = (*set_values, place.values.remembered(now))
         original = entry.original
         if void:
-            original = boot_value(host, entry.what, entry.where, entry) if settable else None
+            original = boot_value(place, entry) if settable else None
             if now is not None and now == entry.original and original in (None, now):
                 forget.append(entry)  # as it was in an earlier boot: nothing is left to say
                 continue
         in_force = entry._replace(set_values=set_values, original=original)
         judged = in_force.judged(host, original)
-        fitted = fitting(lever, host, entry.where, original, beside._replace(after=after))
-        fits = _fitting(lever, judged, original, fitted)
+        fitted = place.fitting(original, beside._replace(after=after))
+        fits = _fitting(place, judged, original, fitted)
         restorable = judged.restorable
         judged = judged._replace(restorable={**fits.same, **fits.chosen})
         if entry.boot_id == boot_id or not void:
@@ -104,9 +97,9 @@ def plan_restore(
         if not void:
             findings += _out_of_reach(entry, judged, cpus)
         in_force = in_force._replace(original=fitted)
-        goal = _goal(host, in_force, judged, not void and (entry.what, entry.where) in renewed, cpus)
+        goal = _goal(place, in_force, judged, not void and entry.key in renewed, cpus)
         if goal:
-            renewed.update(disturbed_by(lever, host, entry.where))
+            renewed.update(place.disturbs())
             action = Action(
                 concern=entry.concern,
                 knob=entry.knob,
@@ -114,12 +107,12 @@ def plan_restore(
                 where=entry.where,
                 before=(
                     {name: now[name] for name in goal if name in now}
-                    if lever.values.partial and isinstance(now, Mapping)
+                    if place.values.partial and isinstance(now, Mapping)
                     else now
                 ),
-                after=lever.values.composed(goal, now),
-                scope=lever.scope,
-                disruptive=lever.disruptive,
+                after=place.values.composed(goal, now),
+                scope=place.scope,
+                disruptive=place.disruptive,
                 reason=_kept_back(fits.chosen, restorable, "it gets what the kernel chooses")
                 if fits.chosen
                 else reason,
@@ -129,9 +122,9 @@ def plan_restore(
             after[entry.key] = action.after
             findings.append(_finding(action))
             findings += _followers(host, entry, now, action.after, entries) if void else ()
-            pending = lever.pending(host, entry.where, action.after) if isinstance(lever, OnDisk) else ""
-            if isinstance(lever, OnDisk) and pending:
-                findings.append(_finding(action)._replace(status=lever.waits_for, reason=pending))
+            pending = place.pending(action.after)
+            if pending:
+                findings.append(_finding(action)._replace(status=place.waits_for, reason=pending))
         elif void and judged.held:
             findings.append(_by_reboot(host, entry, now))
             findings += _followers(host, entry, now, entry.original, entries)
@@ -155,22 +148,14 @@ def entries_by_files(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entr
     """
     known = {entry.key for entry in entries}
     boot_id = host.boot_id() if entries else ""
-    new_entries: Dict[Tuple[str, str], Entry] = {}
+    new_entries: Dict[Key, Entry] = {}
     for entry in entries:
-        setter = lever_of(entry.what)
-        for what, where in setter.sets(host, entry.where) if isinstance(setter, SetsOthers) else ():
-            lever = lever_of(what)
-            original = boot_value(host, what, where)
-            if (what, where) not in known and original is not None:
-                present = lever.values.remembered(lever.read(host, where))
-                knob = knob_name(entry.concern, what, where)
-                new_entries[what, where] = Entry(entry.concern, knob, what, where, original, (present,), boot_id)
-        for what, where in set_at_boot(host, (entry,)) - known:
-            lever = lever_of(what)
-            present = lever.values.remembered(lever.read(host, where))
-            knob = knob_name(entry.concern, what, where)
-            original = boot_value(host, what, where)
-            new_entries[what, where] = Entry(entry.concern, knob, what, where, original, (present,), boot_id)
+        at_boot = set_at_boot(host, (entry,))
+        for key in dict.fromkeys((*set_now(host, entry), *sorted(at_boot))):
+            place, knob = place_of(host, key), knob_name(entry.concern, *key)
+            original, present = boot_value(place), place.values.remembered(place.read())
+            if key not in known and (original is not None or key in at_boot):
+                new_entries[key] = Entry(entry.concern, knob, *key, original, (present,), boot_id)
     return tuple(new_entries.values())
 
 
@@ -189,7 +174,7 @@ def other_devices(host: WritableHost, entries: Iterable[Entry], what_follows: st
             knob=entry.knob,
             status="advice",
             where=entry.where,
-            reason=f"{device_name(lever_of(entry.what), host, entry.where)} is not the device that nearmetal tuned at"
+            reason=f"{entry.place(host).device_name()} is not the device that nearmetal tuned at"
             f" this place: {what_follows}",
             reference="journal",
         )
@@ -212,14 +197,11 @@ def _finding(action: Action) -> Finding:
     )
 
 
-def _goal(
-    host: WritableHost, entry: Entry, judged: Judged, renewed: bool, cpus: AbstractSet[int]
-) -> Mapping[str, Value]:
+def _goal(place: Lever, entry: Entry, judged: Judged, renewed: bool, cpus: AbstractSet[int]) -> Mapping[str, Value]:
     """The elements to restore, and absent ones that a step of the same run may create again, such as queues."""
-    lever = lever_of(entry.what)
-    initial = lever.values.elements(entry.original) if lever.values.partial else {}
-    absent = set(initial) - set(present_elements(lever, host, entry.where)) if renewed else set()
-    if not judged.restorable and not absent and not returning(lever, judged.absent, cpus):
+    initial = place.values.elements(entry.original) if place.values.partial else {}
+    absent = set(initial) - set(place.elements()) if renewed else set()
+    if not judged.restorable and not absent and not any(place.cpu_of(name) in cpus for name in judged.absent):
         return {}
     return {
         **judged.restorable,
@@ -236,10 +218,10 @@ class _Fitting(NamedTuple):
     complete: bool = True  # whether no original is kept for later
 
 
-def _fitting(lever: Lever, judged: Judged, original: Value, fitted: Value) -> _Fitting:
+def _fitting(place: Lever, judged: Judged, original: Value, fitted: Value) -> _Fitting:
     if fitted == original:
         return _Fitting(judged.restorable)
-    parts = lever.values.elements(fitted) if fitted is not None else {}
+    parts = place.values.elements(fitted) if fitted is not None else {}
     same = {name: part for name, part in judged.restorable.items() if parts.get(name) == part}
     kept = {name: part for name, part in judged.restorable.items() if name not in same}
     chosen = {name: parts[name] for name in kept if parts.get(name, judged.held[name]) != judged.held[name]}
@@ -266,7 +248,7 @@ def _left_alone(host: WritableHost, entry: Entry, judged: Judged) -> Iterator[Fi
         how = _unverified(entry, name)
         change = f"{how}: left alone; {earlier}" if how else f"after nearmetal did: left alone; {earlier}"
         if how and name == "" and not unknown:
-            commands = lever_of(entry.what).commands(host, entry.where, original)
+            commands = entry.place(host).commands(original)
             change += f"; to set that: {commands[0]}" if len(commands) == 1 else ""
         groups.setdefault(f"to {now}{', ' if how else ' '}{change}", []).append(name)
     changes = list(groups.items())
@@ -289,9 +271,8 @@ def _left_alone(host: WritableHost, entry: Entry, judged: Judged) -> Iterator[Fi
 
 def _unverified(entry: Entry, name: str) -> str:
     """How an element may have its value by a run that was interrupted before it read back what it had written."""
-    lever = lever_of(entry.what)
-    intended = lever.values.elements(entry.set_values[-1], [name]).get(name)
-    if entry.whole or entry.disturbed_by or intended == lever.values.elements(entry.original, [name]).get(name):
+    intended = entry.values.elements(entry.set_values[-1], [name]).get(name)
+    if entry.whole or entry.disturbed_by or intended == entry.values.elements(entry.original, [name]).get(name):
         return ""
     return (
         f"or the kernel made it from {intended}, which a run of nearmetal wrote and could not verify, because the run"
@@ -301,11 +282,10 @@ def _unverified(entry: Entry, name: str) -> str:
 
 def _out_of_reach(entry: Entry, judged: Judged, cpus: AbstractSet[int]) -> Iterator[Finding]:
     lever = lever_of(entry.what)
-    returning_elements = returning(lever, judged.absent, cpus)
-    absent = [name for name in judged.absent if name not in returning_elements]
+    absent = [name for name in judged.absent if lever.cpu_of(name) not in cpus]
     if not absent:
         return
-    initial = lever.values.elements(entry.original, absent)
+    initial = entry.values.elements(entry.original, absent)
     places = _listed(absent) or f"{entry.what} {entry.where}".strip()
     yield Finding(
         concern=entry.concern,
@@ -329,18 +309,15 @@ def _followers(
     host: WritableHost, entry: Entry, now: Value, after: Value, entries: Sequence[Entry]
 ) -> Iterator[Finding]:
     """A finding for each place that the kernel has set by itself because of the value `now`, set at boot."""
-    lever = lever_of(entry.what)
-    if not isinstance(lever, Disturbing) or not lever.moves(now, after):
-        return
-    known = {entry.key for entry in entries}
-    for what, where in lever.disturbs(host, entry.where):
-        follower = lever_of(what).read(host, where)
-        if (what, where) not in known and follower is not None:
+    place, known = entry.place(host), {entry.key for entry in entries}
+    for key in place.disturbs() if place.moves(now, after) else ():
+        follower = place_of(host, key).read()
+        if key not in known and follower is not None:
             yield Finding(
                 concern=entry.concern,
-                knob=knob_name(entry.concern, what, where),
+                knob=knob_name(entry.concern, *key),
                 status="advice",
-                where=where,
+                where=key[1],
                 now=follower,
                 reason=f"the kernel chose {follower} by {entry.concern}.{entry.knob}, and chooses anew when it changes",
                 reference="journal",
@@ -354,7 +331,7 @@ def _by_reboot(host: WritableHost, entry: Entry, now: Value) -> Finding:
         original = in_words(entry.original, "absent", LONGEST_VALUE)
         why = why_unsure(host, entry) or "which the host doesn't take now"
         before = f"before nearmetal, in an earlier boot, it was {original}, {why}"
-        commands = lever_of(entry.what).commands(host, entry.where, entry.original)
+        commands = entry.place(host).commands(entry.original)
         instead = f"; to set that now: {commands[0]}" if len(commands) == 1 else ""
     return Finding(
         concern=entry.concern,

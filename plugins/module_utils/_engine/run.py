@@ -17,7 +17,6 @@ from .._facts.facts import Facts
 from .._facts.switch import EXPERIMENT, REBOOTS, compares
 from .._host import bundle, store
 from .._host.host import RUNNING, WritableHost
-from .._levers.capabilities import Hiding
 from .._levers.registry import lever_of
 from .._memory import failures, metrics
 from .._memory.entry import Entry
@@ -345,11 +344,7 @@ def _planned_again(session: Session, request: Request, outcome: Outcome, done: S
     A plan that would cut the host off otherwise than the run has prepared for stays as it is.
     """
     levers = [(lever_of(action.what), action) for action in done]
-    brought = any(
-        lever.hidden(action.before) - lever.hidden(action.after)
-        for lever, action in levers
-        if isinstance(lever, Hiding)
-    )
+    brought = any(lever.hidden(action.before) - lever.hidden(action.after) for lever, action in levers)
     if not brought or not isinstance(request, Tune) or "topology" not in request.concern.domains:
         return outcome
     again = request.plan(session, session.observed(domains((request,))))

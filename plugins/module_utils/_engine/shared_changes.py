@@ -14,7 +14,6 @@ from typing import Iterable, List, Sequence, Tuple
 
 from .._error import NearmetalError
 from .._host.host import WritableHost
-from .._levers.capabilities import Shared
 from .._levers.registry import lever_of
 from .._memory.entry import Entry
 from .._memory.journal import Journal
@@ -28,18 +27,18 @@ def split(actions: Iterable[Action]) -> Tuple[List[Action], List[Action]]:
     shared: List[Action] = []
     unshared: List[Action] = []
     for action in actions:
-        (shared if isinstance(lever_of(action.what), Shared) else unshared).append(action)
+        (shared if lever_of(action.what).shared else unshared).append(action)
     return shared, unshared
 
 
 def demand_agreement(journal: Journal, actions: Sequence[Action]) -> None:
     """Raise NearmetalError, naming both concerns, when two of them want different values of one kernel argument."""
     shared, _unshared = split(actions)
-    concern_of = {(action.what, action.where): action.concern for action in shared}
+    concern_of = {action.key: action.concern for action in shared}
     arguments = [
         Claim(f"{entry.concern}.{entry.knob}", str(entry.set_values[-1]))
         for entry in journal.entries()
-        if isinstance(lever_of(entry.what), Shared)
+        if lever_of(entry.what).shared
         and entry.set_values[-1] is not None
         and concern_of.get(entry.key) != entry.concern
     ]
@@ -80,7 +79,7 @@ class SharedChanges:
             return ""
         self.done = [action for action in self.done if action.concern != concern]
         trouble = roll_back(self._host, undone)
-        places = {(action.what, action.where) for action in undone}
+        places = {action.key for action in undone}
         if trouble:
             with suppress(NearmetalError):  # they are in the journal already
                 self._journal.keep(self._earlier)

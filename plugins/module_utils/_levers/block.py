@@ -8,23 +8,16 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
-from typing import Dict, Iterable, Iterator, List
+from typing import Dict, Iterable, List, Optional
 
 from .._error import NearmetalError
 from .._facts import block, disk
-from .._host.host import WritableHost
 from .._parse import block_queue
 from .._plan import Value
-from .base import Values, echo, impossible, no_place, put, unwritable
-from .capabilities import Beside, Choosing, Disturbing, Limited, OnDevice, Place
-
-# A line of _concerns/block_storage/rules.py that sets something.
-_RULE = re.compile(
-    r'^ENV\{\.NEARMETAL_KIND\}=="([a-z_]{1,16})", .*ATTR\{queue/([a-z_]{1,16})\}="([a-z0-9_-]{1,32})"$',
-    re.ASCII | re.MULTILINE,
-)
+from .base import Beside, Key, Lever, impossible, no_place, put, unwritable
+from .commands import echo
+from .values import Values
 
 
 class QueueValues(Values):
@@ -42,8 +35,10 @@ class QueueValues(Values):
         return block_queue.remembered(self.attribute, value) if isinstance(value, str) else value
 
 
-class QueueFile(OnDevice, Choosing):
+class QueueFile(Lever):
     """One file of the queue of a disk."""
+
+    on_device = True
 
     def __init__(self, attribute: str) -> None:
         super().__init__(f"block.{attribute}")
@@ -56,58 +51,65 @@ class QueueFile(OnDevice, Choosing):
         if not block_queue.valid(self.attribute, value):
             raise impossible(self, value, where)
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        name = disk.names(host).get(where)
-        return block.read(host, name, self.attribute) if name is not None else None
+    def disk(self) -> Optional[str]:
+        """The name of the disk at the place; None when there is none."""
+        return disk.names(self.host).get(self.where)
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        put(host, self.path(self._demand(host, where)), str(value))
-
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        return [echo(self.path(self._demand(host, where)), value)]
-
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        name = disk.names(host).get(where)
+    def demand_disk(self) -> str:
+        """The name of the disk at the place. Raises NearmetalError when there is none."""
+        name = self.disk()
         if name is None:
-            return f"no disk is at {where} any more"
-        return unwritable(host, self.path(name))
+            raise NearmetalError(self.absent())
+        return name
 
-    def detached(self, host: WritableHost, where: str) -> bool:
-        return where not in disk.names(host)
+    def absent(self) -> str:
+        """The sentence for a disk that has left the host."""
+        return f"no disk is at {self.where} any more"
 
-    def identity(self, host: WritableHost, where: str) -> str:
-        return next(iter(self._identities(host, where).values()), "")
+    def read(self) -> Value:
+        name = self.disk()
+        return block.read(self.host, name, self.attribute) if name is not None else None
 
-    def is_another(self, host: WritableHost, where: str, device: str) -> bool:
+    def write(self, value: Value) -> None:
+        put(self.host, self.path(self.demand_disk()), str(value))
+
+    def commands(self, value: Value) -> List[str]:
+        return [echo(self.path(self.demand_disk()), value)]
+
+    def obstacle(self) -> str:
+        name = self.disk()
+        return unwritable(self.host, self.path(name)) if name is not None else self.absent()
+
+    def detached(self) -> bool:
+        return self.disk() is None
+
+    def identity(self) -> str:
+        return next(iter(self._identities().values()), "")
+
+    def exchanged(self, device: str) -> bool:
         """Compare identities of the same source; one that can't be read now, or has no source, proves nothing."""
-        return self._identities(host, where).get(device.partition("=")[0], device) != device
+        return bool(device) and self._identities().get(device.partition("=")[0], device) != device
 
-    def _identities(self, host: WritableHost, where: str) -> Dict[str, str]:
-        name = disk.names(host).get(where)
-        return disk.identities(host, name) if name is not None else {}
+    def _identities(self) -> Dict[str, str]:
+        name = self.disk()
+        return disk.identities(self.host, name) if name is not None else {}
 
-    def attachment(self, host: WritableHost, where: str) -> str:
+    def attachment(self) -> str:
         """The number of Linux 5.15 and newer."""
-        return self._identities(host, where).get("diskseq", "")
+        return self._identities().get("diskseq", "")
 
-    def device_name(self, host: WritableHost, where: str) -> str:
-        return disk.names(host).get(where, where)
+    def device_name(self) -> str:
+        return self.disk() or self.where
 
-    def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        name = disk.names(host).get(where)
-        if name is None or block.has_foreign_rule(host, self.attribute):
+    def choice(self) -> Value:
+        name = self.disk()
+        if name is None or block.has_foreign_rule(self.host, self.attribute):
             return None
-        return block.kernel_choice(host, name, self.attribute)
+        return block.kernel_choice(self.host, name, self.attribute)
 
     def path(self, name: str) -> str:
         """The file of a disk."""
         return f"{disk.BLOCK}/{name}/queue/{self.attribute}"
-
-    def _demand(self, host: WritableHost, where: str) -> str:
-        name = disk.names(host).get(where)
-        if name is None:
-            raise NearmetalError(f"no disk is at {where} any more")
-        return name
 
 
 class Timeout(QueueFile):
@@ -117,76 +119,66 @@ class Timeout(QueueFile):
     more when it is written again, and one millisecond less gives the shown number.
     """
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        super().write(host, where, value)
-        number, displayed = int(str(value)), int(str(self.read(host, where) or value))
+    def write(self, value: Value) -> None:
+        super().write(value)
+        number, displayed = int(str(value)), int(str(self.read() or value))
         if 1 < number < displayed < block_queue.LONGEST_MS // 2:
-            super().write(host, where, str(number - 1))
-            if self.read(host, where) != value:
-                super().write(host, where, value)
+            super().write(str(number - 1))
+            if self.read() != value:
+                super().write(value)
 
 
-class Requests(QueueFile, Limited):
+class Requests(QueueFile):
     """The number of requests that may wait, of which the scheduler has a default and a limit."""
 
-    def fitting(self, host: WritableHost, where: str, original: Value, beside: Beside) -> Value:
-        name = self._demand(host, where)
-        scheduler = str(beside.after.get(("block.scheduler", where)) or block.read(host, name, "scheduler"))
-        most = block.most_requests(scheduler, block.depth(host, name))
+    def fitting(self, original: Value, beside: Beside) -> Value:
+        name = self.demand_disk()
+        scheduler = str(beside.after.get(("block.scheduler", self.where)) or block.read(self.host, name, "scheduler"))
+        most = block.most_requests(scheduler, block.depth(self.host, name))
         fits = most is None or original is None or int(str(original)) <= most
-        return original if fits else block.requests_of(host, name, scheduler)
+        return original if fits else block.requests_of(self.host, name, scheduler)
 
 
-class Scheduler(QueueFile, Disturbing, Limited):
+class Scheduler(QueueFile):
     """The I/O scheduler. A change makes the kernel reset nr_requests, so a number that isn't its default is kept."""
+
+    disturbing = True
 
     def __init__(self) -> None:
         super().__init__("scheduler")
         self._requests = Requests("nr_requests")
 
-    def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
-        return ((self._requests.what, where),)
+    def disturbs(self) -> Iterable[Key]:
+        return ((self._requests.what, self.where),)
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        name = self._demand(host, where)
-        requests = self._requests_set(host, name)
-        put(host, self.path(name), str(value))
-        if requests is not None and block.read(host, name, "nr_requests") != requests:
+    def write(self, value: Value) -> None:
+        name = self.demand_disk()
+        requests = self._requests_set(name)
+        put(self.host, self.path(name), str(value))
+        if requests is not None and block.read(self.host, name, "nr_requests") != requests:
             with suppress(NearmetalError):  # without a scheduler there may be no room for so many
-                put(host, self._requests.path(name), str(requests))
+                put(self.host, self._requests.path(name), str(requests))
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        name = self._demand(host, where)
-        requests = self._requests_set(host, name)
+    def commands(self, value: Value) -> List[str]:
+        name = self.demand_disk()
+        requests = self._requests_set(name)
         again = [] if requests is None else [echo(self._requests.path(name), requests)]
-        return [*super().commands(host, where, value), *again]
+        return [*super().commands(value), *again]
 
-    def fitting(self, host: WritableHost, where: str, original: Value, beside: Beside) -> Value:
-        offered = block.offered_schedulers(host, self._demand(host, where))
-        return original if original in offered else self.kernel_choice(host, where)
+    def fitting(self, original: Value, beside: Beside) -> Value:
+        offered = block.offered_schedulers(self.host, self.demand_disk())
+        return original if original in offered else self.choice()
 
-    @staticmethod
-    def _requests_set(host: WritableHost, name: str) -> Value:
+    def _requests_set(self, name: str) -> Value:
         """The number of requests, if somebody chose it; None for the scheduler's own."""
-        requests = block.read(host, name, "nr_requests")
-        default = block.requests_of(host, name, block.read(host, name, "scheduler"))
+        requests = block.read(self.host, name, "nr_requests")
+        default = block.requests_of(self.host, name, block.read(self.host, name, "scheduler"))
         return requests if None not in (requests, default) and requests != default else None
 
-    def kernel_chosen(self, host: WritableHost, where: str) -> Iterable[Place]:
-        name = self._demand(host, where)
-        chosen = block.requests_of(host, name, block.read(host, name, "scheduler"))
-        return self.disturbs(host, where) if block.read(host, name, "nr_requests") == chosen else ()
-
-
-def set_by_rules(host: WritableHost, text: str) -> Iterator[Place]:
-    """The queue files that hold what udev rules of nearmetal, with this text, set there."""
-    settings = [(match[1], match[2], match[3]) for match in _RULE.finditer(text)]
-    for where, name in disk.names(host).items():
-        layer, kind = disk.layer(host, name), disk.kind_and_driver(host, name)[0]
-        for rule_kind, attribute, value in settings:
-            fits = layer == disk.DISK or (layer == disk.HEAD and attribute == "read_ahead_kb")
-            if fits and rule_kind == kind and block_queue.holds(attribute, block.read(host, name, attribute), value):
-                yield f"block.{attribute}", where
+    def kernel_chosen(self) -> Iterable[Key]:
+        name = self.demand_disk()
+        chosen = block.requests_of(self.host, name, block.read(self.host, name, "scheduler"))
+        return self.disturbs() if block.read(self.host, name, "nr_requests") == chosen else ()
 
 
 LEVERS = (

@@ -6,23 +6,22 @@
 from __future__ import annotations
 
 from .._facts import clock
-from .._host.host import WritableHost
 from .._plan import Value
-from .capabilities import Beside, Choosing, KernelValue, Limited
+from .base import Beside, KernelValue
 
 
-class ClockSource(KernelValue, Choosing, Limited):
+class ClockSource(KernelValue):
     """The counter from which the kernel takes the time."""
 
     def __init__(self, what: str) -> None:
         # CS_NAME_LEN is 32 in kernel/time/clocksource.c.
         super().__init__(what, f"{clock.CLOCKSOURCE}/current_clocksource", r"[A-Za-z0-9_-]{1,31}")
 
-    def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        return clock.observe(host).kernel_choice
+    def choice(self) -> Value:
+        return clock.observe(self.host).kernel_choice
 
-    def fitting(self, host: WritableHost, where: str, original: Value, beside: Beside) -> Value:
-        facts = clock.observe(host)
+    def fitting(self, original: Value, beside: Beside) -> Value:
+        facts = clock.observe(self.host)
         return original if original in (facts.available or (original,)) else facts.kernel_choice
 
 

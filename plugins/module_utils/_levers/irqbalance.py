@@ -23,8 +23,8 @@ from .._host import store
 from .._host.host import WritableHost
 from .._parse import environment_file
 from .._plan import Value
-from .base import file_commands, impossible, no_place
-from .capabilities import OnDisk
+from .base import Lever, impossible, no_place
+from .commands import file_commands
 from .files import read_only
 
 _STARTS_WITHIN = 10.0  # seconds
@@ -33,9 +33,10 @@ _NEARMETAL_WORD = re.compile(
 )
 
 
-class IrqbalanceArguments(OnDisk):
+class IrqbalanceArguments(Lever):
     """The text of the variable; `where` is the file. With `restart` the daemon is started with it."""
 
+    scope = "boot"
     waits_for = "needs_restart"
 
     def __init__(self, what: str, restart: bool) -> None:
@@ -48,15 +49,15 @@ class IrqbalanceArguments(OnDisk):
         if value is not None and (not isinstance(value, str) or len(value) > 1024 or irqbalance.words(value) is None):
             raise impossible(self, value, where)
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        return irqbalance.observe(host).arguments.get(where)
+    def read(self) -> Value:
+        return irqbalance.observe(self.host).arguments.get(self.where)
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        file, variable, _default = irqbalance.source(host)
-        if file != where or variable is None:
-            raise NearmetalError(f"{UNIT} doesn't read its arguments from {where} any more")
+    def write(self, value: Value) -> None:
+        file, variable, _default = irqbalance.source(self.host)
+        if file != self.where or variable is None:
+            raise NearmetalError(f"{UNIT} doesn't read its arguments from {self.where} any more")
         raw = None if value is None else str(value)
-        present = str(self.read(host, where) or "")
+        present = str(self.read() or "")
         known = irqbalance.words(present) or ()
         foreign = [
             word
@@ -65,40 +66,43 @@ class IrqbalanceArguments(OnDisk):
         ]
         if foreign:
             raise NearmetalError(
-                f"{foreign[0]} can't be written to {where}: it is neither in the file already nor an argument that"
+                f"{foreign[0]} can't be written to {self.where}: it is neither in the file already nor an argument that"
                 " nearmetal sets"
             )
-        text = _text(host, where)
+        text = _text(self.host, self.where)
         after = environment_file.assigned(text, variable, raw)
         if after != text:
             data = after.encode("utf-8", "surrogateescape")
-            store.replace_file(host, where, data, mode=host.mode(where), folder_mode=0o755)
-        if self.restart and host.booted():
-            host.command(("systemctl", "restart", UNIT))
-            self._wait(host, where)
+            store.replace_file(self.host, self.where, data, mode=self.host.mode(self.where), folder_mode=0o755)
+        if self.restart and self.host.booted():
+            self.host.command(("systemctl", "restart", UNIT))
+            self._wait()
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        file, variable, _default = irqbalance.source(host)
-        if file != where or variable is None:
+    def commands(self, value: Value) -> List[str]:
+        file, variable, _default = irqbalance.source(self.host)
+        if file != self.where or variable is None:
             return []
-        text = environment_file.assigned(_text(host, where), variable, None if value is None else str(value))
+        text = environment_file.assigned(_text(self.host, self.where), variable, None if value is None else str(value))
         restart = [f"systemctl restart {UNIT}"] if self.restart else []
-        return [*file_commands(where, text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")), *restart]
+        return [
+            *file_commands(self.where, text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")),
+            *restart,
+        ]
 
-    def _wait(self, host: WritableHost, where: str) -> None:
+    def _wait(self) -> None:
         """Wait until irqbalance runs: systemctl returns before the new process has become it."""
         end = time.monotonic() + _STARTS_WITHIN
-        while where not in irqbalance.observe(host).in_force and time.monotonic() < end:
+        while self.where not in irqbalance.observe(self.host).in_force and time.monotonic() < end:
             time.sleep(0.1)
 
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        return read_only(host, where)
+    def obstacle(self) -> str:
+        return read_only(self.host, self.where)
 
-    def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
-        return (store.temporary_path(where),)
+    def temporary(self) -> Iterable[str]:
+        return (store.temporary_path(self.where),)
 
-    def pending(self, host: WritableHost, where: str, value: Value) -> str:
-        if self.restart or irqbalance_process.arguments(host) is None:
+    def pending(self, value: Value) -> str:
+        if self.restart or irqbalance_process.arguments(self.host) is None:
             return ""
         return f"irqbalance runs with its old arguments until systemctl restart {UNIT}, or the next boot"
 

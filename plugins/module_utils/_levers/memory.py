@@ -10,10 +10,8 @@ from typing import List, Tuple
 
 from .._facts import memory
 from .._facts.sysctl import DIRTY, path
-from .._host.host import WritableHost
 from .._plan import Value
-from .base import Lever, impossible, no_place, put, unwritable
-from .capabilities import KernelValue
+from .base import KernelValue, Lever, impossible, no_place, put, unwritable
 
 # 0% is no value of the option, and yet a host may have it and get it back.
 _LIMIT = re.compile(r"(?:0|[1-9][0-9]?|100)%|[1-9][0-9]{0,18}", re.ASCII)
@@ -31,18 +29,18 @@ class DirtyLimit(Lever):
         if not isinstance(value, str) or not _LIMIT.fullmatch(value):
             raise impossible(self, value, where)
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        return memory.dirty(host, where)
+    def read(self) -> Value:
+        return memory.dirty(self.host, self.where)
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        for key, number in _writes(where, value):
-            put(host, path(key), number, f"{number} for {key}")
+    def write(self, value: Value) -> None:
+        for key, number in _writes(self.where, value):
+            put(self.host, path(key), number, f"{number} for {key}")
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        return [f"sysctl -w {key}={number}" for key, number in _writes(where, value)]
+    def commands(self, value: Value) -> List[str]:
+        return [f"sysctl -w {key}={number}" for key, number in _writes(self.where, value)]
 
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        return unwritable(host, path(f"vm.{where}_ratio"))
+    def obstacle(self) -> str:
+        return unwritable(self.host, path(f"vm.{self.where}_ratio"))
 
 
 def _writes(where: str, value: Value) -> List[Tuple[str, str]]:

@@ -19,68 +19,76 @@ from .._facts.host import Host
 from .._facts.interface import NET
 from .._facts.nic import Nic
 from .._facts.topology import CPU
-from .._host.host import WritableHost
 from .._number import is_number
 from .._parse import cpulist, cpumask
 from .._plan import Value
 from .._words import shown
-from .base import TableValues, echo, impossible, no_place, refused, unwritable
-from .capabilities import Beside, Choosing, Limited, OnDevice, Place, Table
+from .base import Beside, Key, Lever, impossible, no_place, refused, unwritable
+from .commands import echo
+from .values import TableValues, Values
 
 _MOST_QUEUES = 1024
 _BUSES = ("pci", "virtio", "xen", "vmbus")
 
 
-def nic_at(host: WritableHost, where: str) -> Optional[Nic]:
-    """The NIC at a place; None when there is none."""
-    return next(
-        (interface for interface in nic.observe(host, interrupts.observe(host)) if interface.place == where), None
-    )
-
-
-def demand_nic(host: WritableHost, where: str) -> Nic:
-    """The NIC at a place. Raises NearmetalError when there is none."""
-    interface = nic_at(host, where)
-    if interface is None:
-        raise NearmetalError(no_nic(where))
-    return interface
-
-
-def no_nic(where: str) -> str:
-    """The sentence for a NIC that has left the host."""
-    return f"no network interface is at {where} any more"
-
-
-def interrupts_of(host: WritableHost, place: str) -> Iterable[Place]:
-    """The interrupts that a change of a NIC resets; none while irqbalance runs, which moves them anyway."""
-    return () if irqbalance_process.arguments(host) is not None else (("network.affinity", place),)
-
-
-class OnNic(OnDevice):
+class OnNic(Lever):
     """Its place is a NIC's, or begins with it."""
 
-    def detached(self, host: WritableHost, where: str) -> bool:
+    on_device = True
+
+    @property
+    def place(self) -> str:
+        """The NIC's own place."""
+        return self.where.partition("/")[0]
+
+    def nic(self) -> Optional[Nic]:
+        """The NIC at the place; None when there is none."""
+        nics = nic.observe(self.host, interrupts.observe(self.host))
+        return next((interface for interface in nics if interface.place == self.place), None)
+
+    def demand_nic(self) -> Nic:
+        """The NIC at the place. Raises NearmetalError when there is none."""
+        interface = self.nic()
+        if interface is None:
+            raise NearmetalError(self.absent())
+        return interface
+
+    def absent(self) -> str:
+        """The sentence for a NIC that has left the host."""
+        return f"no network interface is at {self.place} any more"
+
+    def interrupts(self) -> Iterable[Key]:
+        """The interrupts that a change of the NIC resets; none while irqbalance runs, which moves them anyway."""
+        return () if irqbalance_process.arguments(self.host) is not None else (("network.affinity", self.place),)
+
+    def obstacle(self) -> str:
+        return "" if self.nic() is not None else self.absent()
+
+    def detached(self) -> bool:
         """Whether the device left the host; one whose interface was given to a container has not."""
-        place = where.partition("/")[0]
-        return nic_at(host, place) is None and not any(host.exists(f"/sys/bus/{bus}/devices/{place}") for bus in _BUSES)
+        return self.nic() is None and not any(
+            self.host.exists(f"/sys/bus/{bus}/devices/{self.place}") for bus in _BUSES
+        )
 
-    def identity(self, host: WritableHost, where: str) -> str:
+    def identity(self) -> str:
         """The permanent address, which no bond and no operator changes; empty where a driver lets them."""
-        name = nic.name_at(host, where.partition("/")[0])
-        if name is None or nic.replaces_address(host, name):
+        name = nic.name_at(self.host, self.place)
+        if name is None or nic.replaces_address(self.host, name):
             return ""
-        return ethtool.permanent_address(host, name) or ""
+        return ethtool.permanent_address(self.host, name) or ""
 
-    def attachment(self, host: WritableHost, where: str) -> str:
-        name = nic.name_at(host, where.partition("/")[0])
-        return (host.line(f"{NET}/{name}/ifindex") or "") if name is not None else ""
+    def attachment(self) -> str:
+        name = nic.name_at(self.host, self.place)
+        return (self.host.line(f"{NET}/{name}/ifindex") or "") if name is not None else ""
 
-    def device_name(self, host: WritableHost, where: str) -> str:
-        return nic.name_at(host, where.partition("/")[0]) or where
+    def device_name(self) -> str:
+        return nic.name_at(self.host, self.place) or self.where
 
 
-class QueueTable(Table, OnNic):
+class QueueTable(OnNic):
     """A value per queue of one NIC: `label` → CPUs as a kernel list, or a number of flows."""
+
+    values: Values = TableValues()
 
     def check(self, where: str, value: Value) -> None:
         if not nic.PLACE.fullmatch(where):
@@ -99,31 +107,31 @@ class QueueTable(Table, OnNic):
             raise impossible(self, entry)
         cpulist.parse(entry)
 
-    def may_return(self, host: WritableHost, where: str, element: str) -> bool:
-        interface = nic_at(host, where)
-        path = self.paths(host, interface).get(element) if interface is not None else None
-        return interface is None or (path is not None and host.exists(path))
+    def may_return(self, element: str) -> bool:
+        interface = self.nic()
+        path = self.paths(interface).get(element) if interface is not None else None
+        return interface is None or (path is not None and self.host.exists(path))
 
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        interface = nic_at(host, where)
+    def obstacle(self) -> str:
+        interface = self.nic()
         if interface is None:
-            return no_nic(where)
-        return unwritable(host, next(iter(self.paths(host, interface).values()), interface.folder))
+            return self.absent()
+        return unwritable(self.host, next(iter(self.paths(interface).values()), interface.folder))
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        paths = self.paths(host, demand_nic(host, where))
-        present = self.values.elements(self.read(host, where))
+    def write(self, value: Value) -> None:
+        paths = self.paths(self.demand_nic())
+        present = self.values.elements(self.read())
         for label, entry in self.values.elements(value).items():
             if label not in paths or present.get(label) == entry:
                 continue
             try:
-                host.write_value(paths[label], self.text(entry))
+                self.host.write_value(paths[label], self.text(entry))
             except OSError as error:
-                raise self.trouble(error, f"{entry} for queue {label} of {where}") from None
+                raise self.trouble(error, f"{entry} for queue {label} of {self.where}") from None
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        paths = self.paths(host, demand_nic(host, where))
-        present = self.values.elements(self.read(host, where))
+    def commands(self, value: Value) -> List[str]:
+        paths = self.paths(self.demand_nic())
+        present = self.values.elements(self.read())
         return [
             echo(paths[label], self.text(entry).strip())
             for label, entry in self.values.elements(value).items()
@@ -135,7 +143,7 @@ class QueueTable(Table, OnNic):
         return refused(error, attempt)
 
     @abstractmethod
-    def paths(self, host: WritableHost, interface: Nic) -> Dict[str, str]:
+    def paths(self, interface: Nic) -> Dict[str, str]:
         """Queue label → the file to write."""
 
     def text(self, entry: object) -> str:
@@ -143,28 +151,28 @@ class QueueTable(Table, OnNic):
         return f"{cpumask.render(cpulist.parse(str(entry)))}\n"
 
 
-class Affinity(QueueTable, Choosing, Limited):
+class Affinity(QueueTable):
     """The CPU that each queue interrupts."""
 
-    def fitting(self, host: WritableHost, where: str, original: Value, beside: Beside) -> Value:
+    def fitting(self, original: Value, beside: Beside) -> Value:
         """An interrupt of CPUs that are all offline stays where the kernel has moved it."""
-        online = frozenset(beside.online or cpulist.parse(host.line(f"{CPU}/online") or ""))
+        online = frozenset(beside.online or cpulist.parse(self.host.line(f"{CPU}/online") or ""))
         tables = self.values.elements(original).items()
         return {label: cpus for label, cpus in tables if not online or online.intersection(cpulist.parse(str(cpus)))}
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        interface = nic_at(host, where)
-        return network.wanted(network.affinity(host, interface)) if interface is not None else None
+    def read(self) -> Value:
+        interface = self.nic()
+        return network.wanted(network.affinity(self.host, interface)) if interface is not None else None
 
-    def paths(self, host: WritableHost, interface: Nic) -> Dict[str, str]:
+    def paths(self, interface: Nic) -> Dict[str, str]:
         return {vector.label: f"{interrupts.IRQ}/{vector.irq}/smp_affinity_list" for vector in interface.vectors}
 
     def text(self, entry: object) -> str:
         return f"{entry}\n"
 
-    def may_return(self, host: WritableHost, where: str, element: str) -> bool:
-        interface = nic_at(host, where)
-        if interface is None or element in self.paths(host, interface):
+    def may_return(self, element: str) -> bool:
+        interface = self.nic()
+        if interface is None or element in self.paths(interface):
             return True
         kind, _dash, number = element.rpartition("-")
         if any(vector.queue == int(number) for vector in interface.vectors):
@@ -179,35 +187,33 @@ class Affinity(QueueTable, Choosing, Limited):
             return NearmetalError(f"{attempt}: the kernel manages this interrupt itself, so nobody can move it")
         return refused(error, attempt)
 
-    def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        interface = nic_at(host, where)
-        default = host.line(f"{interrupts.IRQ}/default_smp_affinity")
+    def choice(self) -> Value:
+        interface = self.nic()
+        default = self.host.line(f"{interrupts.IRQ}/default_smp_affinity")
         if interface is None or default is None:
             return None
         cpus = cpulist.render(cpumask.parse(default))
         return {vector.label: cpus for vector in interface.vectors}
 
 
-class QueueFile(QueueTable, Choosing):
-    """A file of each receive or each transmit queue, with the kernel's `choice` where that is known."""
+class QueueFile(QueueTable):
+    """A file of each receive or each transmit queue, with the kernel's `default` where that is known."""
 
-    def __init__(self, what: str, side: str, file: str, table: Callable[[Host, Nic], Value], choice: Value) -> None:
+    def __init__(self, what: str, side: str, file: str, table: Callable[[Host, Nic], Value], default: Value) -> None:
         super().__init__(what)
-        self.side, self.file, self.table, self.choice = side, file, table, choice
+        self.side, self.file, self.table, self.default = side, file, table, default
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        interface = nic_at(host, where)
-        return self.table(host, interface) if interface is not None else None
+    def read(self) -> Value:
+        interface = self.nic()
+        return self.table(self.host, interface) if interface is not None else None
 
-    def paths(self, host: WritableHost, interface: Nic) -> Dict[str, str]:
+    def paths(self, interface: Nic) -> Dict[str, str]:
         labels = [f"{self.side}-{queue}" for queue in (interface.rx if self.side == "rx" else interface.tx)]
         return {label: f"{interface.folder}/queues/{label}/{self.file}" for label in labels}
 
-    def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        interface = nic_at(host, where)
-        return (
-            dict.fromkeys(self.paths(host, interface), self.choice) if interface and self.choice is not None else None
-        )
+    def choice(self) -> Value:
+        interface = self.nic()
+        return dict.fromkeys(self.paths(interface), self.default) if interface and self.default is not None else None
 
 
 class RpsValues(TableValues):

@@ -17,16 +17,16 @@ from .._host.host import WritableHost
 from .._number import is_number
 from .._parse import ethtool
 from .._plan import Value
-from .base import echo, impossible, no_place, quoted, refused, unwritable
-from .capabilities import Batch, Declining, Disturbing, Place
-from .network import OnNic, demand_nic, interrupts_of, nic_at, no_nic
+from .base import Key, impossible, no_place, refused, unwritable
+from .commands import echo, quoted
+from .network import OnNic
 
 _MOST = 1 << 20
 # The errors by which a driver, or the kernel on its behalf, refuses a value; any other is a failure.
 _REFUSALS = (errno.EOPNOTSUPP, errno.EINVAL, errno.ERANGE)
 
 
-def declined(error: OSError, interface: Nic, attempt: str, places: Iterable[Place] = ()) -> NearmetalError:
+def declined(error: OSError, interface: Nic, attempt: str, places: Iterable[Key] = ()) -> NearmetalError:
     """The error for what a driver refused, as one sentence that names the driver."""
     named = f"{attempt} of {interface.name}, whose driver is {interface.driver or 'unknown'}"
     sentence = refused(error, named)
@@ -43,45 +43,45 @@ class _Number(OnNic):
             raise impossible(self, value, where)
 
 
-class Queues(_Number, Disturbing):
+class Queues(_Number):
     """How many queue pairs a NIC uses."""
 
     disruptive = True
-    creates = True
+    disturbing = creates = True
 
-    def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
+    def disturbs(self) -> Iterable[Key]:
         tables = ("network.rps", "network.rfs", "network.xps", "network.bql")
-        return (*interrupts_of(host, where), *((table, where) for table in tables))
+        return (*self.interrupts(), *((table, self.where) for table in tables))
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        interface = nic_at(host, where)
-        return network.queues_now(interface, facts.channels(host, interface.name)) if interface is not None else None
+    def read(self) -> Value:
+        interface = self.nic()
+        return (
+            network.queues_now(interface, facts.channels(self.host, interface.name)) if interface is not None else None
+        )
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        interface = demand_nic(host, where)
-        present = host.ethtool(interface.name, ethtool.question(ethtool.GET_CHANNELS, len(ethtool.CHANNELS)))
+    def write(self, value: Value) -> None:
+        interface = self.demand_nic()
+        present = self.host.ethtool(interface.name, ethtool.question(ethtool.GET_CHANNELS, len(ethtool.CHANNELS)))
         if present is None or not isinstance(value, int):
             raise NearmetalError(f"the driver of {interface.name} doesn't say how many queues it has")
         combined = ethtool.numbers(present, ethtool.CHANNELS)["combined_max"] > 0
         goal = {"combined": value} if combined else {"rx": value, "tx": value}
         try:
-            host.set_driver(interface.name, ethtool.changed(present, ethtool.SET_CHANNELS, ethtool.CHANNELS, goal))
+            self.host.set_driver(interface.name, ethtool.changed(present, ethtool.SET_CHANNELS, ethtool.CHANNELS, goal))
         except OSError as error:
             raise declined(error, interface, f"queues {value}") from None
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        interface = demand_nic(host, where)
-        present = facts.channels(host, interface.name) or {}
+    def commands(self, value: Value) -> List[str]:
+        interface = self.demand_nic()
+        present = facts.channels(self.host, interface.name) or {}
         sides = f"combined {value}" if present.get("combined_max") else f"rx {value} tx {value}"
         return [f"ethtool -L {quoted(interface.name)} {sides}"]
 
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        return "" if nic_at(host, where) is not None else no_nic(where)
 
-
-class DriverField(Batch, OnNic, Declining):
+class DriverField(OnNic):
     """One field of a driver's table; `where` is place/field. The fields of one NIC are written in one call."""
 
+    batch = declining = True
     tool_option = ""  # the option of the tool ethtool that sets these fields
     switches: Tuple[str, ...] = ()  # fields that the tool sets by the words on and off
 
@@ -89,11 +89,11 @@ class DriverField(Batch, OnNic, Declining):
         super().__init__(what)
         self.names = names
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        place, _slash, field = where.rpartition("/")
+    def commands(self, value: Value) -> List[str]:
+        field = self.where.rpartition("/")[2]
         word = ("on" if value else "off") if field in self.switches else value
         name = field.replace("_", "-") if field in facts.COALESCE else field
-        return [f"ethtool {self.tool_option} {quoted(demand_nic(host, place).name)} {name} {word}"]
+        return [f"ethtool {self.tool_option} {quoted(self.demand_nic().name)} {name} {word}"]
 
     def check(self, where: str, value: Value) -> None:
         place, _slash, field = where.rpartition("/")
@@ -102,12 +102,14 @@ class DriverField(Batch, OnNic, Declining):
         if not isinstance(value, int) or not 0 <= value < _MOST:
             raise impossible(self, value, where)
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        place, _slash, field = where.rpartition("/")
-        interface = nic_at(host, place)
-        return (self.ask(host, interface) or {}).get(field) if interface is not None else None
+    def read(self) -> Value:
+        interface = self.nic()
+        return (self.ask(interface) or {}).get(self.where.rpartition("/")[2]) if interface is not None else None
 
-    def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
+    def write(self, value: Value) -> None:
+        self.write_all({self.where: value})
+
+    def write_all(self, values: Mapping[str, Value]) -> None:
         changes: Dict[str, Dict[str, int]] = {}
         for where, value in values.items():
             place, _slash, field = where.rpartition("/")
@@ -115,23 +117,19 @@ class DriverField(Batch, OnNic, Declining):
                 raise impossible(self, value, where)
             changes.setdefault(place, {})[field] = value
         for place, change in changes.items():
-            interface = demand_nic(host, place)
-            record = self.record(host, interface, change)
+            interface = self.at(self.host, place).demand_nic()
+            record = self.record(interface, change)
             if record is None:
                 raise NearmetalError(f"the driver of {interface.name} doesn't say its present {self.what}")
             try:
-                host.set_driver(interface.name, record)
+                self.host.set_driver(interface.name, record)
             except OSError as error:
-                refused_fields = self._refused_fields(host, interface, change)
+                refused_fields = self._refused_fields(interface, change)
                 values_of_fields = ", ".join(f"{field} {value}" for field, value in refused_fields.items())
                 places = [(self.what, f"{place}/{field}") for field in refused_fields]
                 raise declined(error, interface, values_of_fields, places) from None
 
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        place = where.rpartition("/")[0]
-        return "" if nic_at(host, place) is not None else no_nic(place)
-
-    def _refused_fields(self, host: WritableHost, interface: Nic, change: Mapping[str, int]) -> Mapping[str, int]:
+    def _refused_fields(self, interface: Nic, change: Mapping[str, int]) -> Mapping[str, int]:
         """Of a change that was refused, the fields that are refused alone, too; all, if a try would stop traffic.
 
         What the driver takes meanwhile is the engine's to take back, with the whole change.
@@ -139,38 +137,38 @@ class DriverField(Batch, OnNic, Declining):
         alone = {} if self.disruptive or len(change) == 1 else change
         refused_fields = {}
         for field, value in alone.items():
-            record = self.record(host, interface, {field: value})
+            record = self.record(interface, {field: value})
             try:
                 if record is not None:
-                    host.set_driver(interface.name, record)
+                    self.host.set_driver(interface.name, record)
             except OSError as error:
                 if error.errno in _REFUSALS:
                     refused_fields[field] = value
         return refused_fields or change
 
     @abstractmethod
-    def ask(self, host: WritableHost, interface: Nic) -> Optional[Mapping[str, int]]:
+    def ask(self, interface: Nic) -> Optional[Mapping[str, int]]:
         """The present table."""
 
     @abstractmethod
-    def record(self, host: WritableHost, interface: Nic, order: Mapping[str, int]) -> Optional[bytes]:
+    def record(self, interface: Nic, order: Mapping[str, int]) -> Optional[bytes]:
         """The record that sets these fields and nothing else; None when the driver has no such table."""
 
 
-class Rings(DriverField, Disturbing):
+class Rings(DriverField):
     """Descriptors per queue. Some drivers request their interrupts again when these change."""
 
-    disruptive = True
+    disruptive = disturbing = True
     tool_option = "-G"
 
-    def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
-        return interrupts_of(host, where.rpartition("/")[0])
+    def disturbs(self) -> Iterable[Key]:
+        return self.interrupts()
 
-    def ask(self, host: WritableHost, interface: Nic) -> Optional[Mapping[str, int]]:
-        return facts.rings(host, interface.name)
+    def ask(self, interface: Nic) -> Optional[Mapping[str, int]]:
+        return facts.rings(self.host, interface.name)
 
-    def record(self, host: WritableHost, interface: Nic, order: Mapping[str, int]) -> Optional[bytes]:
-        return _table(host, interface, order, (ethtool.GET_RINGS, ethtool.SET_RINGS), ethtool.RINGS)
+    def record(self, interface: Nic, order: Mapping[str, int]) -> Optional[bytes]:
+        return _table(self.host, interface, order, (ethtool.GET_RINGS, ethtool.SET_RINGS), ethtool.RINGS)
 
 
 class Coalesce(DriverField):
@@ -179,11 +177,11 @@ class Coalesce(DriverField):
     tool_option = "-C"
     switches = ("adaptive_rx", "adaptive_tx")
 
-    def ask(self, host: WritableHost, interface: Nic) -> Optional[Mapping[str, int]]:
-        return facts.coalesce(host, interface.name)
+    def ask(self, interface: Nic) -> Optional[Mapping[str, int]]:
+        return facts.coalesce(self.host, interface.name)
 
-    def record(self, host: WritableHost, interface: Nic, order: Mapping[str, int]) -> Optional[bytes]:
-        return _table(host, interface, order, (ethtool.GET_COALESCE, ethtool.SET_COALESCE), ethtool.COALESCE)
+    def record(self, interface: Nic, order: Mapping[str, int]) -> Optional[bytes]:
+        return _table(self.host, interface, order, (ethtool.GET_COALESCE, ethtool.SET_COALESCE), ethtool.COALESCE)
 
 
 class Offloads(DriverField):
@@ -192,19 +190,19 @@ class Offloads(DriverField):
     tool_option = "-K"
     switches = tuple(facts.OFFLOADS)
 
-    def ask(self, host: WritableHost, interface: Nic) -> Optional[Mapping[str, int]]:
-        offloads = facts.offloads(host, interface.name, facts.feature_names(host, interface.name))
+    def ask(self, interface: Nic) -> Optional[Mapping[str, int]]:
+        offloads = facts.offloads(self.host, interface.name, facts.feature_names(self.host, interface.name))
         return {name: on for name, (on, _free) in offloads.items()} if offloads is not None else None
 
-    def record(self, host: WritableHost, interface: Nic, order: Mapping[str, int]) -> Optional[bytes]:
-        present = self.ask(host, interface)
+    def record(self, interface: Nic, order: Mapping[str, int]) -> Optional[bytes]:
+        present = self.ask(interface)
         if present is None:
             return None
         unknown = [name for name in order if name not in present]
         if unknown:
             raise NearmetalError(f"{interface.name} has no offload {unknown[0]}")
         change = {name: bool(on) for name, on in order.items() if present[name] != on}
-        return ethtool.features_change(facts.feature_names(host, interface.name), change)
+        return ethtool.features_change(facts.feature_names(self.host, interface.name), change)
 
 
 def _table(
@@ -214,33 +212,35 @@ def _table(
     return ethtool.changed(present, commands[1], names, order) if present is not None else None
 
 
-class Sysfs(_Number, Declining):
+class Sysfs(_Number):
     """A number in the interface's directory of /sys: mtu, tx_queue_len."""
+
+    declining = True
 
     def __init__(self, what: str, file: str, disruptive: bool = False) -> None:
         super().__init__(what)
         self.file = file
         self.disruptive = disruptive
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        interface = demand_nic(host, where)
+    def commands(self, value: Value) -> List[str]:
+        interface = self.demand_nic()
         return [echo(f"{interface.folder}/{self.file}", value)]
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        interface = nic_at(host, where)
-        text = host.line(f"{interface.folder}/{self.file}") if interface is not None else None
+    def read(self) -> Value:
+        interface = self.nic()
+        text = self.host.line(f"{interface.folder}/{self.file}") if interface is not None else None
         return int(text) if text is not None and is_number(text) else None
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        interface = demand_nic(host, where)
+    def write(self, value: Value) -> None:
+        interface = self.demand_nic()
         try:
-            host.write_value(f"{interface.folder}/{self.file}", f"{value}\n")
+            self.host.write_value(f"{interface.folder}/{self.file}", f"{value}\n")
         except OSError as error:
-            raise declined(error, interface, f"{self.file} {value}", [(self.what, where)]) from None
+            raise declined(error, interface, f"{self.file} {value}", [(self.what, self.where)]) from None
 
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        interface = nic_at(host, where)
-        return unwritable(host, f"{interface.folder}/{self.file}") if interface is not None else no_nic(where)
+    def obstacle(self) -> str:
+        interface = self.nic()
+        return unwritable(self.host, f"{interface.folder}/{self.file}") if interface is not None else super().obstacle()
 
 
 LEVERS = (

@@ -14,8 +14,9 @@ from .._facts.topology import CPU
 from .._host.host import WritableHost
 from .._parse import cpulist
 from .._plan import Value
-from .base import Lever, SetValues, demand_no_place, echo, echo_each, impossible, put, unwritable
-from .capabilities import Beside, Choosing, Disturbing, ElementSet, KernelValue, Limited, NamedByPath, Place, Table
+from .base import Beside, KernelValue, Key, Lever, demand_no_place, impossible, put, unwritable
+from .commands import echo, echo_each
+from .values import SetValues, TableValues
 
 _WORD = re.compile(r"[a-z0-9_]{1,32}", re.ASCII)
 
@@ -37,11 +38,11 @@ class _Placeless(Lever):
         """Whether the lever can set such a value."""
 
     @abstractmethod
-    def _sample_path(self, host: WritableHost) -> str:
+    def _sample_path(self) -> str:
         """A file that has to be writable."""
 
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        return unwritable(host, self._sample_path(host))
+    def obstacle(self) -> str:
+        return unwritable(self.host, self._sample_path())
 
 
 class IdleValues(SetValues):
@@ -64,7 +65,7 @@ class IdleValues(SetValues):
         return {state: cpulist.render(numbers) for state, numbers in cpus.items()}
 
 
-class IdleDisabled(_Placeless, ElementSet, Choosing):
+class IdleDisabled(_Placeless):
     """The idle states that are disabled, and on which CPUs."""
 
     values = IdleValues()
@@ -78,22 +79,22 @@ class IdleDisabled(_Placeless, ElementSet, Choosing):
             cpulist.parse(cpus)
         return True
 
-    def _sample_path(self, host: WritableHost) -> str:
-        return f"{CPU}/cpu{(power.idle_cpus(host) or [0])[0]}/cpuidle/state0/disable"
+    def _sample_path(self) -> str:
+        return f"{CPU}/cpu{(power.idle_cpus(self.host) or [0])[0]}/cpuidle/state0/disable"
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        return power.disabled(host) or None
+    def read(self) -> Value:
+        return power.disabled(self.host) or None
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
+    def write(self, value: Value) -> None:
         wanted: Dict[str, str] = dict(value) if isinstance(value, Mapping) else {}
-        present = power.disabled(host)
+        present = power.disabled(self.host)
         for state, text in wanted.items():
             before, after = set(cpulist.parse(present.get(state, ""))), set(cpulist.parse(text))
             for cpu in sorted(before ^ after):
-                put(host, f"{CPU}/cpu{cpu}/cpuidle/{state}/disable", "1" if cpu in after else "0")
+                put(self.host, f"{CPU}/cpu{cpu}/cpuidle/{state}/disable", "1" if cpu in after else "0")
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        present, lines = power.disabled(host), []
+    def commands(self, value: Value) -> List[str]:
+        present, lines = power.disabled(self.host), []
         for state, text in (value if isinstance(value, Mapping) else {}).items():
             before, after = set(cpulist.parse(present.get(state, ""))), set(cpulist.parse(text))
             words = {"1": sorted(after - before), "0": sorted(before - after)}
@@ -101,40 +102,43 @@ class IdleDisabled(_Placeless, ElementSet, Choosing):
             lines += [echo_each(digit, "cpu", cpus, path) for digit, cpus in words.items() if cpus]
         return lines
 
-    def present_elements(self, host: WritableHost, where: str) -> Dict[str, Value]:
-        return {f"{state}/{cpu}": "1" if off else "0" for state, cpu, off in power.switches(host) if off is not None}
+    def elements(self) -> Dict[str, Value]:
+        return {
+            f"{state}/{cpu}": "1" if off else "0" for state, cpu, off in power.switches(self.host) if off is not None
+        }
 
-    def may_return(self, host: WritableHost, where: str, element: str) -> bool:
+    def may_return(self, element: str) -> bool:
         state, _slash, cpu = element.partition("/")
-        return host.exists(f"{CPU}/cpu{cpu}/cpuidle/{state}") or _is_offline(host, self.cpu_of(element))
+        return self.host.exists(f"{CPU}/cpu{cpu}/cpuidle/{state}") or _is_offline(self.host, self.cpu_of(element))
 
     def cpu_of(self, element: str) -> int:
         return int(element.partition("/")[2])
 
-    def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        return power.kernel_choice(host)
+    def choice(self) -> Value:
+        return power.kernel_choice(self.host)
 
 
-class WordTable(_Placeless, Table, NamedByPath):
+class WordTable(_Placeless):
     """One word per CPU, frequency domain or package, in its file `name`."""
 
+    values = TableValues()
     pattern = power.DOMAIN  # of an element's name
 
     def __init__(self, what: str, name: str) -> None:
         super().__init__(what)
         self.name = name
-        self.paths = (self.path("policy*"),)
+        self.files = (self.path("policy*"),)
 
     def path(self, element: str) -> str:
         """The file of an element."""
         return f"{power.folder(element)}/{self.name}"
 
     @abstractmethod
-    def present(self, host: WritableHost) -> Dict[str, str]:
+    def present(self) -> Dict[str, str]:
         """Element → word, of those that take one now."""
 
-    def files(self, host: WritableHost, path: str) -> List[str]:
-        return [self.path(element) for element in self.present(host)]
+    def files_at(self, path: str) -> List[str]:
+        return [self.path(element) for element in self.present()]
 
     def _fits(self, value: Value) -> bool:
         if not isinstance(value, Mapping) or not 0 < len(value) <= 4096:
@@ -144,20 +148,20 @@ class WordTable(_Placeless, Table, NamedByPath):
             for element, word in value.items()
         )
 
-    def _sample_path(self, host: WritableHost) -> str:
-        return next(iter(self.files(host, "")), self.paths[0])
+    def _sample_path(self) -> str:
+        return next(iter(self.files_at("")), self.files[0])
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        return self.present(host) or None
+    def read(self) -> Value:
+        return self.present() or None
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        present = self.present(host)
+    def write(self, value: Value) -> None:
+        present = self.present()
         for element, word in self.values.elements(value).items():
             if present.get(element, word) != word:
-                put(host, self.path(element), str(word))
+                put(self.host, self.path(element), str(word))
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        present = self.present(host)
+    def commands(self, value: Value) -> List[str]:
+        present = self.present()
         elements: Dict[Value, List[str]] = {}
         for element, word in self.values.elements(value).items():
             if present.get(element, word) != word:
@@ -168,27 +172,27 @@ class WordTable(_Placeless, Table, NamedByPath):
         ]
 
 
-class FrequencyTable(WordTable, Limited):
+class FrequencyTable(WordTable):
     """Domains go offline and online with their CPUs, and keep their word, of those that their file `offered` has."""
 
     def __init__(self, what: str, name: str, offered: str) -> None:
         super().__init__(what, name)
         self.offered = offered
 
-    def fitting(self, host: WritableHost, where: str, original: Value, beside: Beside) -> Value:
+    def fitting(self, original: Value, beside: Beside) -> Value:
         words = self.values.elements(original)
-        offered = power.table(host, tuple(words), self.offered)  # without those that are offline
+        offered = power.table(self.host, tuple(words), self.offered)  # without those that are offline
         return {
             name: word
             for name, word in words.items()
             if str(word).isdigit() or str(word) in offered.get(name, str(word)).split()
         }
 
-    def present(self, host: WritableHost) -> Dict[str, str]:
-        return power.table(host, power.frequency_domains(host), self.name)
+    def present(self) -> Dict[str, str]:
+        return power.table(self.host, power.frequency_domains(self.host), self.name)
 
-    def may_return(self, host: WritableHost, where: str, element: str) -> bool:
-        return host.exists(power.folder(element)) or _is_offline(host, self.cpu_of(element))
+    def may_return(self, element: str) -> bool:
+        return self.host.exists(power.folder(element)) or _is_offline(self.host, self.cpu_of(element))
 
     def cpu_of(self, element: str) -> int:
         return int(re.sub(r"\D", "", element))
@@ -201,82 +205,84 @@ class Biases(WordTable):
 
     def __init__(self, what: str) -> None:
         super().__init__(what, "energy_perf_bias")
-        self.paths = (self.path("cpu*"),)
+        self.files = (self.path("cpu*"),)
 
     def path(self, element: str) -> str:
         return f"{CPU}/{element}/power/{self.name}"
 
-    def present(self, host: WritableHost) -> Dict[str, str]:
-        return power.biases(host)
+    def present(self) -> Dict[str, str]:
+        return power.biases(self.host)
 
-    def may_return(self, host: WritableHost, where: str, element: str) -> bool:
-        return _is_offline(host, self.cpu_of(element))
+    def may_return(self, element: str) -> bool:
+        return _is_offline(self.host, self.cpu_of(element))
 
     def cpu_of(self, element: str) -> int:
         return int(re.sub(r"\D", "", element))
 
 
-class Uncore(WordTable, Choosing):
+class Uncore(WordTable):
     """The lowest frequency of each package's uncore: of its last cache, its memory controllers and its buses."""
 
     pattern = power.PACKAGE
 
     def __init__(self, what: str) -> None:
         super().__init__(what, "min_freq_khz")
-        self.paths = (f"{power.UNCORE}/*/{self.name}",)
+        self.files = (f"{power.UNCORE}/*/{self.name}",)
 
-    def present(self, host: WritableHost) -> Dict[str, str]:
-        return power.table(host, power.packages(host), self.name)
+    def present(self) -> Dict[str, str]:
+        return power.table(self.host, power.packages(self.host), self.name)
 
-    def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        return power.table(host, power.packages(host), "initial_min_freq_khz") or None
+    def choice(self) -> Value:
+        return power.table(self.host, power.packages(self.host), "initial_min_freq_khz") or None
 
 
-class Governors(FrequencyTable, Disturbing):
+class Governors(FrequencyTable):
     """The governors, of which performance fixes the energy preference of its domain."""
 
-    def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
+    disturbing = True
+
+    def disturbs(self) -> Iterable[Key]:
         return (("power.preferences", ""),)
 
 
 class Preferences(FrequencyTable):
     """The energy preferences, which the governor performance fixes."""
 
-    def fitting(self, host: WritableHost, where: str, original: Value, beside: Beside) -> Value:
+    def fitting(self, original: Value, beside: Beside) -> Value:
         governors = {
-            **power.table(host, power.frequency_domains(host), "scaling_governor"),
+            **power.table(self.host, power.frequency_domains(self.host), "scaling_governor"),
             **self.values.elements(beside.after.get(("power.governors", ""))),
         }
-        words = self.values.elements(super().fitting(host, where, original, beside))
+        words = self.values.elements(super().fitting(original, beside))
         return {name: power.FIXING if governors.get(name) == power.FIXING else word for name, word in words.items()}
 
 
-class Turbo(_Placeless, NamedByPath, Choosing):
+class Turbo(_Placeless):
     """Turbo: enabled or disabled. intel_pstate has the file no_turbo, other drivers boost, which is the inverse."""
 
-    paths = (power.NO_TURBO, power.BOOST)
+    files = (power.NO_TURBO, power.BOOST)
 
     def _fits(self, value: Value) -> bool:
         return value in ("enabled", "disabled")
 
-    def _sample_path(self, host: WritableHost) -> str:
-        return power.NO_TURBO if host.exists(power.NO_TURBO) else power.BOOST
+    def _sample_path(self) -> str:
+        return power.NO_TURBO if self.host.exists(power.NO_TURBO) else power.BOOST
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        return power.turbo(host)
+    def read(self) -> Value:
+        return power.turbo(self.host)
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        put(host, *self._order(host, value))
+    def write(self, value: Value) -> None:
+        put(self.host, *self._order(value))
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        return [echo(*self._order(host, value))]
+    def commands(self, value: Value) -> List[str]:
+        return [echo(*self._order(value))]
 
-    def _order(self, host: WritableHost, value: Value) -> Tuple[str, str]:
+    def _order(self, value: Value) -> Tuple[str, str]:
         """The file, and what is written to it."""
-        path = self._sample_path(host)
+        path = self._sample_path()
         return path, "1" if (path == power.NO_TURBO) == (value == "disabled") else "0"
 
-    def kernel_choice(self, host: WritableHost, where: str) -> Value:
+    def choice(self) -> Value:
         return "enabled"
 
 

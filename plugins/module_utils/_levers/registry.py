@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Sequence, TypeVar
+from typing import TYPE_CHECKING, Dict, Iterator, Mapping
 
 from .._error import NearmetalError
+from .._host.host import WritableHost
 from .._words import shown
-from .base import Lever
-from .capabilities import Disturbing
+from .base import Key, Lever
 
 if TYPE_CHECKING:
     # Never executed: these imports make Ansible send all levers, of which a run loads those that it needs.
@@ -57,20 +57,6 @@ _FAMILIES = {
 }
 
 
-if TYPE_CHECKING:
-    from typing import Protocol  # Python 3.7 has none
-
-    class _Step(Protocol):
-        """An action or a journal entry."""
-
-        @property
-        def what(self) -> str:
-            """The name of the lever."""
-
-
-Step = TypeVar("Step", bound="_Step")
-
-
 @lru_cache(maxsize=None)
 def _family(name: str) -> Dict[str, Lever]:
     """The levers of a family, loaded when the first of them is needed, because loading costs milliseconds."""
@@ -102,7 +88,6 @@ def lever_of(what: str) -> Lever:
         raise NearmetalError(f"nearmetal has no lever {shown(what)}") from None
 
 
-def restore_order(steps: Sequence[Step]) -> List[Step]:
-    """The steps in the order of a restore: the last first, but those of Disturbing levers before all others."""
-    backwards = list(reversed(steps))
-    return sorted(backwards, key=lambda step: not isinstance(lever_of(step.what), Disturbing))
+def place_of(host: WritableHost, key: Key) -> Lever:
+    """The lever that acts there, bound to the host. Raises NearmetalError when there is none of that name."""
+    return lever_of(key[0]).at(host, key[1])

@@ -15,11 +15,12 @@ from .._host import store
 from .._host.host import WritableHost
 from .._parse import cpulist
 from .._plan import Value
-from .base import SetValues, demand_no_place, echo_each, impossible, put, unwritable
-from .capabilities import Choosing, ElementSet, Hiding, KernelValue
+from .base import KernelValue, Lever, demand_no_place, impossible, put, unwritable
+from .commands import echo_each
+from .values import SetValues
 
 
-class SmtControl(KernelValue, Hiding, Choosing):
+class SmtControl(KernelValue):
     """smt/control, by which the kernel takes all second threads offline or online.
 
     Up to Linux 6.16 `on` brings every CPU online, also a first thread that somebody took offline by hand
@@ -28,27 +29,27 @@ class SmtControl(KernelValue, Hiding, Choosing):
     """
 
     disruptive = True
-    tables = (("smt.offline", ""),)
+    hides = (("smt.offline", ""),)
 
     def __init__(self, what: str) -> None:
         super().__init__(what, smt.CONTROL, r"on|off")
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
+    def write(self, value: Value) -> None:
         if value != "on":
-            super().write(host, where, value)
+            super().write(value)
             return
-        before = smt.offline(host) or ""
+        before = smt.offline(self.host) or ""
         with suppress(NearmetalError):  # a full /run must not keep SMT off, and only a kill makes the file necessary
-            store.replace_file(host, store.SMT_ON, f"{before}\n".encode(), mode=0o600, folder_mode=0o700)
+            store.replace_file(self.host, store.SMT_ON, f"{before}\n".encode(), mode=0o600, folder_mode=0o700)
         try:
-            super().write(host, where, value)
+            super().write(value)
         except NearmetalError:
-            store.remove_file(host, store.SMT_ON)
+            store.remove_file(self.host, store.SMT_ON)
             raise
-        _complete(host, before)
+        _complete(self.host, before)
 
-    def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        return smt.kernel_choice(host)
+    def choice(self) -> Value:
+        return smt.kernel_choice(self.host)
 
     def hidden(self, value: Value) -> AbstractSet[str]:
         return {"second threads"} if value == "off" else set()
@@ -97,7 +98,7 @@ class OfflineValues(SetValues):
         return cpulist.render(int(cpu) for cpu, word in words.items() if word == "offline")
 
 
-class OfflineCpus(ElementSet, Hiding, Choosing):
+class OfflineCpus(Lever):
     """The set of offline CPUs; written CPU by CPU through the files `online`."""
 
     values = OfflineValues()
@@ -110,29 +111,29 @@ class OfflineCpus(ElementSet, Hiding, Choosing):
             raise impossible(self, value)
         cpulist.parse(value)
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        return smt.offline(host)
+    def read(self) -> Value:
+        return smt.offline(self.host)
 
-    def present_elements(self, host: WritableHost, where: str) -> Dict[str, Value]:
-        offline = smt.offline(host)
-        present = cpulist.parse(host.line(f"{CPU}/present") or "")
+    def elements(self) -> Dict[str, Value]:
+        offline = smt.offline(self.host)
+        present = cpulist.parse(self.host.line(f"{CPU}/present") or "")
         return self.values.elements(offline, map(str, present)) if offline is not None else {}
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        before, after = (set(cpulist.parse(str(text or ""))) for text in (smt.offline(host), value))
+    def write(self, value: Value) -> None:
+        before, after = (set(cpulist.parse(str(text or ""))) for text in (smt.offline(self.host), value))
         for cpu in sorted(before ^ after):
-            _switch(host, cpu, online=cpu not in after)
+            _switch(self.host, cpu, online=cpu not in after)
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        before, after = (set(cpulist.parse(str(text or ""))) for text in (smt.offline(host), value))
+    def commands(self, value: Value) -> List[str]:
+        before, after = (set(cpulist.parse(str(text or ""))) for text in (smt.offline(self.host), value))
         words = {"0": sorted(after - before), "1": sorted(before - after)}
         return [echo_each(digit, "cpu", cpus, f"{CPU}/cpu$cpu/online") for digit, cpus in words.items() if cpus]
 
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        return unwritable(host, f"{CPU}/cpu{max(cpulist.parse(smt.removable(host)) or (0,))}/online")
+    def obstacle(self) -> str:
+        return unwritable(self.host, f"{CPU}/cpu{max(cpulist.parse(smt.removable(self.host)) or (0,))}/online")
 
-    def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        return smt.kernel_offline(host)
+    def choice(self) -> Value:
+        return smt.kernel_offline(self.host)
 
     def hidden(self, value: Value) -> AbstractSet[str]:
         return self.values.elements(value).keys()

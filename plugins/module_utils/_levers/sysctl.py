@@ -9,9 +9,9 @@ import re
 from typing import List
 
 from .._facts import sysctl
-from .._host.host import WritableHost
 from .._plan import Value
-from .base import Lever, impossible, no_place, put, quoted, unwritable
+from .base import Lever, impossible, no_place, put, unwritable
+from .commands import quoted
 
 _VALUE = re.compile(r"[A-Za-z0-9_-]{1,32}(?: [0-9]{1,20}){0,2}", re.ASCII)
 
@@ -25,18 +25,18 @@ class Sysctl(Lever):
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
             raise impossible(self, value, where)
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        text = host.text(sysctl.path(where), 4096)
+    def read(self) -> Value:
+        text = self.host.text(sysctl.path(self.where), 4096)
         return " ".join(text.split()) if text is not None else None
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        put(host, sysctl.path(where), str(value), f"{value} for {where}")
+    def write(self, value: Value) -> None:
+        put(self.host, sysctl.path(self.where), str(value), f"{value} for {self.where}")
 
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        return unwritable(host, sysctl.path(where))
+    def obstacle(self) -> str:
+        return unwritable(self.host, sysctl.path(self.where))
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        return [f"sysctl -w {where}={quoted(value)}"]
+    def commands(self, value: Value) -> List[str]:
+        return [f"sysctl -w {self.where}={quoted(value)}"]
 
 
 LEVERS = (Sysctl("sysctl"),)

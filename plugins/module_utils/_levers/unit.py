@@ -15,9 +15,9 @@ from .._facts.unit import AGENT, IDENTITY, LINK, OLDER_LINK, enabled, identity
 from .._host import agent_timer, bundle, installed, store, walk
 from .._host.host import WritableHost
 from .._plan import Value
-from .base import NearmetalValues, Values, demand_no_place, impossible
-from .capabilities import OnDisk
+from .base import Lever, demand_no_place, impossible
 from .files import read_only
+from .values import NearmetalValues, Values
 
 # An audit sends the agent to each host that has none: a larger one is a reason to look for what it needn't carry.
 MAX_BYTES = 640 * 1024
@@ -25,10 +25,12 @@ _MARK = rf"# nearmetal\.ec2 agent ({IDENTITY.pattern})\n"  # as `bundle.mark` wr
 _CACHE = r"nearmetal\.[a-z0-9-]{1,32}\.zip"
 
 
-class Installed(OnDisk):
+class Installed(Lever):
     """A part of nearmetal itself, which no command of a person can set."""
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
+    scope = "boot"
+
+    def commands(self, value: Value) -> List[str]:
         return []
 
 
@@ -50,23 +52,23 @@ class Agent(Installed):
         if value is not None and not (isinstance(value, str) and IDENTITY.fullmatch(value)):
             raise impossible(self, value)
 
-    def read(self, host: WritableHost, where: str) -> Value:
+    def read(self) -> Value:
         """Its identity; of an agent that somebody removed, that of the cache which is left."""
-        foreign = _foreign(host)
+        foreign = _foreign(self.host)
         if foreign:
             raise Damaged(foreign)
-        heads = (host.text(path, limit=256) or "" for path in _caches(host))
+        heads = (self.host.text(path, limit=256) or "" for path in _caches(self.host))
         marks = (match[1] for match in (re.match(_MARK, head, re.ASCII) for head in heads) if match is not None)
-        return identity(host) or next(marks, None)
+        return identity(self.host) or next(marks, None)
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        foreign = _foreign(host)
+    def write(self, value: Value) -> None:
+        foreign = _foreign(self.host)
         if foreign:
             raise NearmetalError(foreign)
-        for path in _caches(host):
-            store.remove_file(host, path)
+        for path in _caches(self.host):
+            store.remove_file(self.host, path)
         if value is None:
-            store.remove_file(host, AGENT)
+            store.remove_file(self.host, AGENT)
             return
         version = str(value).split(" ", maxsplit=1)[0]
         data = bundle.build(version)
@@ -74,17 +76,17 @@ class Agent(Installed):
             raise NearmetalError(f"this nearmetal can't build the agent {value}")
         if len(data) > MAX_BYTES:
             raise NearmetalError(f"the agent has {len(data)} bytes, more than the {MAX_BYTES} that it may have")
-        store.replace_file(host, AGENT, data, mode=0o644, folder_mode=0o755)
+        store.replace_file(self.host, AGENT, data, mode=0o644, folder_mode=0o755)
         cache = f"{installed.FOLDER}/{installed.cache_name()}"
-        store.replace_file(host, cache, bundle.compiled(version), mode=0o644, folder_mode=0o755)
+        store.replace_file(self.host, cache, bundle.compiled(version), mode=0o644, folder_mode=0o755)
 
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        return _foreign(host) or read_only(host, AGENT)
+    def obstacle(self) -> str:
+        return _foreign(self.host) or read_only(self.host, AGENT)
 
-    def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
+    def temporary(self) -> Iterable[str]:
         return (store.temporary_path(AGENT), store.temporary_path(f"{installed.FOLDER}/{installed.cache_name()}"))
 
-    def folder(self, where: str) -> str:
+    def folder(self) -> str:
         return installed.FOLDER
 
 
@@ -118,24 +120,24 @@ class Enabled(Installed):
         if value is not None and not isinstance(value, bool):
             raise impossible(self, value)
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        return enabled(host)
+    def read(self) -> Value:
+        return enabled(self.host)
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
+    def write(self, value: Value) -> None:
         if value is None:
-            if host.booted():
-                agent_timer.stop(host, "nearmetal.timer")
-            store.remove_file(host, LINK)
-            store.remove_file(host, OLDER_LINK)
-            store.remove_file(host, store.FINGERPRINT)
+            if self.host.booted():
+                agent_timer.stop(self.host, "nearmetal.timer")
+            store.remove_file(self.host, LINK)
+            store.remove_file(self.host, OLDER_LINK)
+            store.remove_file(self.host, store.FINGERPRINT)
             return
-        link(host, LINK)
-        store.remove_file(host, OLDER_LINK)
-        if host.booted():
-            agent_timer.ask(host, "start", "nearmetal.timer")
+        link(self.host, LINK)
+        store.remove_file(self.host, OLDER_LINK)
+        if self.host.booted():
+            agent_timer.ask(self.host, "start", "nearmetal.timer")
 
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        return read_only(host, LINK)
+    def obstacle(self) -> str:
+        return read_only(self.host, LINK)
 
 
 def link(host: WritableHost, path: str) -> None:

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
-from .._host.host import WritableHost
 from .._levers.base import Lever
-from .._levers.capabilities import Table, cpu_of, kernel_choice, may_return, present_elements
 from .._plan import Value
 
 
@@ -32,20 +30,18 @@ class Judged(NamedTuple):
         return not self.held and not self.absent
 
 
-def judge(
-    host: WritableHost, lever: Lever, where: str, original: Value, set_values: Sequence[Value], whole: bool = True
-) -> Judged:
+def judge(place: Lever, original: Value, set_values: Sequence[Value], whole: bool = True) -> Judged:
     """Read the place and judge it. `set_values` are what runs wrote or intended, the last one last.
 
     Unless they are known to be `whole`, a run may have ended inside the write of an element.
     """
-    present = present_elements(lever, host, where)
-    names = dict.fromkeys(name for value in (original, *set_values) for name in lever.values.elements(value))
+    present = place.elements()
+    names = dict.fromkeys(name for value in (original, *set_values) for name in place.values.elements(value))
     names.update(dict.fromkeys(present))
-    initial = originals(lever, original, names)
+    initial = originals(place, original, names)
     written: Dict[str, List[Value]] = {}
     for value in reversed(set_values):
-        for name, part in lever.values.elements(value, names).items():
+        for name, part in place.values.elements(value, names).items():
             written.setdefault(name, []).append(part)
     held: Dict[str, Value] = {}
     restorable: Dict[str, Value] = {}
@@ -55,13 +51,13 @@ def judge(
         parts = written.get(name, [])
         if name not in present:
             changed = [part for part in parts if name not in initial or part != initial[name]]
-            if changed and may_return(lever, host, where, name):
+            if changed and place.may_return(name):
                 absent[name] = changed[0]
         elif name not in initial or present[name] != initial[name]:
-            now = lever.values.remembered(present[name])
-            matches = [part for part in parts if lever.values.same_element(now, part)]
+            now = place.values.remembered(present[name])
+            matches = [part for part in parts if place.values.same_element(now, part)]
             if not matches and not whole and name in initial:
-                matches = [part for part in parts if lever.values.partial_write(now, initial[name], part)]
+                matches = [part for part in parts if place.values.partial_write(now, initial[name], part)]
             if matches:
                 held[name] = matches[0]
                 if name in initial:
@@ -80,19 +76,17 @@ class RemovedElements(NamedTuple):
     originals: Mapping[str, Value]  # element → the value to restore, where the kernel wouldn't choose it by itself
 
 
-def removed_elements(
-    host: WritableHost, lever: Lever, where: str, original: Value, last: Mapping[str, Value], before: Value
-) -> RemovedElements:
+def removed_elements(place: Lever, original: Value, last: Mapping[str, Value], before: Value) -> RemovedElements:
     """Find them. `last` has nearmetal's last value per element; `before` is the place as it was before the run.
 
     What somebody had set since nearmetal's first change is to be restored, not the original.
     """
-    present, earlier = present_elements(lever, host, where), lever.values.elements(before)
-    choice = list(lever.values.elements(kernel_choice(lever, host, where)).values())
+    present, earlier = place.elements(), place.values.elements(before)
+    choice = list(place.values.elements(place.choice()).values())
     held: Dict[str, Value] = {}
     to_restore: Dict[str, Value] = {}
-    for name, part in originals(lever, original, ()).items() if lever.values.partial else ():
-        if name in present or may_return(lever, host, where, name):
+    for name, part in originals(place, original, ()).items() if place.values.partial else ():
+        if name in present or place.may_return(name):
             continue
         if name in last and last[name] != part:
             held[name] = last[name]
@@ -102,52 +96,50 @@ def removed_elements(
     return RemovedElements(held, to_restore)
 
 
-def hidden_by_offline_cpus(host: WritableHost, lever: Lever, where: str, names: Iterable[str]) -> List[str]:
+def hidden_by_offline_cpus(place: Lever, names: Iterable[str]) -> List[str]:
     """The elements that can't be read because their CPUs are offline."""
-    if not isinstance(lever, Table):
-        return []
-    present = present_elements(lever, host, where)
-    bound = [name for name in names if name not in present and cpu_of(lever, name) is not None]
-    return [name for name in bound if may_return(lever, host, where, name)]
+    bound = [name for name in names if place.cpu_of(name) is not None]
+    present = place.elements() if bound else {}
+    return [name for name in bound if name not in present and place.may_return(name)]
 
 
-def changed(lever: Lever, original: Value, parts: Mapping[str, Value]) -> Dict[str, Value]:
+def changed(place: Lever, original: Value, parts: Mapping[str, Value]) -> Dict[str, Value]:
     """The elements among the parts that don't have their original value."""
-    initial = originals(lever, original, parts)
+    initial = originals(place, original, parts)
     return {name: part for name, part in parts.items() if name not in initial or part != initial[name]}
 
 
-def originals(lever: Lever, original: Value, names: Iterable[str]) -> Mapping[str, Value]:
+def originals(place: Lever, original: Value, names: Iterable[str]) -> Mapping[str, Value]:
     """Element → its value before nearmetal; empty when only a boot brings it back."""
-    return {} if original is None and lever.scope == "runtime" else lever.values.elements(original, names)
+    return {} if original is None and place.scope == "runtime" else place.values.elements(original, names)
 
 
-def with_new_elements(host: WritableHost, lever: Lever, where: str, original: Value, after: Value) -> Value:
+def with_new_elements(place: Lever, original: Value, after: Value) -> Value:
     """The original, with the kernel's own choice for elements that the run creates, such as queues."""
-    initial = originals(lever, original, ())
-    growing = lever.values.partial and bool(initial)
-    new = [name for name in lever.values.elements(after) if growing and name not in initial]
-    choice = list(lever.values.elements(kernel_choice(lever, host, where)).values()) if new else []
+    initial = originals(place, original, ())
+    growing = place.values.partial and bool(initial)
+    new = [name for name in place.values.elements(after) if growing and name not in initial]
+    choice = list(place.values.elements(place.choice()).values()) if new else []
     if not choice or any(part != choice[0] for part in choice):
         return original
-    return lever.values.composed({**initial, **dict.fromkeys(new, choice[0])}, original)
+    return place.values.composed({**initial, **dict.fromkeys(new, choice[0])}, original)
 
 
 def remaining(
-    lever: Lever, judged: Judged, set_now: Mapping[str, Value], original: Value, after: Value
+    place: Lever, judged: Judged, set_now: Mapping[str, Value], original: Value, after: Value
 ) -> Dict[str, Value]:
     """nearmetal's elements after an action that set or kept `set_now`, and is to bring its place to `after`."""
     held = {**judged.held, **set_now, **judged.absent}
-    goal = lever.values.elements(after, held)
-    initial = originals(lever, original, held)
+    goal = place.values.elements(after, held)
+    initial = originals(place, original, held)
     restored = {name for name in goal if name in initial and goal[name] == initial[name] and name not in judged.absent}
     return {name: part for name, part in held.items() if name not in restored}
 
 
-def with_kernel_choice(lever: Lever, before: Value, held: Mapping[str, Value], choice: Value) -> Value:
+def with_kernel_choice(place: Lever, before: Value, held: Mapping[str, Value], choice: Value) -> Value:
     """The value before nearmetal's change, with the kernel's choice for elements that nearmetal's file set at boot."""
-    if choice is None and len(held) == len(lever.values.elements(before)):
+    if choice is None and len(held) == len(place.values.elements(before)):
         return None
-    chosen = {name: part for name, part in lever.values.elements(choice, held).items() if name in held}
-    foreign = {name: part for name, part in lever.values.elements(before).items() if name not in held}
-    return lever.values.composed({**foreign, **chosen}, before)
+    chosen = {name: part for name, part in place.values.elements(choice, held).items() if name in held}
+    foreign = {name: part for name, part in place.values.elements(before).items() if name not in held}
+    return place.values.composed({**foreign, **chosen}, before)

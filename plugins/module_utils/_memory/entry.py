@@ -10,9 +10,9 @@ from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
 from .._error import NearmetalError
 from .._host.host import WritableHost
-from .._levers.base import TableValues
-from .._levers.capabilities import Table, attachment, exchanged, present_elements
-from .._levers.registry import lever_of
+from .._levers.base import Lever
+from .._levers.registry import lever_of, place_of
+from .._levers.values import TableValues, Values
 from .._plan import Action, Value
 from . import elements
 
@@ -49,15 +49,23 @@ class Entry(NamedTuple):
         """The lever whose way back is this place's, too; "" where a run wrote the place itself."""
         return "" if self.written else self.disturbed_by
 
+    @property
+    def values(self) -> Values:
+        """How the values of the place are compared."""
+        return lever_of(self.what).values
+
+    def place(self, host: WritableHost) -> Lever:
+        """The place on this host."""
+        return place_of(host, self.key)
+
     def void(self, boot_id: str) -> bool:
         """Whether a reboot has made the original meaningless."""
         return lever_of(self.what).scope == "runtime" and (self.boot_id != boot_id or self.original is None)
 
     def judged(self, host: WritableHost, original: Value) -> elements.Judged:
         """Who has set the elements of the place, whose value before nearmetal was `original`."""
-        lever = lever_of(self.what)
-        set_values = self._values_at(lever.read(host, self.where))
-        return elements.judge(host, lever, self.where, original, set_values, self.whole)
+        place = self.place(host)
+        return elements.judge(place, original, self._values_at(place.read()), self.whole)
 
     @property
     def unread(self) -> bool:
@@ -67,19 +75,18 @@ class Entry(NamedTuple):
     def _values_at(self, now: Value) -> Tuple[Value, ...]:
         """The values that nearmetal has set when the place reads `now`."""
         if self.unread:
-            return (*self.set_values, lever_of(self.what).values.remembered(now))
+            return (*self.set_values, self.values.remembered(now))
         return self.set_values
 
     def holding(self, now: Value) -> Mapping[str, Value]:
         """The elements that have a value of nearmetal when the place reads `now`."""
-        lever = lever_of(self.what)
-        present = lever.values.elements(now)
-        tables = [lever.values.elements(value, present) for value in self._values_at(now)]
+        present = self.values.elements(now)
+        tables = [self.values.elements(value, present) for value in self._values_at(now)]
         return {
             name: part
             for name, part in present.items()
             if any(
-                name in value and lever.values.same_element(lever.values.remembered(part), value[name])
+                name in value and self.values.same_element(self.values.remembered(part), value[name])
                 for value in tables
             )
         }
@@ -89,24 +96,22 @@ class Entry(NamedTuple):
 
         Of a table it is unchanged, too: an element that the last value lacks may be set by an earlier one.
         """
-        values, last = lever_of(self.what).values, self.set_values[-1:]
-        if self.whole or self.disturbed_by or last in ((), (None,)) or isinstance(values, TableValues):
+        last = self.set_values[-1:]
+        if self.whole or self.disturbed_by or last in ((), (None,)) or isinstance(self.values, TableValues):
             return self
-        now = values.remembered(lever_of(self.what).read(host, self.where))
-        return self._replace(set_values=last, whole=True) if values.same_element(now, last[0]) else self
+        now = self.values.remembered(self.place(host).read())
+        return self._replace(set_values=last, whole=True) if self.values.same_element(now, last[0]) else self
 
     def last(self, now: Value) -> Mapping[str, Value]:
         """nearmetal's last value per element, without those that somebody else has set by `now`."""
-        lever = lever_of(self.what)
-        held, present = self.holding(now), lever.values.elements(now)
-        last = {name: part for value in self.set_values for name, part in lever.values.elements(value).items()}
+        held, present = self.holding(now), self.values.elements(now)
+        last = {name: part for value in self.set_values for name, part in self.values.elements(value).items()}
         return {name: held.get(name, part) for name, part in last.items() if name in held or name not in present}
 
     def setting(self, action: Action) -> Dict[str, Value]:
         """The elements that an action sets or keeps; one that somebody else set to the wanted value stays foreign."""
-        lever = lever_of(self.what)
-        before = lever.values.elements(action.before)
-        after = lever.values.elements(lever.values.remembered(action.after), before)
+        before = self.values.elements(action.before)
+        after = self.values.elements(self.values.remembered(action.after), before)
         held = self.holding(action.before)
         changed = {name: part for name, part in after.items() if name not in before or before[name] != part}
         kept = {name: part for name, part in after.items() if name in held or action.before == action.after}
@@ -115,7 +120,7 @@ class Entry(NamedTuple):
     def adding(self, host: WritableHost, action: Action) -> Entry:
         """The entry with the action's value as one more; after many killed runs only the last values stay."""
         set_now = self.setting(action)
-        intended = self.value(set_now) if set_now else lever_of(self.what).values.remembered(action.after)
+        intended = self.value(set_now) if set_now else self.values.remembered(action.after)
         earlier = [value for value in self.set_values if value != intended]
         if len(earlier) >= MOST_VALUES:
             judged = self.judged(host, self.original)
@@ -125,16 +130,15 @@ class Entry(NamedTuple):
 
     def with_made(self, host: WritableHost, action: Action) -> Entry:
         """The entry with what the kernel made of an action's value among those set; the intended one stays the last."""
-        lever = lever_of(self.what)
-        present = present_elements(lever, host, self.where)
-        before, after = (lever.values.elements(value, present) for value in (action.before, action.after))
+        present = self.place(host).elements()
+        before, after = (self.values.elements(value, present) for value in (action.before, action.after))
         made = {
-            name: lever.values.remembered(part)
+            name: self.values.remembered(part)
             for name, part in present.items()
             if name in after and part not in (before.get(name), after[name])
         }
         try:
-            lever.check(self.where, self.value({**after, **made}))
+            lever_of(self.what).check(self.where, self.value({**after, **made}))
         except NearmetalError:  # no value that the journal could recognize
             return self
         return (
@@ -145,26 +149,26 @@ class Entry(NamedTuple):
 
     def value(self, parts: Mapping[str, Value]) -> Value:
         """The value that has these elements."""
-        return lever_of(self.what).values.composed(parts, self.original)
+        return self.values.composed(parts, self.original)
 
     def as_attached(self, host: WritableHost) -> "Entry":
         """The entry for the device as it is attached now: an interrupted run has not changed one that came back since.
 
         Its values are those of its driver, or somebody has set them.
         """
-        lever = lever_of(self.what)
-        now = attachment(lever, host, self.where) if self.unread else ""
+        place = self.place(host)
+        now = place.attachment() if self.unread else ""
         if now in ("", self.attachment) or not self.attachment:
             return self
         if self.written:
             return self._replace(whole=True)
-        present = lever.read(host, self.where)
-        values: Tuple[Value, ...] = (lever.values.remembered(present),)
-        return self._replace(original=lever.values.original(present), set_values=values, whole=True)
+        present = place.read()
+        values: Tuple[Value, ...] = (self.values.remembered(present),)
+        return self._replace(original=self.values.original(present), set_values=values, whole=True)
 
     def exchanged(self, host: WritableHost) -> bool:
         """Whether the place has another device now."""
-        return exchanged(lever_of(self.what), host, self.where, self.device)
+        return self.place(host).exchanged(self.device)
 
 
 def data_of(entry: Entry) -> Dict[str, Any]:
@@ -186,7 +190,7 @@ def entry_of(raw: Any) -> Entry:
         raise NearmetalError("an entry without values that nearmetal set")
     unknown = original is None and lever.scope == "runtime"
     lever.check(texts["where"], set_values[-1] if unknown else original)
-    for value in set_values if isinstance(lever, Table) else ():
+    for value in set_values if isinstance(lever.values, TableValues) else ():
         lever.check(texts["where"], value)
     if lever.values.original(original) != original:
         raise NearmetalError(f"an original of {texts['where']} that nearmetal never keeps")

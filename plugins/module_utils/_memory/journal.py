@@ -16,19 +16,10 @@ from .._facts import machine
 from .._facts.switch import BAKED
 from .._host import store
 from .._host.host import WritableHost
-from .._levers.capabilities import (
-    Disturbing,
-    Hiding,
-    OnDisk,
-    attachment,
-    completed,
-    disturbed_by,
-    identity,
-    present_elements,
-)
-from .._levers.registry import lever_of
+from .._levers.base import Key
+from .._levers.registry import lever_of, place_of
 from .._plan import Action, Value
-from . import boot_value, elements, lost
+from . import boot_value, elements, lost, set_by_files
 from .entry import MOST_VALUES, Entry
 from .journal_file import Content, Unreadable, read, write
 
@@ -48,13 +39,13 @@ class Journal:
     def __init__(self, host: WritableHost, instance: Optional[str]) -> None:
         self._host = host
         self._instance = instance
-        self._entries: Dict[Tuple[str, str], Entry] = {}
+        self._entries: Dict[Key, Entry] = {}
         self._exchanged: List[Entry] = []
         self._unreadable: Sequence[Unreadable] = ()
         self._aside = Content()
         self._until_boot: List[Entry] = []  # as the file has them
-        self._by_files: Set[Tuple[str, str]] = set()
-        self._earlier: Dict[Tuple[str, str], Entry] = {}  # the entries before `begin`
+        self._by_files: Set[Key] = set()
+        self._earlier: Dict[Key, Entry] = {}  # the entries before `begin`
         self.damage = ""
         try:
             self._load()
@@ -99,71 +90,69 @@ class Journal:
         """
         for place in (*actions, *neighbors):
             for damaged in self._unreadable:
-                if damaged.is_at(place.what, place.where):
+                if damaged.is_at(*place.key):
                     raise Damaged(_unreadable(damaged))
         boot_id = self._host.boot_id()
-        self._by_files = boot_value.set_by_files(self._host, self._entries.values())
+        self._by_files = set_by_files.places(self._host, self._entries.values())
         self._earlier = self._entries
         entries = dict(self._entries)
         for place in neighbors:
-            before = entries.get((place.what, place.where))
+            before = entries.get(place.key)
             entry = self._started(before, place, boot_id)
-            set_values = entry.set_values or (lever_of(place.what).values.remembered(place.before),)
+            set_values = entry.set_values or (entry.values.remembered(place.before),)
             written = before is not None and self._was_written(before, place)
             entries[entry.key] = entry._replace(
                 set_values=set_values,
                 whole=False,
                 disturbed_by=place.reason,
-                attachment=attachment(lever_of(place.what), self._host, place.where),
+                attachment=place_of(self._host, place.key).attachment(),
                 written=written,
             )
         for action in actions:
-            entry = self._started(entries.get((action.what, action.where)), action, boot_id)
-            lever, original = lever_of(action.what), entry.original
-            original = elements.with_new_elements(self._host, lever, action.where, original, action.after)
+            entry = self._started(entries.get(action.key), action, boot_id)
+            original = elements.with_new_elements(entry.place(self._host), entry.original, action.after)
             entry = entry._replace(concern=action.concern, knob=action.knob, original=original)
             entries[entry.key] = entry.adding(self._host, action)._replace(disturbed_by="", written=False)
         for place in already_set:
-            if (place.what, place.where) not in {*entries, *self._by_files}:
+            if place.key not in {*entries, *self._by_files}:
                 entry = self._started(None, place, boot_id)
-                set_values = (lever_of(place.what).values.remembered(place.before),)
+                set_values = (entry.values.remembered(place.before),)
                 entries[entry.key] = entry._replace(set_values=set_values)
         self._save(entries)
 
     def _started(self, entry: Optional[Entry], action: Action, boot_id: str) -> Entry:
         """The entry of the action's place, with the original that holds in this boot."""
-        lever = lever_of(action.what)
+        place = place_of(self._host, action.key)
         if entry is not None and not entry.void(boot_id):
-            device = entry.device or identity(lever, self._host, action.where)
-            return entry._replace(device=device, original=completed(lever, self._host, action.where, entry.original))
+            return entry._replace(device=entry.device or place.identity(), original=place.completed(entry.original))
         fresh = Entry(
             action.concern,
             action.knob,
             action.what,
             action.where,
-            lever.values.original(action.before),
+            place.values.original(action.before),
             (),
             boot_id,
-            device=identity(lever, self._host, action.where),
-            machine=machine.observe(self._host) if lever.scope == "runtime" else "",
+            device=place.identity(),
+            machine=machine.observe(self._host) if place.scope == "runtime" else "",
         )
         set_values: Tuple[Value, ...] = ()
         held: Mapping[str, Value] = {}
         if entry is not None:
             # A killed restore has set originals, too: at them, a place has no value of nearmetal.
-            held = elements.changed(lever, entry.original, entry.holding(action.before))
+            held = elements.changed(place, entry.original, entry.holding(action.before))
             set_values = entry.set_values
-        if (action.what, action.where) in self._by_files:
-            held = lever.values.elements(action.before)
+        if action.key in self._by_files:
+            held = place.values.elements(action.before)
         if held:
             # A file of nearmetal set them: their originals are what the boot would have set without it.
-            set_values = set_values or (lever.values.remembered(action.before),)
-            choice = boot_value.boot_value(self._host, action.what, action.where, entry)
-            original = elements.with_kernel_choice(lever, action.before, held, choice)
+            set_values = set_values or (place.values.remembered(action.before),)
+            choice = boot_value.boot_value(place, entry)
+            original = elements.with_kernel_choice(place, action.before, held, choice)
             writer = fresh if entry is None else entry
             return fresh._replace(concern=writer.concern, knob=writer.knob, original=original, set_values=set_values)
         try:
-            lever.check(action.where, fresh.original)
+            place.check(action.where, fresh.original)
         except NearmetalError as error:
             raise NearmetalError(
                 f"the present value is left as it is, because nearmetal couldn't restore it later ({error})"
@@ -177,32 +166,32 @@ class Journal:
         """
         entries = dict(self._entries)
         settled: List[Entry] = []
-        for action in sorted(actions, key=lambda action: not isinstance(lever_of(action.what), Disturbing)):
-            entry = entries.pop((action.what, action.where), None)
+        for action in sorted(actions, key=lambda action: not lever_of(action.what).disturbing):
+            entry = entries.pop(action.key, None)
             if entry is None:
                 continue
             # This run has verified its writes: only those of an earlier run may have ended halfway.
             before_run = self._earlier.get(entry.key)
             whole = before_run is None or before_run.whole
             judged = entry._replace(whole=whole).judged(self._host, entry.original)
-            lever, set_now = lever_of(entry.what), entry.setting(action)
-            held = elements.remaining(lever, judged, set_now, entry.original, action.after)
+            place, set_now = entry.place(self._host), entry.setting(action)
+            held = elements.remaining(place, judged, set_now, entry.original, action.after)
             if before_run is not None and before_run.unread:  # what it changed beside its own
-                names = elements.originals(lever, entry.original, ())
-                changed = elements.changed(lever, entry.original, lever.values.elements(action.before))
+                names = elements.originals(place, entry.original, ())
+                changed = elements.changed(place, entry.original, place.values.elements(action.before))
                 held = {**self._hidden(entry, names, changed), **held}
             kept = self._settled(entry, held, action.before, entries)
             settled += () if kept else (entry,)
             entries.update(kept)
-        named = boot_value.named_by_files(self._host, entries.values()) if settled else ()
+        named = set_by_files.named(self._host, entries.values()) if settled else ()
         for entry in settled:
             if entry.key in named:
-                value = lever_of(entry.what).values.remembered(entry.original)
+                value = entry.values.remembered(entry.original)
                 entries[entry.key] = entry._replace(set_values=(value,), whole=True)
-        for place in neighbors:
-            entry = entries.pop((place.what, place.where), None)
+        for neighbor in neighbors:
+            entry = entries.pop(neighbor.key, None)
             if entry is not None:
-                entries.update(self._settled(*self._disturbed(entry, place), place.before, entries))
+                entries.update(self._settled(*self._disturbed(entry, neighbor), neighbor.before, entries))
         self._save(entries)
 
     def verify(self, concern: str) -> None:
@@ -215,15 +204,15 @@ class Journal:
 
     def _disturbed(self, entry: Entry, place: Action) -> Tuple[Entry, Mapping[str, Value]]:
         """The entry of a neighbor, and its elements that don't have their original value."""
-        lever = lever_of(entry.what)
+        at = entry.place(self._host)
         before = self._earlier.get(entry.key)
         was_written = before is not None and self._was_written(before, place)
         judged = entry._replace(disturbed_by="").judged(self._host, entry.original)
-        present, before_run = present_elements(lever, self._host, entry.where), lever.values.elements(place.before)
+        present, before_run = at.elements(), at.values.elements(place.before)
         changed = {
-            name: lever.values.remembered(part) for name, part in present.items() if before_run.get(name, part) != part
+            name: at.values.remembered(part) for name, part in present.items() if before_run.get(name, part) != part
         }
-        changed = elements.changed(lever, entry.original, changed)
+        changed = elements.changed(at, entry.original, changed)
         changed = {**self._hidden(entry, before_run, changed), **changed}
         return entry._replace(disturbed_by="" if was_written else entry.disturbed_by, written=False), {
             **judged.held,
@@ -233,7 +222,7 @@ class Journal:
 
     def _hidden(self, entry: Entry, names: Iterable[str], changed: Mapping[str, Value]) -> Dict[str, Value]:
         """Those of the elements that offline CPUs hide: most likely they changed as the others did."""
-        hidden = elements.hidden_by_offline_cpus(self._host, lever_of(entry.what), entry.where, names)
+        hidden = elements.hidden_by_offline_cpus(entry.place(self._host), names)
         return dict.fromkeys(hidden, next(iter(changed.values()))) if changed else {}
 
     def _was_written(self, entry: Entry, place: Action) -> bool:
@@ -242,23 +231,19 @@ class Journal:
         return not entry.follows and (not void or entry.key in self._by_files or bool(entry.holding(place.before)))
 
     def _settled(
-        self, entry: Entry, held: Mapping[str, Value], before: Value, entries: Mapping[Tuple[str, str], Entry]
-    ) -> Dict[Tuple[str, str], Entry]:
+        self, entry: Entry, held: Mapping[str, Value], before: Value, entries: Mapping[Key, Entry]
+    ) -> Dict[Key, Entry]:
         """The entry with these elements, and with those that the restore of another place creates again."""
-        lever, host = lever_of(entry.what), self._host
-        creators = [
-            creator.what
-            for creator in entries.values()
-            if entry.key in disturbed_by(lever_of(creator.what), host, creator.where)
-        ]
+        place = entry.place(self._host)
+        creators = [creator.what for creator in entries.values() if entry.key in creator.place(self._host).disturbs()]
         removed = elements.RemovedElements({}, {})
         if creators:
-            removed = elements.removed_elements(host, lever, entry.where, entry.original, entry.last(before), before)
+            removed = elements.removed_elements(place, entry.original, entry.last(before), before)
         if not held and not removed.originals:
             return {}
         if removed.originals:
-            original = lever.values.composed(
-                {**lever.values.elements(entry.original), **removed.originals}, entry.original
+            original = place.values.composed(
+                {**place.values.elements(entry.original), **removed.originals}, entry.original
             )
             entry = entry._replace(original=original, disturbed_by=entry.disturbed_by if held else creators[0])
         return {entry.key: entry._replace(set_values=(entry.value({**held, **removed.last}),), whole=True)}
@@ -295,12 +280,12 @@ class Journal:
             added = (value for value in present.set_values if value not in entry.set_values)
             kept[entry.key] = present._replace(set_values=(*entry.set_values, *added)[-MOST_VALUES:], whole=False)
         for action in done:
-            if (action.what, action.where) in kept:
+            if action.key in kept:
                 entry = kept[action.what, action.where]
                 kept[entry.key] = entry.with_made(self._host, action)
         self._save(kept)
 
-    def _save(self, entries: Dict[Tuple[str, str], Entry]) -> None:
+    def _save(self, entries: Dict[Key, Entry]) -> None:
         """Write the entries to disk. Raises NearmetalError, with nothing changed, when they couldn't be read again.
 
         With the last entry of a place go the temporary files that a killed run left there, and the place's folder.
@@ -308,13 +293,11 @@ class Journal:
         if self.damage:
             raise Damaged(self.damage)
         for key in self._entries.keys() - entries.keys():
-            lever = lever_of(key[0])
-            if not isinstance(lever, OnDisk):
-                continue
-            for path in lever.temporary(self._host, key[1]):
+            place = place_of(self._host, key)
+            for path in place.temporary():
                 if self._host.exists(path):
                     store.remove_file(self._host, path)
-            folder = lever.folder(key[1])
+            folder = place.folder()
             if folder and self._host.exists(folder):
                 store.remove_empty(self._host, folder)
         waiting = [entry for entry in entries.values() if entry.until_boot]
@@ -391,7 +374,7 @@ def _unreadable(entry: Unreadable, path: str = PATH) -> str:
 def _hides(entry: Entry) -> int:
     """Whether the restore of a place hides elements of other tables (1) or brings them back (-1)."""
     lever = lever_of(entry.what)
-    if not isinstance(lever, Hiding) or entry.original is None:
+    if entry.original is None:
         return 0
     before, after = {name for value in entry.set_values for name in lever.hidden(value)}, lever.hidden(entry.original)
     return bool(after - before) - bool(before - after)

@@ -11,7 +11,7 @@ from typing import Iterator
 from .._error import Damaged
 from .._facts import native_files
 from .._host.host import WritableHost
-from .._levers.registry import lever_of
+from .._levers.registry import place_of
 from .entry import Entry
 
 _UNIT = "unit"
@@ -27,9 +27,9 @@ def entries(host: WritableHost) -> Iterator[Entry]:
 
 
 def _entry(host: WritableHost, concern: str, what: str, where: str) -> Iterator[Entry]:
-    lever = lever_of(what)
+    place = place_of(host, (what, where))
     with suppress(Damaged):  # somebody else's, or a link
-        present = lever.values.remembered(lever.read(host, where))
+        present = place.values.remembered(place.read())
         if present is not None:
             knob = "agent" if concern == _UNIT else "persist"
             yield Entry(concern, knob, what, where, original=None, set_values=(present,), boot_id="")

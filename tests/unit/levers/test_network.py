@@ -33,7 +33,7 @@ def test_an_interrupt_under_another_name_does_not_come_back(
     lines = [f"{number:4}:  0  0  0  0   PCI-MSI {number}-edge      {name}" for number, name in enumerate(names, 25)]
     table = "\n".join(["     CPU0 CPU1 CPU2 CPU3", *lines]) + "\n"
     host = FakeKernel(tmp_path, files_of("nitro_amd", {"/proc/interrupts": table}))
-    assert Affinity("network.affinity").may_return(host, "0000:00:05.0", element) is returns
+    assert Affinity("network.affinity").at(host, "0000:00:05.0").may_return(element) is returns
 
 
 @pytest.mark.parametrize("label", ["²", "1" * 5000, "rx-²", "one"])

@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import place_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.smt import OfflineCpus
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, smt
 
@@ -144,7 +144,7 @@ def test_the_next_run_completes_one_that_was_killed_while_it_switched_smt_on(
             by_hand(host, 1)
             writes = Writes(host, {"kind": "kill", "at": at, "after": after})
             with suppress(Killed), writes.counted():
-                lever_of("smt.control").write(host, "", "on")
+                place_of(host, ("smt.control", "")).write("on")
             if writes.count < at:
                 break
             options = {"state": "restored"} if wanted == "restored" else {"threads": wanted}

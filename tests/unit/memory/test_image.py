@@ -11,7 +11,6 @@ from typing import Any, Callable, Dict
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import NamedByPath
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.parameters import value_of
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
@@ -223,7 +222,7 @@ def test_every_option_with_another_name_than_its_place_is_tried() -> None:
         (knob.concern, knob.name)
         for knob in every_knob()
         if "" not in knob.by_unit
-        if knob.lever == "sysctl" or (knob.lever and isinstance(lever_of(knob.lever), NamedByPath))
+        if knob.lever == "sysctl" or (knob.lever and lever_of(knob.lever).files)
         if knob.name != (knob.place or knob.lever).rpartition(".")[2]
     }
     derived = {("network_irq", "rfs"), ("cpu_power", "uncore_frequency")}

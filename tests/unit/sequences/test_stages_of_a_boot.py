@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import stored_requests, tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, Run, plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import lever_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import place_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
 
 from tests.support import hosts
@@ -161,7 +161,7 @@ def refused(done: Run) -> Set[Tuple[str, str, str]]:
 
 
 def _left(twin: FakeKernel, action: Action) -> Value:
-    return lever_of(action.what).read(twin, action.where)
+    return place_of(twin, action.key).read()
 
 
 def beyond(actions: Iterable[Action], twin: FakeKernel) -> List[str]:
@@ -203,5 +203,5 @@ def test_the_unit_sets_only_what_tune_has_left(seed: int, tmp_path: Path) -> Non
     assert refused(plan_run(host, stored_requests, conditions=OF_UNIT)) == refused(done)
     # The fake kernel takes no routes.
     changed = [action for action in actions_of(done) if action.scope == "runtime" and action.what != "routes.paths"]
-    lost = [action for action in changed if lever_of(action.what).read(host, action.where) != _left(twin, action)]
+    lost = [action for action in changed if place_of(host, action.key).read() != _left(twin, action)]
     assert not lost, f"after the boot: {lost}"

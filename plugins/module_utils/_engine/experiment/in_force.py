@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, Optional, Tuple
 
 from ..._host.host import WritableHost
-from ..._levers.capabilities import detached
-from ..._levers.registry import lever_of
+from ..._levers.registry import place_of
 from ..._plan import Action, Value
 from ..._words import in_words
 from .lasting import UNTUNED
@@ -32,13 +31,13 @@ def set_by_others(host: WritableHost, experiment: Optional[Experiment]) -> Dict[
     """
     if experiment is None:
         return {}
-    earlier = {(action.what, action.where): action.after for action in experiment.earlier}
+    earlier = {action.key: action.after for action in experiment.earlier}
     goals = [
-        (action, earlier.get((action.what, action.where), action.before))
+        (action, earlier.get(action.key, action.before))
         for action in experiment.difference
         if action.concern in experiment.concerns  # of those that a failed try left
-        and not (experiment.against and (action.what, action.where) not in earlier)
-        and not detached(lever_of(action.what), host, action.where)
+        and not (experiment.against and action.key not in earlier)
+        and not place_of(host, action.key).detached()
     ]
     differing = list(_differing(host, goals))
     return {"set_by_others": differing} if differing else {}
@@ -46,8 +45,8 @@ def set_by_others(host: WritableHost, experiment: Optional[Experiment]) -> Dict[
 
 def _differing(host: WritableHost, goals: List[Tuple[Action, Value]]) -> Iterator[str]:
     for action, goal in goals:
-        lever = lever_of(action.what)
-        now = lever.read(host, action.where)
-        if not lever.values.same(now, goal):
-            place = f"{action.what} {action.where}".strip()
-            yield f"{place} is {in_words(now, 'absent', 40)}, not {in_words(goal, 'absent', 40)}"
+        place = place_of(host, action.key)
+        now = place.read()
+        if not place.values.same(now, goal):
+            name = f"{action.what} {action.where}".strip()
+            yield f"{name} is {in_words(now, 'absent', 40)}, not {in_words(goal, 'absent', 40)}"

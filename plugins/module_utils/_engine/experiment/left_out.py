@@ -10,7 +10,6 @@ from typing import AbstractSet, Dict, List, Mapping, Sequence, Tuple
 from ..._concerns.registry import CONCERNS
 from ..._error import NearmetalError
 from ..._host.host import WritableHost
-from ..._levers.capabilities import Declining
 from ..._levers.registry import lever_of
 from ..._plan import Action, Finding
 from ..._words import clipped
@@ -45,7 +44,7 @@ def accepted_outcomes(
         return [
             action
             for action in outcome.plan.actions
-            if isinstance(lever_of(action.what), Declining) and experiment.selects(action.concern, action.knob)
+            if lever_of(action.what).declining and experiment.selects(action.concern, action.knob)
         ]
 
     def try_out(outcome: Outcome) -> List[Action]:
@@ -71,7 +70,7 @@ def resting_places(actions: Sequence[Action]) -> Dict[Tuple[str, str, str], str]
     """The places whose values would not last in an experiment, with the reason."""
     not_switched = {action.what for action in actions if action.scope == "boot"}
     return {
-        switching.place_of(action): reason
+        switching.setting_of(action): reason
         for action in actions
         for what, reason in (_RESTS_ON.get(action.what, ("", "")),)
         if what in not_switched
@@ -86,7 +85,7 @@ def untested_findings(
 ) -> List[Finding]:
     """The findings of what `tune` would change and a switch doesn't show, each with the reason for that."""
     return [
-        finding._replace(reason=unfelt(finding) or resting.get(switching.place_of(finding), finding.reason))
+        finding._replace(reason=unfelt(finding) or resting.get(switching.setting_of(finding), finding.reason))
         for finding in findings
         if finding.status in _LATER
         and finding.knob != _PERSIST

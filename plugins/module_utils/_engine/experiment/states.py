@@ -123,7 +123,7 @@ def _foreseen(
         [
             action
             for action in of_tuning
-            if _switchable(experiment, action) and switching.place_of(action) not in resting
+            if _switchable(experiment, action) and switching.setting_of(action) not in resting
         ]
         for of_tuning in actions
     )
@@ -212,13 +212,13 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], st
     accepted = [accepted_outcomes(host, experiment, tuning.outcomes) for tuning in planned]
     actions = [[action for outcome in outcomes for action in outcome.plan.actions] for outcomes, _refused in accepted]
     findings = [[said for outcome in outcomes for said in outcome.plan.findings] for outcomes, _refused in accepted]
-    waiting = {switching.place_of(finding) for finding in still_tuned if finding.status == "needs_reboot"}
+    waiting = {switching.setting_of(finding) for finding in still_tuned if finding.status == "needs_reboot"}
     resting = {place: reason for of_tuning in actions for place, reason in resting_places(of_tuning).items()}
     tuned, *another = (
         tuple(
             action
             for action in of_tuning
-            if _switchable(experiment, action) and not {switching.place_of(action)} & {*waiting, *resting}
+            if _switchable(experiment, action) and not {switching.setting_of(action)} & {*waiting, *resting}
         )
         for of_tuning in actions
     )

@@ -13,8 +13,7 @@ from ..._facts.facts import observe
 from ..._facts.unit import identity
 from ..._host import bundle, store
 from ..._host.host import WritableHost
-from ..._levers.capabilities import Disturbing, OnDisk, detached
-from ..._levers.registry import lever_of
+from ..._levers.registry import lever_of, place_of
 from ..._memory import stored
 from ..._memory.entry import Entry
 from ..._memory.journal import Journal
@@ -48,14 +47,14 @@ def on_disk(host: WritableHost) -> Tuple[Action, ...]:
 def _values(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Action, ...]:
     actions = []
     for entry in entries:
-        lever = lever_of(entry.what)
-        if detached(lever, host, entry.where):
+        place = entry.place(host)
+        if place.detached():
             continue
-        now = lever.read(host, entry.where)
-        lever.check(entry.where, now)
+        now = place.read()
+        place.check(entry.where, now)
         reason = "as it was before the experiment"
         action = Action(entry.concern, entry.knob, entry.what, None, now, reason, "journal", entry.where)
-        actions.append(action._replace(scope=lever.scope))
+        actions.append(action._replace(scope=place.scope))
     return tuple(actions)
 
 
@@ -122,7 +121,7 @@ def give_way(host: WritableHost, concerns: AbstractSet[str]) -> None:
             put_back(host, experiment._replace(earlier=earlier_actions))
 
 
-def place_of(about: Union[Finding, Action, Entry]) -> Tuple[str, str, str]:
+def setting_of(about: Union[Finding, Action, Entry]) -> Tuple[str, str, str]:
     """Concern, knob and place of one setting."""
     return about.concern, about.knob, about.where
 
@@ -156,8 +155,8 @@ def _untune(host: WritableHost, experiment: Experiment) -> Tuple[List[Finding], 
             apply(host, journal, restore.plan.actions, tuple)
             findings += (finding for finding in restore.plan.findings if finding.status in _LEFT_ALONE)
             # Without its entry nobody would know that only a reboot untunes the place.
-            waiting = {place_of(finding) for finding in findings if finding.status == "needs_reboot"}
-            forget = [entry for entry in restore.forget if place_of(entry) not in waiting]
+            waiting = {setting_of(finding) for finding in findings if finding.status == "needs_reboot"}
+            forget = [entry for entry in restore.forget if setting_of(entry) not in waiting]
             if forget:
                 journal.forget(forget)
         except NearmetalError as error:
@@ -168,8 +167,8 @@ def _untune(host: WritableHost, experiment: Experiment) -> Tuple[List[Finding], 
 def _set(host: WritableHost, actions: Sequence[Action]) -> Dict[str, str]:
     """Set one concern after the other, without devices that have left the host. Returns concern → error."""
     journal, failed = journal_of(host), {}
-    present = [action for action in actions if not detached(lever_of(action.what), host, action.where)]
-    disturbing = [action for action in present if isinstance(lever_of(action.what), Disturbing)]
+    present = [action for action in actions if not place_of(host, action.key).detached()]
+    disturbing = [action for action in present if lever_of(action.what).disturbing]
     undisturbing = [action for action in present if action not in disturbing]
     for concern in dict.fromkeys(action.concern for action in present):
         try:
@@ -186,8 +185,9 @@ def _changes(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
     return [
         action._replace(before=now)
         for action in actions
-        for now in (lever_of(action.what).read(host, action.where),)
-        if not lever_of(action.what).values.same(now, action.after)
+        for place in (place_of(host, action.key),)
+        for now in (place.read(),)
+        if not place.values.same(now, action.after)
     ]
 
 
@@ -201,8 +201,7 @@ def _of_these_sources(host: WritableHost, action: Action) -> Action:
 def _remove_temporary(host: WritableHost, actions: Sequence[Action]) -> None:
     """Remove what a process that was killed while it wrote a file left beside it."""
     for action in actions:
-        lever = lever_of(action.what)
-        for path in lever.temporary(host, action.where) if isinstance(lever, OnDisk) else ():
+        for path in place_of(host, action.key).temporary():
             store.remove_file(host, path)
 
 

@@ -23,11 +23,11 @@ def compare(another: Sequence[Action], tuned: Sequence[Action]) -> Comparison:
 
     Raises NearmetalError for an original that can't be set.
     """
-    unmatched = {(action.what, action.where): action for action in another}
+    unmatched = {action.key: action for action in another}
     shared: List[Action] = []
     difference: List[Action] = []
     for action in tuned:
-        other = unmatched.pop((action.what, action.where), None)
+        other = unmatched.pop(action.key, None)
         if other is None:
             difference.append(action)
         elif lever_of(action.what).values.same(other.after, action.after):

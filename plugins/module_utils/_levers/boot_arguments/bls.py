@@ -18,7 +18,7 @@ from ..._error import NearmetalError
 from ..._facts import boot
 from ..._host.host import WritableHost
 from ..._parse import boot_line, boot_record, cmdline, shell_defaults
-from ..base import quoted
+from ..commands import quoted
 from .edited import Edited, Place, pattern, text_of
 
 _VARIABLE = "GRUB_CMDLINE_LINUX"  # of /etc/default/grub, for kernels whose entries grub2-mkconfig writes

@@ -15,7 +15,7 @@ from ..._facts import boot
 from ..._host import store
 from ..._host.host import WritableHost
 from ..._parse.boot_record import Record
-from ..base import quoted
+from ..commands import quoted
 from . import swap
 from .provider import Provider, UndoFailed, judge
 

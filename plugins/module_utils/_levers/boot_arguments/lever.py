@@ -15,8 +15,8 @@ from ..._host.host import WritableHost
 from ..._parse import boot_record, kernel_arguments
 from ..._parse.boot_record import Record
 from ..._plan import Value
-from ..base import NearmetalValues, impossible, no_place
-from ..capabilities import OnDisk, Shared
+from ..base import Lever, impossible, no_place
+from ..values import NearmetalValues
 from .bls import Bls
 from .debian import Debian
 from .menu import Menu
@@ -41,13 +41,15 @@ class ArgumentValues(NearmetalValues):
         return value.get("argument") if isinstance(value, Mapping) else value
 
 
-class BootArguments(Shared, OnDisk):
+class BootArguments(Lever):
     """`where` is an argument's name, the value the text that nearmetal adds for it; None adds nothing.
 
     Arguments that somebody else set are no values of this lever, and stay as they are.
     """
 
     values = ArgumentValues()
+    scope = "boot"
+    batch = shared = True
 
     def check(self, where: str, value: Value) -> None:
         if not re.fullmatch(kernel_arguments.NAME, where, re.ASCII):
@@ -59,16 +61,19 @@ class BootArguments(Shared, OnDisk):
         ):
             raise impossible(self, value, where)
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        facts = boot.observe(host)
+    def read(self) -> Value:
+        facts = boot.observe(self.host)
         if facts.damage:
             raise Damaged(facts.damage)
-        return facts.arguments.get(where)
+        return facts.arguments.get(self.where)
 
-    def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
+    def write(self, value: Value) -> None:
+        self.write_all({self.where: value})
+
+    def write_all(self, values: Mapping[str, Value]) -> None:
         if not values:
             return
-        known = boot.read_record(host)
+        known = boot.read_record(self.host)
         arguments = dict(known.arguments)
         for where, value in values.items():
             arguments.pop(where, None)
@@ -76,47 +81,47 @@ class BootArguments(Shared, OnDisk):
             if text is not None:
                 arguments[where] = str(text)
         kernel_arguments.agree(kernel_arguments.Claim(where, text) for where, text in sorted(arguments.items()))
-        provider = _provider(host)
-        foreign = provider.foreign(host, known, arguments)
+        provider = _provider(self.host)
+        foreign = provider.foreign(self.host, known, arguments)
         changing = Record(arguments, known.texts(), {**known.foreign, **foreign})
-        _save(host, changing)
+        _save(self.host, changing)
         try:
-            provider.realise(host, changing)
+            provider.realise(self.host, changing)
         except UndoFailed:  # the record keeps what the files may hold, for the next run
             raise
         except NearmetalError:
-            _save(host, known)
+            _save(self.host, known)
             raise
-        _save(host, Record(arguments, foreign={text: files for text, files in foreign.items() if files}))
+        _save(self.host, Record(arguments, foreign={text: files for text, files in foreign.items() if files}))
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        provider = boot.observe(host).provider
+    def commands(self, value: Value) -> List[str]:
+        provider = boot.observe(self.host).provider
         text = self.values.remembered(value)
-        before = boot.read_record(host).arguments.get(where, "")
-        return PROVIDERS[provider].commands(host, before, "" if text is None else str(text)) if provider else []
+        before = boot.read_record(self.host).arguments.get(self.where, "")
+        return PROVIDERS[provider].commands(self.host, before, "" if text is None else str(text)) if provider else []
 
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        facts = boot.observe(host)
+    def obstacle(self) -> str:
+        facts = boot.observe(self.host)
         if facts.provider is None:
-            return f"{_unsupported(facts)}; set {where} in its configuration yourself"
-        return PROVIDERS[facts.provider].obstacle(host)
+            return f"{_unsupported(facts)}; set {self.where} in its configuration yourself"
+        return PROVIDERS[facts.provider].obstacle(self.host)
 
-    def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
-        facts = boot.observe(host)
-        if facts.provider is None or host.exists(boot_record.PATH):
+    def temporary(self) -> Iterable[str]:
+        facts = boot.observe(self.host)
+        if facts.provider is None or self.host.exists(boot_record.PATH):
             return ()  # while nearmetal has an argument, the boot loader's old files are kept
-        return PROVIDERS[facts.provider].copies(host)
+        return PROVIDERS[facts.provider].copies(self.host)
 
-    def pending(self, host: WritableHost, where: str, value: Value) -> str:
-        facts = boot.observe(host)
-        booted_with = facts.running_arguments(where)
+    def pending(self, value: Value) -> str:
+        facts = boot.observe(self.host)
+        booted_with = facts.running_arguments(self.where)
         if value is None and facts.provider is not None:
-            record = boot.read_record(host)
-            if PROVIDERS[facts.provider].stays(host, record.arguments.get(where, ""), record):
+            record = boot.read_record(self.host)
+            if PROVIDERS[facts.provider].stays(self.host, record.arguments.get(self.where, ""), record):
                 return ""
         if facts.booted(str(value)) if value is not None else not booted_with:
             return ""
-        return f"the running kernel was booted with {booted_with or 'no ' + where}; the next boot changes that"
+        return f"the running kernel was booted with {booted_with or 'no ' + self.where}; the next boot changes that"
 
 
 def _provider(host: WritableHost) -> Provider:

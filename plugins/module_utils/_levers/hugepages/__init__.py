@@ -13,90 +13,96 @@ from ..._facts import hugepages
 from ..._host.host import WritableHost
 from ..._plan import Value
 from ..._words import shown
-from ..base import TableValues, demand_no_place, echo, impossible, no_place, put, unwritable
-from ..capabilities import Batch, Choosing, Disturbing, NamedByPath, Place, Table
+from ..base import Key, Lever, demand_no_place, impossible, no_place, put, unwritable
+from ..commands import echo
 from ..sysctl import Sysctl
+from ..values import TableValues
 
 COMPACT = "/proc/sys/vm/compact_memory"
 _SYSCTL, _MIN_FREE = Sysctl("sysctl"), "vm.min_free_kbytes"
 _WORD = re.compile(r"[a-z_+]{1,32}", re.ASCII)
 
 
-class Transparent(NamedByPath, Choosing):
+class Transparent(Lever):
     """A choice of transparent huge pages, in the file `name` of their folder."""
 
     def __init__(self, what: str, name: str) -> None:
         super().__init__(what)
         self.name = name
-        self.paths = tuple(f"{folder}/{name}" for folder in hugepages.FOLDERS)
+        self.files = tuple(f"{folder}/{name}" for folder in hugepages.FOLDERS)
 
     def check(self, where: str, value: Value) -> None:
         demand_no_place(self, where)
         if not isinstance(value, str) or not _WORD.fullmatch(value):
             raise impossible(self, value)
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        return hugepages.choice(host.line(self._path(host)))[0]
+    def read(self) -> Value:
+        return hugepages.choice(self.host.line(self._path()))[0]
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        put(host, self._path(host), self._word(host, value))
+    def write(self, value: Value) -> None:
+        put(self.host, self._path(), self._word(value))
 
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        return unwritable(host, self._path(host))
+    def obstacle(self) -> str:
+        return unwritable(self.host, self._path())
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        return [echo(self._path(host), self._word(host, value))]
+    def commands(self, value: Value) -> List[str]:
+        return [echo(self._path(), self._word(value))]
 
-    def meaning(self, host: WritableHost, word: str) -> Value:
-        return word if word in hugepages.choice(host.line(self._path(host)))[1] else None
+    def meaning(self, word: str) -> Value:
+        return word if word in hugepages.choice(self.host.line(self._path()))[1] else None
 
-    def kernel_choice(self, host: WritableHost, where: str) -> Value:
-        return hugepages.kernel_choice(host)[self.what.partition(".")[2]]
+    def choice(self) -> Value:
+        return hugepages.kernel_choice(self.host)[self.what.partition(".")[2]]
 
-    def _word(self, host: WritableHost, value: Value) -> str:
+    def _word(self, value: Value) -> str:
         """What is written to the file for a value."""
         return str(value)
 
-    def _path(self, host: WritableHost) -> str:
-        return f"{hugepages.thp_folder(host) or hugepages.FOLDERS[0]}/{self.name}"
+    def _path(self) -> str:
+        return f"{hugepages.thp_folder(self.host) or hugepages.FOLDERS[0]}/{self.name}"
 
 
-class StartsKhugepaged(Transparent, Disturbing):
+class StartsKhugepaged(Transparent):
     """A choice with which the kernel starts or stops khugepaged, and moves vm.min_free_kbytes.
 
     It raises the number to what huge pages need, and since Linux 5.16 it lowers it when khugepaged ends. A number
     that it lowers is set again, because packets may need the memory, and network_stack may have set it.
     """
 
-    def disturbs(self, host: WritableHost, where: str) -> Iterable[Place]:
+    disturbing = True
+
+    def _min_free(self) -> Sysctl:
+        return _SYSCTL.at(self.host, _MIN_FREE)
+
+    def disturbs(self) -> Iterable[Key]:
         return ((_SYSCTL.what, _MIN_FREE),)
 
     def moves(self, before: Value, after: Value) -> bool:
         return (before == "never") is not (after == "never")
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        kept = _SYSCTL.read(host, _MIN_FREE) if value == "never" else None
-        again = _SYSCTL.commands(host, _MIN_FREE, kept) if kept is not None else []
-        return [*super().commands(host, where, value), *again]
+    def commands(self, value: Value) -> List[str]:
+        kept = self._min_free().read() if value == "never" else None
+        again = self._min_free().commands(kept) if kept is not None else []
+        return [*super().commands(value), *again]
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        before = _SYSCTL.read(host, _MIN_FREE)
-        super().write(host, where, value)
-        if before is not None and int(str(_SYSCTL.read(host, _MIN_FREE) or before)) < int(str(before)):
-            _SYSCTL.write(host, _MIN_FREE, before)
+    def write(self, value: Value) -> None:
+        before = self._min_free().read()
+        super().write(value)
+        if before is not None and int(str(self._min_free().read() or before)) < int(str(before)):
+            self._min_free().write(before)
 
 
 class KhugepagedDefrag(Transparent):
     """Whether khugepaged defragments memory: enabled or disabled; in the file 1 or 0, on RHEL 6 yes or no."""
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        return hugepages.khugepaged_defrag(host)
+    def read(self) -> Value:
+        return hugepages.khugepaged_defrag(self.host)
 
-    def meaning(self, host: WritableHost, word: str) -> Value:
+    def meaning(self, word: str) -> Value:
         return hugepages.KHUGEPAGED_WORDS.get(word)
 
-    def _word(self, host: WritableHost, value: Value) -> str:
-        old = self._path(host).startswith(hugepages.FOLDERS[1])
+    def _word(self, value: Value) -> str:
+        old = self._path().startswith(hugepages.FOLDERS[1])
         words = ("yes", "no") if old else ("1", "0")
         return words[value != "enabled"]
 
@@ -111,10 +117,11 @@ class ReservedValues(TableValues):
         return min(original, value) < present < max(original, value)
 
 
-class Reserved(Table, Batch):
+class Reserved(Lever):
     """Reserved pages of the size `where`: a table of node → count."""
 
     values = ReservedValues()
+    batch = True
 
     def check(self, where: str, value: Value) -> None:
         if not re.fullmatch(hugepages.SIZE, where, re.ASCII):
@@ -126,33 +133,36 @@ class Reserved(Table, Batch):
             if not re.fullmatch(hugepages.PLACE, place, re.ASCII) or not whole:
                 raise NearmetalError(f"{self.what} {where} can't be {shown(count)} at {shown(place)}")
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        return hugepages.reserved(host, where) or None
+    def read(self) -> Value:
+        return hugepages.reserved(self.host, self.where) or None
 
-    def may_return(self, host: WritableHost, where: str, element: str) -> bool:
-        return host.exists(hugepages.file_of(where, element))
+    def may_return(self, element: str) -> bool:
+        return self.host.exists(hugepages.file_of(self.where, element))
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        present = hugepages.reserved(host, where)
+    def commands(self, value: Value) -> List[str]:
+        present = hugepages.reserved(self.host, self.where)
         wanted: Mapping[str, Value] = value if isinstance(value, Mapping) else {}
         changed = {place: count for place, count in wanted.items() if present.get(place, 0) != count}
-        return [echo(hugepages.file_of(where, place), count) for place, count in changed.items()]
+        return [echo(hugepages.file_of(self.where, place), count) for place, count in changed.items()]
 
-    def write_all(self, host: WritableHost, values: Mapping[str, Value]) -> None:
+    def write(self, value: Value) -> None:
+        self.write_all({self.where: value})
+
+    def write_all(self, values: Mapping[str, Value]) -> None:
         """Free pages first, then reserve: one size or node may need the memory that another gives back."""
         steps: List[Tuple[int, str, str, int]] = []
         for size, value in values.items():
-            present = hugepages.reserved(host, size)
+            present = hugepages.reserved(self.host, size)
             wanted: Dict[str, int] = dict(value) if isinstance(value, Mapping) else {}
             for place, count in wanted.items():
                 steps.append(((count - present.get(place, 0)) * int(size[:-2]), size, place, count))
         for more, size, place, count in sorted(steps):
             if more:
-                _reserve(host, size, place, count)
+                _reserve(self.host, size, place, count)
 
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        path = hugepages.file_of(where, next(iter(hugepages.reserved(host, where)), "host"))
-        return unwritable(host, path)
+    def obstacle(self) -> str:
+        path = hugepages.file_of(self.where, next(iter(hugepages.reserved(self.host, self.where)), "host"))
+        return unwritable(self.host, path)
 
 
 def _reserve(host: WritableHost, size: str, place: str, count: int) -> None:

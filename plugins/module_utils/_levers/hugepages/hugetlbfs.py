@@ -13,12 +13,12 @@ from ..._facts import hugetlbfs
 from ..._facts.hugepages import RESERVED
 from ..._facts.native_files import MARK
 from ..._host import store
-from ..._host.host import WritableHost
 from ..._plan import Value
-from ..base import NearmetalValues, file_commands, impossible, no_place, quoted
-from ..capabilities import OnDisk
+from ..base import Lever, impossible, no_place
+from ..commands import file_commands, quoted
 from ..files import masked, read_only
 from ..unit import link
+from ..values import NearmetalValues
 
 _MADE = "# Its folder was made for it.\n"
 # On an instance type without pages of this size the mount is left out; a mount that fails delays no boot.
@@ -48,10 +48,11 @@ class MountValues(NearmetalValues):
         return value[: -len(hugetlbfs.ABSENT)] if isinstance(value, str) and value.endswith(hugetlbfs.ABSENT) else value
 
 
-class Mount(OnDisk):
+class Mount(Lever):
     """A mount at the path `where`, now and at each boot; the value is its mount options."""
 
     values = MountValues()
+    scope = "boot"
 
     def check(self, where: str, value: Value) -> None:
         if not re.fullmatch(hugetlbfs.PATH, where, re.ASCII):
@@ -59,57 +60,59 @@ class Mount(OnDisk):
         if value is not None and not (isinstance(value, str) and re.fullmatch(hugetlbfs.OPTIONS, value, re.ASCII)):
             raise impossible(self, value, where)
 
-    def read(self, host: WritableHost, where: str) -> Value:
+    def read(self) -> Value:
         """Its mount options. Raises Damaged when somebody has removed or replaced its unit, but not the link to it."""
-        options = hugetlbfs.nearmetal_mounts(host).get(where)
-        name = hugetlbfs.unit_of(where)
+        options = hugetlbfs.nearmetal_mounts(self.host).get(self.where)
+        name = hugetlbfs.unit_of(self.where)
         unit, wants = f"{hugetlbfs.FOLDER}/{name}", f"{hugetlbfs.WANTS}/{name}"
-        if options is not None or host.link(wants) is None:
+        if options is not None or self.host.link(wants) is None:
             return options
-        if host.exists(unit):
-            raise Damaged(masked(host, unit) or f"{unit} {_FOREIGN}: move it away and run again")
-        raise Damaged(f"{wants} is left of a unit that somebody removed: unmount {where}, remove it and run again")
+        if self.host.exists(unit):
+            raise Damaged(masked(self.host, unit) or f"{unit} {_FOREIGN}: move it away and run again")
+        raise Damaged(f"{wants} is left of a unit that somebody removed: unmount {self.where}, remove it and run again")
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
+    def write(self, value: Value) -> None:
         value = self.values.remembered(value)  # a restored mount is mounted, even if it wasn't: it was wanted
-        name = hugetlbfs.unit_of(where)
+        name = hugetlbfs.unit_of(self.where)
         unit, wants = f"{hugetlbfs.FOLDER}/{name}", f"{hugetlbfs.WANTS}/{name}"
-        made = _MADE in (host.text(unit, 4096) or "") or not host.exists(where)
-        if host.booted() and where in hugetlbfs.mounts(host):
-            host.command(("systemctl", "stop", name))
+        made = _MADE in (self.host.text(unit, 4096) or "") or not self.host.exists(self.where)
+        if self.host.booted() and self.where in hugetlbfs.mounts(self.host):
+            self.host.command(("systemctl", "stop", name))
         if value is None:
-            store.remove_file(host, wants)
+            store.remove_file(self.host, wants)
             if made:  # before the unit, which tells the next run so, should this one be killed
-                store.remove_empty(host, where)
-            store.remove_file(host, unit)
+                store.remove_empty(self.host, self.where)
+            store.remove_file(self.host, unit)
         else:
-            text = _text(where, str(value), made)
-            store.replace_file(host, unit, text.encode(), mode=0o644, folder_mode=0o755)
-            link(host, wants)
-        if host.booted():
-            host.command(("systemctl", "daemon-reload"))
+            text = _text(self.where, str(value), made)
+            store.replace_file(self.host, unit, text.encode(), mode=0o644, folder_mode=0o755)
+            link(self.host, wants)
+        if self.host.booted():
+            self.host.command(("systemctl", "daemon-reload"))
             if value is not None:
-                host.command(("systemctl", "start", name))
+                self.host.command(("systemctl", "start", name))
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        name = hugetlbfs.unit_of(where)
+    def commands(self, value: Value) -> List[str]:
+        name = hugetlbfs.unit_of(self.where)
         unit = f"{hugetlbfs.FOLDER}/{name}"
         if value is None:
             return [f"systemctl disable --now {quoted(name)}", f"rm -f {quoted(unit)}", "systemctl daemon-reload"]
-        made = file_commands(unit, _text(where, str(self.values.remembered(value)), made=not host.exists(where)))
+        made = file_commands(
+            unit, _text(self.where, str(self.values.remembered(value)), made=not self.host.exists(self.where))
+        )
         return [*made, "systemctl daemon-reload", f"systemctl enable --now {quoted(name)}"]
 
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        unit = f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(where)}"
-        text = host.text(unit, 4096)
+    def obstacle(self) -> str:
+        unit = f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(self.where)}"
+        text = self.host.text(unit, 4096)
         if text is not None and not text.startswith(MARK):
-            return masked(host, unit) or f"{unit} {_FOREIGN}: choose another path"
-        if where not in hugetlbfs.mounts(host) and host.names(where):
-            return f"{where} isn't empty, and a mount would hide what is in it: choose another path"
-        return read_only(host, unit)
+            return masked(self.host, unit) or f"{unit} {_FOREIGN}: choose another path"
+        if self.where not in hugetlbfs.mounts(self.host) and self.host.names(self.where):
+            return f"{self.where} isn't empty, and a mount would hide what is in it: choose another path"
+        return read_only(self.host, unit)
 
-    def temporary(self, host: WritableHost, where: str) -> Iterable[str]:
-        return (store.temporary_path(f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(where)}"),)
+    def temporary(self) -> Iterable[str]:
+        return (store.temporary_path(f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(self.where)}"),)
 
 
 def _text(path: str, options: str, made: bool) -> str:

@@ -21,9 +21,10 @@ from ..._host.host import WritableHost
 from ..._parse import route_message
 from ..._parse.route_message import Address, Route, Rule
 from ..._plan import Value
-from ..base import Values, impossible, no_place, quoted, refused
-from ..capabilities import Choosing
-from ..network import OnNic, no_nic
+from ..base import impossible, no_place, refused
+from ..commands import quoted
+from ..network import OnNic
+from ..values import Values
 
 _MOST_ROUTES = 64
 
@@ -43,7 +44,7 @@ class PathValues(Values):
         return (present == MAIN) == (value == MAIN)
 
 
-class Paths(OnNic, Choosing):
+class Paths(OnNic):
     """By which routes the replies from one address leave."""
 
     values = PathValues()
@@ -60,21 +61,21 @@ class Paths(OnNic, Choosing):
         if not 0 < len(parts) <= _MOST_ROUTES or not all(_route(part, routes.family_of(text)) for part in parts):
             raise impossible(self, value, where)
 
-    def read(self, host: WritableHost, where: str) -> Value:
-        index, text = _looked_up(host, where)
-        family, state = routes.family_of(text), _state(host)
-        held = any((address.interface, address.text) == (index, text) for address in routes.addresses(host) or ())
-        if not held and not _nearmetal_rules(host, where):
+    def read(self) -> Value:
+        index, text = _looked_up(self.host, self.where)
+        family, state = routes.family_of(text), _state(self.host)
+        held = any((address.interface, address.text) == (index, text) for address in routes.addresses(self.host) or ())
+        if not held and not _nearmetal_rules(self.host, self.where):
             return None
         return state.path(index, Address(index, family, text, 0))
 
-    def write(self, host: WritableHost, where: str, value: Value) -> None:
-        index, text = _looked_up(host, where)
-        family, state = routes.family_of(text), _state(host)
+    def write(self, value: Value) -> None:
+        index, text = _looked_up(self.host, self.where)
+        family, state = routes.family_of(text), _state(self.host)
         own = state.own_routes(index, family)
         rule = Rule(family, PRIORITY, text, routes.table(index))
         stale = (
-            _nearmetal_rules(host, where)
+            _nearmetal_rules(self.host, self.where)
             if value == MAIN
             else [old for old in state.nearmetal_rules(family, text) if old != rule]
         )
@@ -82,43 +83,43 @@ class Paths(OnNic, Choosing):
             others = [other for other in state.rules if (other.family, other.table) == (family, rule.table)]
             goal = list(own) if any(other.source != text for other in others) else []
         elif not index:
-            raise NearmetalError(no_nic(where.partition("/")[0]))
+            raise NearmetalError(self.absent())
         else:
             goal = [_made(part, family, index) for part in str(value).split(", ") if value != NO_ROUTES]
         try:
             # The rule comes first and goes last: with an empty table the next rule decides, as it did before.
             if value != MAIN and rule not in state.rules:
-                host.set_routing(route_message.with_rule(rule))
+                self.host.set_routing(route_message.with_rule(rule))
             for route in (route for route in goal if route not in own):
-                host.set_routing(route_message.with_route(route))
+                self.host.set_routing(route_message.with_route(route))
             for route in (route for route in own if route not in goal):
-                _removed(host, route_message.without_route(route))
+                _removed(self.host, route_message.without_route(route))
             for other in stale:
-                _removed(host, route_message.without_rule(other))
+                _removed(self.host, route_message.without_rule(other))
         except OSError as error:
             raise refused(error, f"the path of {text}: {value}") from None
 
-    def commands(self, host: WritableHost, where: str, value: Value) -> List[str]:
-        index, text = _looked_up(host, where)
-        place, family, number = where.partition("/")[0], routes.family_of(text), routes.table(index)
+    def commands(self, value: Value) -> List[str]:
+        index, text = _looked_up(self.host, self.where)
+        place, family, number = self.where.partition("/")[0], routes.family_of(text), routes.table(index)
         tool = "ip -6" if family == routes.IPV6 else "ip"
         if value == MAIN:
             return [f"{tool} rule del from {text} priority {PRIORITY}"]
-        device = quoted(nic.name_at(host, place) or place)
+        device = quoted(nic.name_at(self.host, place) or place)
         made = [f"{tool} rule add from {text} lookup {number} priority {PRIORITY} protocol kernel"]
         parts = str(value).split(", ") if value != NO_ROUTES else []
         return made + [f"{tool} route replace {part} dev {device} table {number} proto kernel" for part in parts]
 
-    def obstacle(self, host: WritableHost, where: str) -> str:
-        listed = None not in (routes.addresses(host), routes.routes(host), routes.rules(host))
+    def obstacle(self) -> str:
+        listed = None not in (routes.addresses(self.host), routes.routes(self.host), routes.rules(self.host))
         return "" if listed else "the kernel doesn't list its addresses, routes and rules: run on the host itself"
 
-    def kernel_choice(self, host: WritableHost, where: str) -> Value:
+    def choice(self) -> Value:
         return MAIN
 
-    def detached(self, host: WritableHost, where: str) -> bool:
+    def detached(self) -> bool:
         """Whether the device left, and no rule of nearmetal is left of it."""
-        return super().detached(host, where) and not _nearmetal_rules(host, where)
+        return super().detached() and not _nearmetal_rules(self.host, self.where)
 
 
 def _looked_up(host: WritableHost, where: str) -> Tuple[int, str]:

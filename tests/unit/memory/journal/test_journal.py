@@ -12,7 +12,6 @@ from typing import Any, Dict, List, Tuple
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.capabilities import kernel_choice
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import LEVERS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.journal import Journal
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
@@ -150,7 +149,7 @@ def test_a_second_value_after_a_reboot(tmp_path: Path, kind: str, what: str) -> 
     elements = LEVERS[what].values.elements
     assert set(elements(values[1])) == set(entry.holding(values[1]))
     assert set(elements(values[0])) == set(entry.holding(values[0])), "a run that was killed has left it"
-    choice = kernel_choice(LEVERS[what], second, where)
+    choice = LEVERS[what].at(second, where).choice()
     if isinstance(choice, dict):
         choice = {name: choice[name] for name in entry.original}
     before = LEVERS[what].values.original(values[1])
