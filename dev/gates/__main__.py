@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from dev import ROOT
-from dev.gates import Copy, Gate, dates, files, naming, options, python, references, tasks
+from dev.gates import Copy, Gate, dates, files, naming, options, python, references, rooms, tasks, writing
 from dev.running import junit
 
 GATES: "dict[str, Gate]" = {
@@ -18,7 +18,8 @@ GATES: "dict[str, Gate]" = {
     "budgets": python.budgets,
     "layers": python.layers,
     "planning-is-check-mode": python.planning_is_check_mode,
-    "only-the-engine-writes": python.only_the_engine_writes,
+    "only-the-writing-part-writes": writing.only_the_writing_part_writes,
+    "rooms-keep-their-size": rooms.rooms_keep_their_size,
     "crowded-folders": python.crowded_folders,
     "only-the-standard-library": python.only_the_standard_library,
     "no-hidden-failure": tasks.no_hidden_failure,

@@ -16,9 +16,11 @@ from typing import Iterator
 from graphlib import CycleError, TopologicalSorter
 
 from dev.gates import Copy
+from dev.gates.rooms import UTILS
 from dev.generate.files import GENERATED, RETURNED
 
-UTILS, CONTROLLER = "plugins/module_utils/", "plugins/plugin_utils/"
+CONTROLLER = "plugins/plugin_utils/"
+DOTTED = "ansible_collections.nearmetal.ec2.plugins.module_utils."
 LIMIT_FILE, LIMIT_MODULE, LIMIT_MAIN = 400, 300, 40
 
 # Comments that switch a checker off.
@@ -79,36 +81,6 @@ ONE_FILE_EACH = {
 }
 MOST_FILES = 16
 CIRCLES = CONTROLLER
-# Calls that change a host, reserved for the engine.
-WRITES = {
-    "chmod",
-    "chown",
-    "fchmod",
-    "fchown",
-    "link",
-    "makedirs",
-    "mkdir",
-    "mknod",
-    "remove",
-    "removedirs",
-    "rename",
-    "replace",
-    "rmdir",
-    "symlink",
-    "truncate",
-    "unlink",
-    "utime",
-    "write",
-    "pwrite",
-    "system",
-    "fork",
-    "execv",
-}
-PROCESSES = {"subprocess", "shutil", "tempfile", "socket", "ctypes", "fcntl", "multiprocessing"}
-# Facts need these: network interfaces answer by ioctl on a socket, the metadata service over HTTP.
-QUESTIONS = {"_facts": {"fcntl", "socket"}}
-
-
 # How code calls it that nothing may be changed.
 CHECK_MODE = {"check", "check_mode"}
 
@@ -256,34 +228,6 @@ def _chooses(node: ast.AST) -> bool:
     """Whether an expression chooses one of two functions, or of two words for them."""
     plain = (ast.Name, ast.Attribute, ast.Constant)
     return isinstance(node, ast.IfExp) and isinstance(node.body, plain) and isinstance(node.orelse, plain)
-
-
-def only_the_engine_writes(copy: Copy) -> "list[str]":
-    """Parsers, facts and planning change nothing and start no program."""
-    problems = []
-    for layer in ("_parse", "_facts", "_planning", "_concerns", "_workloads", "_prove", "_benchmarks"):
-        for name in copy.having(".py", below=f"{UTILS}{layer}"):
-            tree = copy.tree(name)
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Call) and _writes(node):
-                    problems.append(f"{name}:{node.lineno}: {ast.unparse(node.func)}() in {layer}")
-            for line, module in _imports(tree, name):
-                if module.split(".")[0] in PROCESSES - QUESTIONS.get(layer, set()):
-                    problems.append(f"{name}:{line}: {layer} imports {module}")
-    return problems
-
-
-def _writes(call: ast.Call) -> bool:
-    function = call.func
-    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "os":
-        return function.attr in WRITES
-    if isinstance(function, ast.Name) and function.id == "open":
-        modes = [argument.value for argument in call.args[1:2] if isinstance(argument, ast.Constant)]
-        modes += [
-            word.value.value for word in call.keywords if word.arg == "mode" and isinstance(word.value, ast.Constant)
-        ]
-        return any(set(str(mode)) & set("wax+") for mode in modes)
-    return isinstance(function, ast.Attribute) and function.attr in ("write_text", "write_bytes", "touch")
 
 
 def only_the_standard_library(copy: Copy) -> "list[str]":

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.gates import Copy
+from dev.gates import Copy, rooms
 from dev.gates.__main__ import GATES
 
 LICENCE = "# SPDX-License-Identifier: GPL-3.0-or-later\n"
@@ -63,9 +63,12 @@ CASES = [
         "(forecast if module.check_mode else tune)()\n",
     ),
     ("planning-is-check-mode", "plugins/action/a.py", "a() if task.check_mode else b()\n", "a() if b else c()\n"),
-    ("only-the-engine-writes", f"{UTILS}/_facts/a.py", "open('x', 'w')\n", "open('x')\n"),
-    ("only-the-engine-writes", f"{UTILS}/_facts/a.py", "import subprocess\n", "import os\n"),
-    ("only-the-engine-writes", f"{UTILS}/_concerns/a.py", "os.unlink('x')\n", "os.path.join('x')\n"),
+    ("only-the-writing-part-writes", f"{UTILS}/_facts/a.py", "open('x', 'w')\n", "open('x')\n"),
+    ("only-the-writing-part-writes", f"{UTILS}/_facts/a.py", "import subprocess\n", "import socket\n"),
+    ("only-the-writing-part-writes", f"{UTILS}/_concerns/a.py", "os.unlink('x')\n", "os.path.join('x')\n"),
+    ("only-the-writing-part-writes", f"{UTILS}/_agent/a.py", "from os import unlink\n", "from os import path\n"),
+    ("only-the-writing-part-writes", f"{UTILS}/_agent/a.py", "host.command(['x'])\n", "command(['x'])\n"),
+    ("only-the-writing-part-writes", "plugins/modules/a.py", "lever.write(host, 'x')\n", "lever.read(host, 'x')\n"),
     ("only-the-standard-library", f"{UTILS}/_facts/a.py", "import yaml\n", "import json\n"),
     ("only-the-standard-library", f"{UTILS}/_engine/a.py", "import boto3\n", "import fcntl\n"),
     ("no-hidden-failure", "playbooks/a.yml", "- name: A\n  ignore_errors: true\n", "- name: A\n"),
@@ -140,6 +143,25 @@ def test_files_that_import_each_other_are_named_wherever_they_do_so(tmp_path: Pa
     [problem] = GATES["layers"](copy_with(tmp_path, **files))
     assert problem.startswith("these files import each other: ")
     assert {name for name in files if name in problem} == {f"{room}/{name}.py" for name in "abc"}
+
+
+def test_what_may_write_is_counted_and_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = '"""A\nlever."""\n\nimport os\n\n# why\nPATH = os.path.join(\n    "a",\n)\n'
+    files = {f"{UTILS}/_levers/a.py": code, f"{UTILS}/_levers/__init__.py": "", f"{UTILS}/_engine/plan.py": code}
+    copy = copy_with(tmp_path, **files)
+    assert rooms.sizes(copy)["what may write"] == rooms.Size(lines=9, code=3, files=1)
+    assert rooms.rooms_keep_their_size(copy) == []
+    monkeypatch.setitem(rooms.ROOMS["sizes"]["what may write"], "most", {"lines": 7, "code": 3})
+    assert [problem.split(";")[0] for problem in rooms.rooms_keep_their_size(copy)] == [
+        "what may write: 9 lines, 2 more than allowed"
+    ]
+
+
+def test_a_right_to_write_that_nobody_uses_is_named(tmp_path: Path) -> None:
+    problems = GATES["only-the-writing-part-writes"](copy_with(tmp_path, **{f"{UTILS}/_levers/a.py": "x = 1\n"}))
+    assert "dev/gates/rooms.toml: _facts/ has no use of socket: remove it" in problems
+    assert "dev/gates/rooms.toml: _engine/apply.py names no file" in problems
+    assert not [problem for problem in problems if "_levers/ " in problem]
 
 
 @pytest.mark.parametrize(
