@@ -27,6 +27,8 @@ GATES: "dict[str, Gate]" = {
     "generated-is-fresh": options.generated_is_fresh,
     "role-variables-arrive": options.role_variables_arrive,
     "concerns-share-their-options": options.concerns_share_their_options,
+    "options-have-a-case": options.options_have_a_case,
+    "new-options-have-a-fragment": options.new_options_have_a_fragment,
     "known-faults-are-current": dates.known_faults_are_current,
     "tests-have-their-place": naming.tests_have_their_place,
     "tests-that-are-named-exist": naming.tests_that_are_named_exist,

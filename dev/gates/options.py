@@ -1,15 +1,19 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gates on options: generated files agree with the modules' documentation."""
+"""Gates on options: what must follow from the modules' documentation, or come with it."""
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+from dataclasses import dataclass
+from typing import Any, Iterator
 
 from dev.gates import Copy
 from dev.generate import files, roles
-from dev.generate.documents import groups, modules
+from dev.generate.documents import documentation, groups, modules
 
 
 def generated_is_fresh(copy: Copy) -> "list[str]":
@@ -39,10 +43,87 @@ def role_variables_arrive(copy: Copy) -> "list[str]":
 
 def concerns_share_their_options(copy: Copy) -> "list[str]":
     """Each concern's module is in the action group tuning, so that common options can be set for all at once."""
-    concerns = [module for module in modules(copy) if "import CONCERN\n" in copy.text(f"plugins/modules/{module}.py")]
     tuning = groups(copy).get("tuning", [])
     return [
         f"plugins/modules/{module}.py: plans a concern, and isn't in the group tuning"
-        for module in concerns
+        for module in _concerns(copy)
         if module not in tuning
     ]
+
+
+def _concerns(copy: Copy) -> "list[str]":
+    return [module for module in modules(copy) if "import CONCERN\n" in copy.text(f"plugins/modules/{module}.py")]
+
+
+def options_have_a_case(copy: Copy) -> "list[str]":
+    """Each option of a concern is wanted in a case of tests/unit/plan, but for `state` and what `tune` has for all."""
+    common = {"state", *(documentation(copy, "tune")["options"] if "tune" in modules(copy) else ())}
+    problems = []
+    for concern in _concerns(copy):
+        names = set(_documented(documentation(copy, concern).get("options") or {}))
+        folder = f"tests/unit/plan/{concern}/"
+        cases = [json.loads(copy.text(name))["wanted"] for name in copy.having(".json", below=folder)]
+        wanted = {option for case in cases for option in _wanted(case)}
+        # An entry of a list sets for one device what an option of the same name sets for all.
+        wanted |= {option.partition(".")[2] for option in wanted}
+        single = {option for option in names if option.partition(".")[2] in names}
+        problems += [f"{folder}: no case wants {option}" for option in sorted(names - common - single - wanted)]
+    return problems
+
+
+def _documented(options: "dict[str, dict[str, Any]]") -> "Iterator[str]":
+    for name, option in options.items():
+        yield name
+        yield from (f"{name}.{inner}" for inner in _documented(option.get("suboptions") or {}))
+
+
+def _wanted(values: "dict[str, Any]") -> "Iterator[str]":
+    for name, value in values.items():
+        yield name
+        for entry in value if isinstance(value, list) else [value]:
+            yield from (f"{name}.{inner}" for inner in _wanted(entry if isinstance(entry, dict) else {}))
+
+
+@dataclass(frozen=True)
+class _Release(Copy):
+    """The files as they were at a commit."""
+
+    commit: str
+
+    @property
+    def names(self) -> "list[str]":
+        return _git(self, "ls-tree", "-r", "--name-only", self.commit).splitlines()
+
+    def text(self, name: str) -> str:
+        return _git(self, "show", f"{self.commit}:{name}")
+
+
+def new_options_have_a_fragment(copy: Copy) -> "list[str]":
+    """A file of changelogs/fragments names each module, and each option, that the last release didn't have."""
+    commit = _git(copy, "log", "-1", "--format=%H", "--", "CHANGELOG.rst").strip()
+    if not commit:
+        return []
+    release = _Release(copy.root, commit)
+    before = {module: documentation(release, module).get("options") or {} for module in modules(release)}
+    words = {word for name in copy.having(".yml", below="changelogs/fragments/") for word in _words(copy.text(name))}
+    problems = []
+    for module in modules(copy):
+        new = (
+            {module}
+            if module not in before
+            else set(documentation(copy, module).get("options") or {}) - {*before[module]}
+        )
+        problems += [
+            f"plugins/modules/{module}.py: {name} is new since {commit[:12]}, and no changelog fragment names it"
+            for name in sorted(new)
+            if not {name, f"{module}_{name}"} & words
+        ]
+    return problems
+
+
+def _words(text: str) -> "set[str]":
+    return set(re.findall(r"\w+", text))
+
+
+def _git(copy: Copy, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=copy.root, stdout=subprocess.PIPE, text=True, check=False).stdout

@@ -77,11 +77,12 @@ BY_HAND = {
     "docs/c.md": f"# c: what it is about\n{README}",
     "docs/evidence.md": "real kernel: `tests/lab/a/test_b.py::test_c`; real kernel: `molecule/default/tests/d.py::d`\n",
     "docs/kernels.md": "| `default` (1.2) | `make` |\n| `arm64` (1.2) | `make` |\n",
+    "tests/unit/plan/c/some.json": json.dumps({"wanted": {"a": "x", "b": 1, "d": [{"n": "y"}]}}),
     "docs/lab_runs.csv": "test,date,commit\ntests/lab/a/test_b.py::test_c,2026-11-20,0123456789ab\n",
 }
 ADVICE = ("Set it when: C(nstat) shows drops. Or O(c_b=1).", "What it costs: memory.")
 GROUP = "  - nearmetal.ec2.common.group\n"
-NAMES = ("generated-is-fresh", "role-variables-arrive", "concerns-share-their-options")
+NAMES = ("generated-is-fresh", "role-variables-arrive", "concerns-share-their-options", "options-have-a-case")
 
 # gate, file, original text, text that breaks the rule, message of the gate
 CASES = [
@@ -101,6 +102,8 @@ CASES = [
     ("role-variables-arrive", "roles/c/tasks/main.yml", "{{ c_a }}", "x", "no task uses c_a"),
     ("generated-is-fresh", "meta/runtime.yml", "    - c\n", "    - d\n", "meta/runtime.yml: differs"),
     ("concerns-share-their-options", "plugins/modules/c.py", GROUP, "", "isn't in the group tuning"),
+    ("options-have-a-case", "tests/unit/plan/c/some.json", '"b"', '"e"', "tests/unit/plan/c/: no case wants b"),
+    ("options-have-a-case", "tests/unit/plan/c/some.json", '"n"', '"m"', "tests/unit/plan/c/: no case wants d.n"),
 ]
 
 
@@ -253,3 +256,20 @@ def test_ansible_takes_the_same_values_for_a_role_as_for_its_module() -> None:
 def module_of(role: str) -> Path:
     """The module that a role is named after."""
     return ROOT / "plugins" / "modules" / f"{role}.py"
+
+
+def test_an_option_that_no_fragment_tells_of_is_named(tmp_path: Path) -> None:
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=n@example.com"]
+    gate = GATES["new-options-have-a-fragment"]
+    new = MODULE.replace("  d: {", "  e: {description: New., type: int}\n  d: {")
+    before = {**BY_HAND, "CHANGELOG.rst": "v1"}
+    assert gate(copy_with(tmp_path, **before)) == [], "before the first release nothing is new"
+    for command in (["add", "--all"], ["commit", "--quiet", "--message", "Release 1"]):
+        subprocess.run([*git, *command], check=True)
+    problems = gate(copy_with(tmp_path, **{"plugins/modules/c.py": new, "plugins/modules/f.py": MODULE}))
+    assert [problem.partition(" is new")[0] for problem in problems] == [
+        "plugins/modules/c.py: e",
+        "plugins/modules/f.py: f",
+    ]
+    told = {"changelogs/fragments/c.yml": "minor_changes: [c - has ``c_e``., f - a module.]"}
+    assert gate(copy_with(tmp_path, **told)) == []
