@@ -153,10 +153,14 @@ def lab_host(folder: Path) -> "Iterator[tuple[Host, Path]]":
 
 def payloads(hosts: Path, folder: Path) -> "dict[str, Path]":
     """The files that Ansible would send to a host, by module, kept on this machine's server."""
-    variables = environment(ANSIBLE_KEEP_REMOTE_FILES="1", ANSIBLE_PIPELINING="0", ANSIBLE_REMOTE_TMP=str(folder))
-    for name in ("ping", "facts", "setup", "tune"):
-        run(["ansible-playbook", "-i", str(hosts), "--check", str(PLAYBOOKS / f"{name}.yml")], variables)
-    return {path.stem.removeprefix("AnsiballZ_"): path for path in folder.rglob("AnsiballZ_*.py")}
+    files: "dict[str, Path]" = {}
+    for playbook, modules in (("ping", ["ping"]), ("facts", FACT_MODULES), ("setup", ["setup"]), ("tune", ["tune"])):
+        kept = folder / playbook
+        variables = environment(ANSIBLE_KEEP_REMOTE_FILES="1", ANSIBLE_PIPELINING="0", ANSIBLE_REMOTE_TMP=str(kept))
+        run(["ansible-playbook", "-i", str(hosts), "--check", str(PLAYBOOKS / f"{playbook}.yml")], variables)
+        sent = sorted(kept.rglob("AnsiballZ_*.py"), key=lambda path: path.stat().st_mtime_ns)  # one for each task
+        files.update(zip(modules, sent))
+    return files
 
 
 def facts_alone(payload_files: "dict[str, Path]", count: int) -> "list[str]":
@@ -173,7 +177,7 @@ def facts_alone(payload_files: "dict[str, Path]", count: int) -> "list[str]":
     beyond = {name: middle[name] - middle["ping"] for name in names}
     fact_modules = sum(beyond[name] for name in FACT_MODULES)
     per_module = " · ".join(f"{name} {spread(values)}" for name, values in spent.items())
-    ratio = f"ratio {fact_modules / beyond['setup']:.2f}, allowed 0.33"
+    ratio = f"ratio {fact_modules / beyond['setup']:.2f}, allowed 0.50"
     return [
         f"facts on the host: {count} interleaved runs, median CPU seconds (lowest to highest)",
         f"  cpu  {per_module}",

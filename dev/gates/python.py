@@ -56,7 +56,8 @@ LAYERS = {
     "_memory": {*_PLAIN, "_memory", "_levers", "_host", "_planning", "_facts", "_parse"},
     "_engine": _WRITING,
     "_agent": {*_WRITING, "_agent"},
-    "_ansible": {*_WRITING, "_agent", "_ansible", "_prove"},
+    "_tasks": {*_WRITING, "_agent", "_tasks"},
+    "_ansible": {*_WRITING, "_tasks", "_ansible", "_prove"},
     "_cloud": {"_cloud", "_error", "_plan", "_words"},
     "_prove": {"_prove", "_parse", "_error", "_words"},
     "_benchmarks": {"_benchmarks", "_prove", "_planning", "_parse", "_error", "_number", "_words"},
@@ -165,7 +166,7 @@ def layers(copy: Copy) -> "list[str]":
     for name in copy.having(".py", below=UTILS):
         modules = ((line, module) for line, module in _imports(copy.tree(name), name) if ".ec2.plugins." in module)
         problems += [f"{name}:{line}: imports {module}" for line, module in modules if ".module_utils" not in module]
-    # The agent finds what it is made of by these paths. Mitogen runs a module as a file that has no package.
+    # Mitogen runs a module as a file that has no package.
     for name in copy.having(".py", below="plugins/"):
         for node in ast.walk(copy.tree(name)):
             if isinstance(node, ast.ImportFrom) and node.module != "__future__":

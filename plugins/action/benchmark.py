@@ -12,6 +12,7 @@ from typing import Any
 from ..module_utils._benchmarks import registry
 from ..module_utils._cloud.types.table import offline_types
 from ..module_utils._error import NearmetalError
+from ..plugin_utils._ansible import by_agent
 from ..plugin_utils._ansible.plays import report_directory
 from ..plugin_utils._ansible.state_action import StateAction
 from ..plugin_utils._benchmark import ebs_limits, entry, store
@@ -20,8 +21,15 @@ from ..plugin_utils._files import short_path
 _OF_ONE_HOST = ("write_device", "address")  # options that differ between hosts which are to be compared
 
 
+_AGENT = by_agent.encoded(measuring=True)
+
+
 class ActionModule(StateAction):
     """Runs the module, and writes its figures down."""
+
+    def on_host(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        """What the agent answers."""
+        return by_agent.measure(self, "benchmark", self._task.args, task_vars, _AGENT)
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result, with `limits` and `baseline`."""

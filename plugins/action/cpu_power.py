@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from ..plugin_utils._ansible.state_action import StateAction
+from ..plugin_utils._ansible.host_action import HostAction
 
 
-class ActionModule(StateAction):
+class ActionModule(HostAction):
     """Says what only the controller can see."""

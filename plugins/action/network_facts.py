@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from ..plugin_utils._ansible.facts_action import FactsAction
+from ..plugin_utils._ansible.host_action import HostAction
 
 
-class ActionModule(FactsAction):
+class ActionModule(HostAction):
     """Adds the module's facts to those of other fact modules."""

@@ -12,7 +12,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._error import NearmetalError
 from ..module_utils._words import sentence
-from ..plugin_utils._ansible import variables
+from ..plugin_utils._ansible import by_agent, variables
 from ..plugin_utils._ansible.artifacts import with_artifact
 from ..plugin_utils._ansible.delegation import action_on
 from ..plugin_utils._ansible.interpreter import explained
@@ -23,6 +23,7 @@ from ..plugin_utils._prove.run import Run
 
 _MODULE = "nearmetal.ec2.prove"
 _NO_ANSWER = "the host gave no answer"
+_AGENT = by_agent.encoded(measuring=True)
 
 
 class ActionModule(ActionBase):
@@ -34,7 +35,7 @@ class ActionModule(ActionBase):
         """The module's result, with verdict, record and reports."""
         result = variables.warn(super().run(tmp, task_vars), _MODULE, task_vars or {})
         if "step" in self._task.args:
-            return {**result, **self._execute_module(task_vars=task_vars)}
+            return {**result, **by_agent.measure(self, "prove", self._task.args, task_vars, _AGENT)}
         try:
             run = Run(self, dict(self._task.args), task_vars or {})
             result = {**result, **(run.preview if self._task.check_mode else run.result)()}
@@ -47,7 +48,7 @@ class ActionModule(ActionBase):
     def step(self, arguments: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dict[str, Any]:
         """One step on the host; its answer. Raises NearmetalError when the host can't be reached or the step fails."""
         try:
-            answered = self._execute_module(module_name=_MODULE, module_args=dict(arguments), task_vars=task_vars)
+            answered = by_agent.measure(self, "prove", arguments, task_vars, _AGENT)
         except AnsibleError as error:
             raise NearmetalError(sentence(str(error))) from None
         answered = explained(self, answered, task_vars)

@@ -134,21 +134,9 @@ baseline:
   sample: nearmetal-report/benchmark/redis-1.jsonl
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.benchmarking import OPTIONS, do, forecast
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import main_of
 
-
-def main(host: WritableHost | None = None) -> None:
-    """Measure on `host`, by default this machine."""
-    module = HostModule("benchmark", OPTIONS)
-    try:
-        result = (forecast if module.check_mode else do)(host or WritableHost(), module.options)
-    except NearmetalError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(changed=False, **result)
-
+main = main_of("benchmark")
 
 if __name__ == "__main__":
     main()

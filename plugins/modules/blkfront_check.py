@@ -113,15 +113,9 @@ ansible_stats:
 # End of the generated part
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import check_module
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.blkfront_check import CONCERN
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import main_of
 
-
-def main(host: Host | None = None) -> None:
-    """Check `host`, by default this machine."""
-    check_module(CONCERN, host)
-
+main = main_of("blkfront_check")
 
 if __name__ == "__main__":
     main()

@@ -48,24 +48,9 @@ msg:
   sample: 312 files of this host
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import capture
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import main_of
 
-
-def main(host: WritableHost | None = None) -> None:
-    """Capture `host`, by default this machine."""
-    module = HostModule("capture", {})
-    host = host or WritableHost()
-    try:
-        if not host.is_root():
-            raise NearmetalError("the kernel log and what is wanted are readable by root alone: set become: true")
-        captured = capture(host)
-    except NearmetalError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(changed=False, capture=captured, msg=f"{len(captured['files'])} files of this host")
-
+main = main_of("capture")
 
 if __name__ == "__main__":
     main()

@@ -37,22 +37,9 @@ msg:
   sample: confirmed
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import main_of
 
-
-def main(host: WritableHost | None = None) -> None:
-    """Disarm the timer of `host`, by default this machine."""
-    module = HostModule("confirm", {})
-    host = host or WritableHost()
-    try:
-        armed = (dead_man.can_confirm if module.check_mode else dead_man.confirm)(host)
-    except NearmetalError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(changed=armed, msg="confirmed" if armed else "nothing waits to be confirmed")
-
+main = main_of("confirm")
 
 if __name__ == "__main__":
     main()

@@ -233,23 +233,9 @@ ansible_facts:
               sample: [hypervisor, constant_tsc, nonstop_tsc]
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import clock, cpu, platform
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import main_of
 
-
-def main(host: Host | None = None) -> None:
-    """Observe `host`, by default this machine."""
-    module = HostModule("host_facts", {})
-    observed = host or Host()
-    facts = {
-        "platform": json_data(platform.observe(observed)),
-        "clock": clock.observe(observed).as_dict(),
-        "cpu": json_data(cpu.observe(observed)),
-    }
-    module.exit_json(changed=False, ansible_facts={"nearmetal": facts})
-
+main = main_of("host_facts")
 
 if __name__ == "__main__":
     main()

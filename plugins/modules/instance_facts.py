@@ -126,21 +126,9 @@ ansible_facts:
               sample: []
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import drivers, ebs, imds, platform
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import main_of
 
-
-def main(host: Host | None = None, endpoint: tuple[str, int] = imds.ENDPOINT) -> None:
-    """Ask the service of `host`, by default this machine's."""
-    module = HostModule("instance_facts", {})
-    observed = host or Host()
-    facts = {"instance": json_data(imds.observe(platform.observe(observed), endpoint))}
-    facts["drivers"] = json_data(drivers.observe(observed))
-    facts["ebs"] = ebs.observe(observed).as_dict()
-    module.exit_json(changed=False, ansible_facts={"nearmetal": facts})
-
+main = main_of("instance_facts")
 
 if __name__ == "__main__":
     main()

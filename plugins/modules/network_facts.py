@@ -162,22 +162,9 @@ ansible_facts:
                   sample: {"ens5": 12000000}
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ena, network_sample
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.network import observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import main_of
 
-
-def main(host: Host | None = None) -> None:
-    """Observe `host`, by default this machine."""
-    module = HostModule("network_facts", {"sample_seconds": {"type": "int", "default": 0, "range": (0, 60)}})
-    seconds = module.options["sample_seconds"]
-    host = host or Host()
-    facts = observe(host)
-    counters = network_sample.observe(host, seconds)
-    network = {**facts.as_dict(), "llq": ena.llq(host, facts.nics), "sample": counters}
-    module.exit_json(changed=False, ansible_facts={"nearmetal": {"network": network}})
-
+main = main_of("network_facts")
 
 if __name__ == "__main__":
     main()

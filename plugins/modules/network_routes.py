@@ -59,15 +59,9 @@ EXAMPLES = r"""
 RETURN = r"""
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import state_module
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_routes import CONCERN
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import main_of
 
-
-def main(host: WritableHost | None = None) -> None:
-    """Plan and apply the concern on `host`, by default this machine."""
-    state_module(CONCERN, host)
-
+main = main_of("network_routes")
 
 if __name__ == "__main__":
     main()

@@ -183,15 +183,9 @@ ansible_stats:
 # End of the generated part
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import state_module
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.numa import CONCERN
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import main_of
 
-
-def main(host: WritableHost | None = None) -> None:
-    """Plan and apply the concern on `host`, by default this machine."""
-    state_module(CONCERN, host)
-
+main = main_of("numa")
 
 if __name__ == "__main__":
     main()

@@ -280,21 +280,9 @@ ansible_stats:
 answer: {description: What the step returned., type: dict, returned: when a single step ran}
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.proving import OPTIONS, carry_out, forecast
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import main_of
 
-
-def main(host: WritableHost | None = None) -> None:
-    """Do one step on `host`, by default this machine."""
-    module = HostModule("prove", OPTIONS)
-    try:
-        result = (forecast if module.check_mode else carry_out)(host or WritableHost(), module.options)
-    except NearmetalError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(**result)
-
+main = main_of("prove")
 
 if __name__ == "__main__":
     main()

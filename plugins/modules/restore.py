@@ -111,20 +111,9 @@ ansible_stats:
 # End of the generated part
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import run_and_exit
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import main_of
 
-
-def main(host: WritableHost | None = None) -> None:
-    """Restore `host`, by default this machine."""
-    module = HostModule("restore", {"concerns": {"type": "list", "elements": "str"}})
-    names = module.options.get("concerns")
-    conditions = Conditions(restores_all=names is None)
-    run_and_exit(module, host or WritableHost(), lambda known: restore_requests(names, known), conditions)
-
+main = main_of("restore")
 
 if __name__ == "__main__":
     main()

@@ -173,17 +173,9 @@ ansible_facts:
               sample: 132070244352
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.topology import observe
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import main_of
 
-
-def main(host: Host | None = None) -> None:
-    """Observe `host`, by default this machine."""
-    module = HostModule("topology_facts", {})
-    topology = observe(host or Host()).as_dict()
-    module.exit_json(changed=False, ansible_facts={"nearmetal": {"topology": topology}})
-
+main = main_of("topology_facts")
 
 if __name__ == "__main__":
     main()

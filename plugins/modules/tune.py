@@ -305,17 +305,9 @@ ansible_stats:
 # End of the generated part
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import OPTIONS, forecast, tune
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import leave
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import main_of
 
-
-def main(host: WritableHost | None = None) -> None:
-    """Plan and apply the concerns on `host`, by default this machine."""
-    module = HostModule("tune", OPTIONS)
-    leave(module, (forecast if module.check_mode else tune)(host or WritableHost(), module.options))
-
+main = main_of("tune")
 
 if __name__ == "__main__":
     main()

@@ -14,9 +14,9 @@ from typing import Dict, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import OPTIONS, tune
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import METRICS_VARIABLE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
+from ansible_collections.nearmetal.ec2.plugins.module_utils._tasks.tuning import OPTIONS, tune
 
 from dev import ROOT
 from dev.programs import prometheus

@@ -13,29 +13,27 @@ import sys
 
 from .._error import NearmetalError
 from .._host.host import WritableHost
-from .output import print_error, print_line
+from .output import print_error
 
 # sysexits.h has no better: a command that changed nothing because it could not.
 FAILED = 1
 INTERRUPTED = 128 + 2  # by SIGINT, as shells count it
 LOOK = ["reapply", "--if-changed"]  # what the timer runs
-TUNE = "tune"  # what the task `tune` runs, with its options on standard input
 
 
-def main(arguments: list[str], host: WritableHost | None = None) -> int:
+def main(arguments: list[str] | None = None, host: WritableHost | None = None) -> int:
     """Run one command; 0 when it did what it is for."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A console without Unicode shows ? for an arrow.
             stream.reconfigure(errors="replace")
+    arguments = sys.argv[1:] if arguments is None else arguments
     host = host or WritableHost()
     try:
         if arguments == LOOK and host.is_root():
             from . import watch
 
             return watch.reapply(host, if_changed=True)
-        if arguments == [TUNE]:
-            return _tune(host)
         # Only now, so that the timer's look costs no more than it must.
         from .options import parser
 
@@ -79,31 +77,6 @@ def main(arguments: list[str], host: WritableHost | None = None) -> int:
         return INTERRUPTED
 
 
-def _tune(host: WritableHost) -> int:
-    """Answer the module that runs an agent in its own stead."""
-    import json
-
-    from .._facts import unit
-    from .._host import bundle, installed
-    from .._planning.options import validate
-    from .._version import VERSION
-    from .._words import sentence
-    from . import tuning
-
-    order = json.load(sys.stdin)
-    try:
-        options = validate(TUNE, tuning.OPTIONS, order["options"])
-    except NearmetalError:
-        return installed.UNSUITED
-    if order["installed"] and unit.identity(host) != bundle.identity(VERSION):
-        return installed.UNSUITED
-    result = (tuning.forecast if order["check"] else tuning.tune)(host, options, order["drawn"])
-    if result.get("failed"):
-        result["msg"] = sentence(result["msg"])
-    print_line(json.dumps(result))
-    return 0
-
-
 # Where no agent is installed, only the collection: python3 -m …module_utils._agent.command plan --from FILE
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(main())

@@ -15,6 +15,7 @@ from .._error import NearmetalError
 from .._facts import imds, platform
 from .._host.host import WritableHost
 from .._planning.options import Spec
+from .._tasks.task import Task
 from .._words import in_words, sentence
 
 OPTIONS: Spec = {
@@ -30,7 +31,7 @@ def forecast(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     name, chosen = _chosen(host, options)
     demand(host, name, chosen)
     demand_tools(host, BENCHMARKS[name], chosen)
-    return {"msg": f"{name}: would run; nothing is measured in check mode"}
+    return {"changed": False, "msg": f"{name}: would run; nothing is measured in check mode"}
 
 
 def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
@@ -38,6 +39,7 @@ def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     name, chosen = _chosen(host, options)
     measured = measure(host, name, chosen, is_awaited)
     return {
+        "changed": False,
         "msg": _summary(name, measured),
         "metrics": [metric._asdict() for metric in measured.result.metrics],
         "details": dict(measured.result.details),
@@ -98,3 +100,6 @@ def _summary(name: str, measured: Measured) -> str:
         if not (isinstance(value, dict) or (isinstance(value, list) and any(isinstance(each, dict) for each in value)))
     )
     return sentence(f"{name}: {figures}{f' ({details})' if details else ''}")
+
+
+TASKS = {"benchmark": Task(OPTIONS, do, forecast)}

@@ -9,11 +9,9 @@ options are checked as they came, and Ansible gets them only when nothing is wro
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any, Dict, NoReturn
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.common.validation import check_type_dict
 
 from .._error import NearmetalError
 from .._planning.options import Spec, for_ansible, validate
@@ -35,10 +33,6 @@ class HostModule(AnsibleModule):
     def _load_params(self) -> None:
         super()._load_params()
         given = {option: value for option, value in self.params.items() if not option.startswith("_ansible_")}
-        for option, value in given.items():
-            if isinstance(value, str) and self._spec.get(option, {}).get("type") == "dict":
-                with suppress(TypeError):  # what is no mapping either is named below
-                    given[option] = check_type_dict(value)  # as `ansible -a` hands it over
         try:
             self.options = validate(self._called, self._spec, given)
         except NearmetalError as error:

@@ -9,7 +9,6 @@ import hashlib
 import json
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from .._agent.tuning import WANTED, tune_request
 from .._concerns.registry import CONCERNS
 from .._engine.experiment import health, in_force, lasting, reboots, running, second_clock, states
 from .._engine.experiment.left_out import NothingDiffers
@@ -24,6 +23,7 @@ from .._planning.options import validate
 from .._planning.unit import NAME as UNIT
 from .._planning.waivers import managed
 from .._prove.settings import BOOT_SECONDS
+from .._tasks.tuning import WANTED, tune_request
 from .._words import choices, shown
 
 _CHOICES = ("workload", "workload_concerns", "workload_concerns_of", "concerns", "exclude", "prune")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Tuple, Union
+from typing import Any, Callable, Dict, Mapping, Tuple, Union
 
 from .._benchmarks.registry import BENCHMARKS, is_benchmark
 from .._engine.experiment import health, in_force, lasting, load, load_version, running, samples, second_clock, states
@@ -16,12 +16,7 @@ from .._facts.switch import REBOOTS, compares
 from .._host.host import WritableHost
 from .._planning.options import Spec
 from .._prove.settings import KEEP, SEVERAL, Settings, longest_load
-
-if TYPE_CHECKING:
-    # Never run: this makes Ansible send the command and all that it needs, of which the timer's agent is built.
-    from .._agent import command
-
-    COMMAND = command.main
+from .._tasks.task import Task
 
 STEPS = ("plan", "begin", "switch", "measure", "load", "look", "back", "keep")
 HOST, CONTROLLER = "host", "controller"  # where the load runs; any other value is a host of the inventory
@@ -213,3 +208,4 @@ _STEPS: Mapping[str, Callable[[WritableHost, Mapping[str, Any]], Dict[str, Any]]
     "look": _look,
     "back": _back,
 }
+TASKS = {"prove": Task(OPTIONS, carry_out, forecast)}

@@ -6,43 +6,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Iterator, Mapping
+from typing import Iterator, Mapping
 
 from .._planning.concern import Concern
-
-if TYPE_CHECKING:
-    # Never run: these imports make Ansible send every concern, of which a run loads the wanted ones.
-    from . import (
-        blkfront_check,
-        block_storage,
-        clocksource,
-        cpu_power,
-        hugepages,
-        kernel_check,
-        memory,
-        network_irq,
-        network_routes,
-        network_stack,
-        numa,
-        service_check,
-        smt,
-    )
-
-    SENT = (
-        blkfront_check,
-        block_storage,
-        clocksource,
-        cpu_power,
-        hugepages,
-        kernel_check,
-        memory,
-        network_irq,
-        network_routes,
-        network_stack,
-        numa,
-        service_check,
-        smt,
-    )
 
 # In the order in which they are planned and applied, each with the number of its heading in a report: 1 to 9 as in
 # AWS's talk of 2017, 10 for all others. A report reads the numbers here, because loading all concerns takes longer than

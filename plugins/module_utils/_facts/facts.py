@@ -13,7 +13,7 @@ from .._plan import Action, Value
 from .host import Host
 
 if TYPE_CHECKING:
-    # Never executed: these imports make Ansible send all modules of facts, of which a run loads those that it observes.
+    # For the types alone: a run loads the domains that it observes.
     from . import (
         blkfront,
         block,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         irqbalance,
         kernel,
         memory,
-        native_files,
         network,
         numa,
         owners,
@@ -36,14 +35,11 @@ if TYPE_CHECKING:
         service_load,
         services,
         smt,
-        sysctl,
         time_source,
         topology,
         unit,
     )
     from .topology import Node
-
-    SENT = (native_files, sysctl)  # the others are named below
 
 
 class Facts(NamedTuple):

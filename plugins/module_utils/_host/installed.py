@@ -17,7 +17,7 @@ from .._error import NearmetalError
 from . import walk
 
 FOLDER = "/usr/local/lib/nearmetal"
-UNSUITED = 2  # the exit status of an agent that has done nothing, because the module must read the options itself
+AGENT = "nearmetal.pyz"
 
 
 def cache_name() -> str:
@@ -26,16 +26,23 @@ def cache_name() -> str:
 
 
 def opened(mark: str, root: str = "/") -> Optional[int]:
-    """A descriptor of the cache that begins with this mark and that only root can change; None without one."""
+    """A descriptor of the cache; None unless it and the agent have this mark, and only root can change them."""
+    agent = _opened(f"{FOLDER}/{AGENT}", mark, root)
+    if agent is None:
+        return None
+    os.close(agent)
+    return _opened(f"{FOLDER}/{cache_name()}", mark, root)
+
+
+def _opened(path: str, mark: str, root: str) -> Optional[int]:
     try:
-        descriptor = walk.open_file(root, f"{FOLDER}/{cache_name()}")
+        descriptor = walk.open_file(root, path)
     except NearmetalError:
         return None
     if descriptor is None:
         return None
-    expected = mark.encode()
     with suppress(OSError):  # a broken disk
-        if walk.is_closed(descriptor) and os.pread(descriptor, len(expected), 0) == expected:
+        if walk.is_closed(descriptor) and mark.encode() in os.pread(descriptor, 256, 0).splitlines(keepends=True)[:2]:
             return descriptor
     os.close(descriptor)
     return None

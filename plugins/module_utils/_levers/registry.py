@@ -7,37 +7,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Dict, Iterator, Mapping
+from typing import Dict, Iterator, Mapping
 
 from .._error import NearmetalError
 from .._host.host import WritableHost
 from .._words import shown
 from .base import Key, Lever
-
-if TYPE_CHECKING:
-    # Never executed: these imports make Ansible send all levers, of which a run loads those that it needs.
-    from . import block, clock, files, hugepages, irqbalance, memory, network, nic_settings, power, smt, sysctl, unit
-    from .boot_arguments import lever as boot_arguments
-    from .hugepages import hugetlbfs
-    from .routing import lever as routing
-
-    SENT = (
-        block,
-        boot_arguments,
-        clock,
-        files,
-        hugepages,
-        hugetlbfs,
-        irqbalance,
-        memory,
-        network,
-        nic_settings,
-        power,
-        routing,
-        smt,
-        sysctl,
-        unit,
-    )
 
 # The first part of a lever's name → the modules with such LEVERS. Families that are looked up by path come first.
 _FAMILIES = {

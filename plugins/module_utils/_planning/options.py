@@ -12,6 +12,7 @@ as wanted.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any, Dict, List, Mapping, Tuple
 
 from .._error import NearmetalError
@@ -99,6 +100,7 @@ def _value(name: str, rule: Mapping[str, Any], value: Any) -> Any:
     if kind == "list":
         return _list(name, rule, value)
     if kind == "dict":
+        value = _read_mapping(value) if isinstance(value, str) else value
         if "options" in rule:
             return validate(name, rule["options"], value)
         if not isinstance(value, Mapping):
@@ -109,6 +111,21 @@ def _value(name: str, rule: Mapping[str, Any], value: Any) -> Any:
     if "choices" in rule and converted not in rule["choices"]:
         raise NearmetalError(f"{name} can't be {shown(value)}; choose one of {', '.join(map(str, rule['choices']))}")
     return converted
+
+
+def _read_mapping(text: str) -> Any:
+    """A mapping as `ansible -a` hands it over: in JSON or Python, or as key=value; what is neither stays as it is."""
+    import ast
+    import json
+    import shlex
+
+    with suppress(ValueError, SyntaxError):
+        if text.startswith("{"):
+            with suppress(ValueError):
+                return json.loads(text)
+            return ast.literal_eval(text)
+        return dict(word.split("=", 1) for word in shlex.split(text.replace(",", " ")))
+    return text
 
 
 def _list(name: str, rule: Mapping[str, Any], value: Any) -> List[Any]:

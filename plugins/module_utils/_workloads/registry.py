@@ -7,40 +7,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Callable, Iterator, Mapping, Tuple
+from typing import Callable, Iterator, Mapping, Tuple
 
 from . import base, common
 from .workload import Workload, inherited
-
-if TYPE_CHECKING:
-    # Never run: these imports make Ansible send every workload, of which a run loads those that it names.
-    from . import (
-        analytics,
-        burstable,
-        cache,
-        hpc,
-        in_memory_database,
-        jvm,
-        low_latency,
-        nvme_storage,
-        packet_appliance,
-        sap_hana,
-        web,
-    )
-
-    SENT = (
-        analytics,
-        burstable,
-        cache,
-        hpc,
-        in_memory_database,
-        jvm,
-        low_latency,
-        nvme_storage,
-        packet_appliance,
-        sap_hana,
-        web,
-    )
 
 _NAMED = (
     "analytics",

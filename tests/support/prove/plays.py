@@ -49,10 +49,10 @@ class Play(action.ActionModule):
         return client.Client(name, self.client, task_vars)
 
     def _execute_module(self, module_args: Dict[str, Any], **_more: Any) -> Dict[str, Any]:
-        self.steps.append(module_args["step"])
-        self.arguments = module_args
+        self.arguments = module_args["wanted"]
+        self.steps.append(self.arguments["step"])
         instead = self.before_step(len(self.steps))
-        return instead or self._call(prove.main, self._fake, self._task.check_mode, **module_args)
+        return instead or self._call(prove.main, self._fake, self._task.check_mode, **self.arguments)
 
     def _early_needs_tmp_path(self) -> bool:
         return False

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the task `tune` asks of a host's agent."""
+"""What the task `tune` asks of the agent."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ def test_the_agent_observes_for_a_picture_only_if_a_report_may_have_one(
         return {"changed": False}
 
     action = object.__new__(tune.ActionModule)
-    action._task = SimpleNamespace(args={"workload": ["web"]}, async_val=0, check_mode=check)
-    action._connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
+    action._task = SimpleNamespace(action="tune", args={"workload": ["web"]}, async_val=0, check_mode=check)
     monkeypatch.setattr(C, "DEFAULT_STDOUT_CALLBACK", callback)
     monkeypatch.setattr(action, "_execute_module", execute)
     assert action.on_host(None, {}) == {"changed": False}
-    assert [(request["drawn"], "agent" in request) for request in requests] == [(drawn, check)]
+    assert [(request["more"], "agent" in request) for request in requests] == [({"drawn": drawn}, check)]

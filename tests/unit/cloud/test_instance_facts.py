@@ -30,8 +30,10 @@ def test_dmi_decides(tmp_path: Path, capsys: pytest.CaptureFixture[str], vendor:
         (dmi / name).write_text(text + "\n")
     server = FakeImds("127.0.0.1", 0)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    host = Host(str(tmp_path))
+    host.metadata_service = ("127.0.0.1", server.server_port)
     with patch_module_args({}), pytest.raises(SystemExit):
-        instance_facts.main(Host(str(tmp_path)), ("127.0.0.1", server.server_port))
+        instance_facts.main(host)
     server.shutdown()
     server.server_close()
     output = capsys.readouterr().out

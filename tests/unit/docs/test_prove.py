@@ -13,7 +13,6 @@ from typing import Any, Dict, Set
 import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.action import prove as action
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.tuning import WANTED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import metrics_of
@@ -21,6 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import VERDICTS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
+from ansible_collections.nearmetal.ec2.plugins.module_utils._tasks.tuning import WANTED
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import document, host_map, sentences
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import proven
 

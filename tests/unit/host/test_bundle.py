@@ -5,23 +5,19 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import io
 import os
-import pkgutil
 import stat
 import subprocess
 import sys
 import zipfile
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Set
 
 import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, installed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
@@ -71,24 +67,6 @@ def test_the_agent_runs_by_itself_and_is_made_of_what_it_holds(tmp_path: Path) -
         assert embedded == f"{bundle.identity(VERSION)} {agent.stat().st_size}"
 
 
-def test_an_importer_without_files_gives_the_same_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = bundle.build(VERSION)
-    with monkeypatch.context() as patch:
-        patch.setattr(pkgutil, "get_data", lambda _package, _file: None)  # as for what Mitogen imports
-        forget()
-        assert bundle.build(VERSION) == usual
-        own = SourceFileLoader.get_source
-        hidden = f"{'.'.join(bundle.UTILS)}._facts.host"
-        patch.setattr(
-            SourceFileLoader, "get_source", lambda loader, name: None if name == hidden else own(loader, name)
-        )
-        forget()
-        with pytest.raises(NearmetalError, match="sent without the agent"):
-            bundle.build(VERSION)
-    forget()
-
-
-# As on the controller, whose importer answers with nothing, and no error, where there is no such file.
 READ_BY_ANSIBLE = f"""
 import sys
 from ansible.plugins.loader import init_plugin_loader
@@ -101,16 +79,10 @@ print(sorted(name for name in set(sys.modules) - before if name.startswith("ansi
 
 
 def test_the_controller_reads_the_sources_and_runs_none() -> None:
-    """The task `tune` begins with it; to run more than 100 modules of the agent took most of its time there."""
+    """Each task on a host begins with it; to run more than 100 modules of the agent took most of its time there."""
     environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".ansible/collections")}
     command = [sys.executable, "-c", READ_BY_ANSIBLE]
     assert subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True).stdout == "[]\n"
-
-
-def forget() -> None:
-    """Let the agent be built again."""
-    for function in (bundle.identity, bundle.build, bundle._sources):
-        function.cache_clear()
 
 
 def test_the_cache_is_used_and_may_be_missing_or_of_another_python(tmp_path: Path) -> None:
@@ -126,7 +98,7 @@ def test_the_cache_is_used_and_may_be_missing_or_of_another_python(tmp_path: Pat
     assert f"_agent.command' # <zipimporter object \"{tmp_path / installed.cache_name()}/" in warm.stderr
 
 
-# What the module `tune` does on a tuned host: the cache runs from its open descriptor.
+# What a task does on a tuned host: the cache runs from its open descriptor.
 BUILT_BY_CACHE = f"""
 import sys, zipimport
 from hashlib import sha256
@@ -175,39 +147,6 @@ def test_the_cache_gives_the_agent_to_a_timer_as_it_is_installed(tmp_path: Path)
     assert _built_by_cache(folder) == gone
 
 
-def _needs(path: Path, seen: Set[Path]) -> Set[Path]:
-    """A source and all of our modules that it imports, as Ansible finds them for its payload."""
-    if path in seen or not path.is_file():
-        return seen
-    seen.add(path)
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.level or ".module_utils" in (node.module or "")):
-            words = (node.module or "").split(".")
-            folder = (
-                path.parents[node.level - 1].joinpath(*words) if node.level else ROOT / "plugins" / Path(*words[4:])
-            )
-            for place in (folder.with_suffix(".py"), folder / "__init__.py"):
-                _needs(place, seen)
-            for alias in node.names:
-                _needs(folder / f"{alias.name}.py", seen)
-                _needs(folder / alias.name / "__init__.py", seen)
-    return seen
-
-
-TUNING = yaml.safe_load((ROOT / "meta/runtime.yml").read_text())["action_groups"]["tuning"]
-
-
-@pytest.mark.parametrize("name", [*TUNING, "prove"])
-def test_every_module_sends_what_the_agent_is_made_of(name: str) -> None:
-    source = ROOT / f"plugins/modules/{name}.py"
-    if not any(edge in source.read_text() for edge in ("_engine", "_ansible.proving")):
-        return  # an AWS concern, which runs on the controller
-    sent = {str(path.relative_to(ROOT / "plugins/module_utils")) for path in _needs(source, set()) if path != source}
-    prefix = "/".join(bundle.UTILS) + "/"
-    agent = {entry[len(prefix) :] for entry in _entries() if entry.startswith(prefix) and "__init__" not in entry}
-    assert agent <= sent
-
-
 @pytest.mark.parametrize(
     ("room", "registered", "others"),
     [
@@ -215,19 +154,33 @@ def test_every_module_sends_what_the_agent_is_made_of(name: str) -> None:
         ("_workloads", WORKLOADS, {"__init__", "registry", "common", "workload"}),
     ],
 )
-def test_what_is_loaded_by_its_name_is_registered_and_sent(
-    room: str, registered: Mapping[str, Any], others: Set[str]
-) -> None:
-    """What the registry loads but never imports is found in a checkout, and on no host."""
-    folder = f"{'/'.join(bundle.UTILS)}/{room}/"
-    sent = {entry[len(folder) :].split("/")[0] for entry in _entries() if entry.startswith(folder)}
-    present = {path.name for path in (ROOT / "plugins/module_utils" / room).iterdir() if path.name != "__pycache__"}
-    assert sent == present
-    assert {name.split(".")[0] for name in present} == {*registered, *others}
+def test_what_is_loaded_by_its_name_is_registered(room: str, registered: Mapping[str, Any], others: Set[str]) -> None:
+    present = {path.stem for path in (ROOT / "plugins/module_utils" / room).iterdir() if path.name != "__pycache__"}
+    assert present == {*registered, *others}
 
 
-def _entries() -> List[str]:
-    with zipfile.ZipFile(io.BytesIO(bundle.build(VERSION))) as archive:
+# What prove does on a host that gets the agent from it.
+INSTALLED_BY_PROVE = f"""
+import sys, zipimport
+__loader__ = zipimport.zipimporter(sys.argv[1])
+sys.path.insert(0, sys.argv[1])
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle
+sys.stdout.buffer.write(bundle.build({VERSION!r}))
+"""
+
+
+def test_what_measures_is_sent_and_never_installed(tmp_path: Path) -> None:
+    installed_agent, sent = bundle.build(VERSION), bundle.build(VERSION, measuring=True)
+    (tmp_path / "sent.pyz").write_bytes(sent)
+    command = [sys.executable, "-I", "-c", INSTALLED_BY_PROVE, tmp_path / "sent.pyz"]
+    assert subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout == installed_agent
+    added = set(_entries(sent)) - set(_entries(installed_agent))
+    assert {name.split("/")[5] for name in added} >= {"_benchmarks", "_prove"}
+    assert not any("_cloud" in name for name in _entries(sent))
+
+
+def _entries(agent: bytes) -> List[str]:
+    with zipfile.ZipFile(io.BytesIO(agent)) as archive:
         return archive.namelist()
 
 

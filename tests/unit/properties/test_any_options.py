@@ -5,28 +5,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
-import io
 import json
 import os
 from pathlib import Path
 from typing import Any, Dict, Mapping
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import STATE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import COMMON
+from ansible_collections.nearmetal.ec2.plugins.module_utils._tasks.task import answer, task_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support import fresh_host
 
-MODULES = "ansible_collections.nearmetal.ec2.plugins.modules"
-BY_NAME = {concern.name: {**STATE, **COMMON, **concern.options} for concern in CONCERNS.values()}
+BY_NAME = {name: task_of(name).options for name in CONCERNS}
 # Modules that take options without being a concern's.
 OTHERS = ("benchmark", "capture", "confirm", "network_facts", "restore", "topology_facts", "tune")
 Spec = Mapping[str, Mapping[str, Any]]
@@ -84,32 +77,10 @@ def of_spec(spec: Spec) -> "st.SearchStrategy[Dict[str, Any]]":
     return st.lists(option | option | option | strange, max_size=3).map(dict)
 
 
-def spec_of(name: str) -> Spec:
-    """What the module asks of HostModule."""
-    if name in BY_NAME:
-        return BY_NAME[name]
-    seen: Dict[str, Spec] = {}
-
-    class Asked(Exception):
-        pass
-
-    def look(_self: HostModule, _name: str, spec: Spec) -> None:
-        seen["spec"] = spec
-        raise Asked
-
-    with pytest.MonkeyPatch.context() as patched, contextlib.suppress(Asked):
-        patched.setattr(HostModule, "__init__", look)
-        importlib.import_module(f"{MODULES}.{name}").main()
-    return seen["spec"]
-
-
 def result_of(name: str, host: Any, options: Dict[str, Any]) -> Dict[str, Any]:
-    printed = io.StringIO()
-    main = importlib.import_module(f"{MODULES}.{name}").main
-    arguments = patch_module_args({**options, "_ansible_check_mode": True})
-    with arguments, contextlib.redirect_stdout(printed), pytest.raises(SystemExit):
-        main(host)
-    result: Dict[str, Any] = json.loads(printed.getvalue())
+    """What the agent answers to the task of the module."""
+    order = json.loads(json.dumps({"module": name, "wanted": options, "check": True, "more": {}}))
+    result: Dict[str, Any] = json.loads(json.dumps(answer(order, host)))
     return result
 
 
@@ -132,7 +103,7 @@ def test_a_module_ends_with_one_readable_line(name: str, tmp_path: Path) -> None
         "concerns": {"type": "dict", "options": {name: {"type": "dict", "options": BY_NAME[name]} for name in BY_NAME}}
     }
     of_tune["workload"] = {"choices": [*WORKLOADS, None]}
-    spec = {**spec_of(name), **(of_tune if name == "tune" else {})}
+    spec = {**task_of(name).options, **(of_tune if name == "tune" else {})}
 
     @settings(max_examples=max(25, settings.default.max_examples // 4), suppress_health_check=list(HealthCheck))
     @given(of_spec({option: rule for option, rule in spec.items() if option != "sample_seconds"}))

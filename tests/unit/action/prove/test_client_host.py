@@ -36,7 +36,7 @@ def client_host(call: Call, play: Play, tmp_path: Path) -> FakeKernel:
     boot = {"/proc/sys/kernel/random/boot_id": "99999999-2222-3333-4444-555555555555\n"}
     machine = FakeKernel(tmp_path / "client", {**files_of("nitro"), **boot})
     play.client = Play(call, machine)
-    play.client._task = SimpleNamespace(no_log=False, check_mode=False)
+    play.client._task = SimpleNamespace(no_log=False, check_mode=False, async_val=0)
     return machine
 
 

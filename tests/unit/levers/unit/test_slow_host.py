@@ -139,14 +139,20 @@ def test_a_run_that_waited_for_a_restore_has_nothing_to_do(tmp_path: Path, call:
 
 # Runs a command in a process of its own, without what a site adds, and prints which modules it imported.
 IMPORTED = """
-import sys
+import sys, zipimport
+__loader__ = zipimport.zipimporter(sys.argv[1])
 sys.path.insert(0, sys.argv[1])
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 class Root(WritableHost):
     def is_root(self):
         return True
-code = main(sys.argv[3:], Root(sys.argv[2]))
+if sys.argv[3:] == ["task"]:
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._tasks.task import main
+    code = main(Root(sys.argv[2]))
+else:
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main
+    code = main(sys.argv[3:], Root(sys.argv[2]))
+print()
 print(code, *sys.modules)
 """
 
@@ -187,10 +193,9 @@ def test_a_plan_imports_only_the_facts_that_it_needs(host: FakeKernel, call: Cal
 def test_a_tune_without_a_change_imports_no_dataclasses(host: FakeKernel, call: Call) -> None:
     wanted = {"concerns": {"clocksource": {"source": "auto"}}}
     call(tune.main, host, **wanted)
-    modules = imported(
-        host, "tune", asked=json.dumps({"options": wanted, "check": False, "installed": True, "drawn": False})
-    )
-    assert {"_agent.tuning", "_concerns.clocksource"} <= modules
+    order = {"module": "tune", "wanted": wanted, "check": False, "more": {"drawn": False}, "reader": 1}
+    modules = imported(host, "task", asked=json.dumps(order))
+    assert {"_tasks.tuning", "_concerns.clocksource"} <= modules
     assert not {"dataclasses", "inspect"} & modules, "with its classes it was a sixth of what a run costs"
     unneeded = {
         "datetime",

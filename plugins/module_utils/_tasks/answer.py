@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run returns to the module that asked for it: the result contract, failed or not. PRIVATE to the collection."""
+"""What a run returns to the task that asked for it: the result contract, failed or not. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def answer(
     if done.confirm_within:
         result["confirm_within"] = done.confirm_within
     if show_commands:
-        from .commands import script
+        from .._agent.commands import script
 
         result["commands"] = script(host, done.outcomes)
     if result["errors"]:

@@ -17,6 +17,7 @@ from .._host.host import WritableHost
 from .._planning.options import COMMON, Spec
 from .._planning.waivers import OPTIONS as WAIVERS
 from .answer import answer
+from .task import Task
 
 WANTED: Spec = {
     "workload": {"type": "list", "elements": "str"},
@@ -107,3 +108,6 @@ def _with_disks(execute: Execute) -> Execute:
         return done._replace(facts=done.facts._replace(block=observe(host, ("block",)).block))
 
     return execute_with_disks
+
+
+TASKS = {"tune": Task(OPTIONS, tune, forecast)}

@@ -1,0 +1,12 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's side of confirm."""
+
+from __future__ import annotations
+
+from ..plugin_utils._ansible.host_action import HostAction
+
+
+class ActionModule(HostAction):
+    """Says what only the controller can see."""

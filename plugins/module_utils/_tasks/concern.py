@@ -1,0 +1,67 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The task of a concern's module. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Callable, Dict, List, Mapping
+
+from .._concerns.registry import CONCERNS
+from .._engine.defaults import wanted_or_base
+from .._engine.planning import Request, Restore
+from .._engine.result import contract
+from .._engine.run import Ask, Conditions, Run, plan_run, run
+from .._engine.session import Known, Origin, Outcome
+from .._facts.facts import observe
+from .._facts.json_data import json_data
+from .._host.host import WritableHost
+from .._plan import Wanted
+from .._planning.concern import Concern
+from .._planning.options import COMMON, Spec
+from .answer import answer
+from .task import Task
+
+STATE: Spec = {
+    "state": {"type": "str", "choices": ["present", "restored"], "default": "present"},
+    "strict": {"type": "bool", "default": False},
+}
+_ONLY_LOOK = ("blkfront_check",)
+
+
+def task_of(module: str) -> Task:
+    """The task of the concern that is named like the module."""
+    concern = CONCERNS[module]
+    if concern.name in _ONLY_LOOK:
+        look = partial(_look, concern)
+        # What the action group sets, for all its modules.
+        return Task({**COMMON, "strict": STATE["strict"], **concern.options}, look, look)
+    options = {**STATE, **COMMON, **concern.options}
+    return Task(options, partial(_reach_state, concern, run), partial(_reach_state, concern, plan_run))
+
+
+def _reach_state(
+    concern: Concern,
+    execute: Callable[[WritableHost, Ask, Conditions], Run],
+    host: WritableHost,
+    options: Mapping[str, Any],
+) -> Dict[str, Any]:
+    options = dict(options)
+    strict, state = options.pop("strict"), options.pop("state")
+
+    def ask(_known: Known) -> List[Request]:
+        return [wanted_or_base(concern, options) if state == "present" else Restore(concern.name, concern)]
+
+    return answer(execute, host, ask, Conditions(origin=Origin(f"module {concern.name}"), strict=strict))
+
+
+def _look(concern: Concern, host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """What the concern says of the host. It reads no journal, so it needs no root."""
+    facts = observe(host, ("platform", *concern.domains))
+    plan = concern.plan(facts, Wanted(options))
+    result = contract([Outcome(concern.name, plan)])
+    findings = [finding for finding in plan.findings if finding.status != "ok"] or list(plan.findings)
+    result["msg"] = f"{concern.name}: {findings[0].reason}"
+    result["platform"] = json_data(facts.platform)
+    return result

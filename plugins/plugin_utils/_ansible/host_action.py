@@ -1,0 +1,33 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's side of the modules that work on a host. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import by_agent
+from .state_action import StateAction
+
+_ONLY_LOOK = ("_facts", "capture")  # with which the names of modules end
+
+
+class HostAction(StateAction):
+    """Has the agent do the task of the module's name."""
+
+    def on_host(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        """What the agent answers, with the facts that other modules found before."""
+        result = self.do_task(task_vars)
+        observed = result.get("ansible_facts", {}).get("nearmetal")
+        # Ansible replaces a fact as a whole. With delegate_facts the facts belong to another host than these variables.
+        known = (task_vars or {}).get("ansible_facts", {}).get("nearmetal")
+        if isinstance(observed, dict) and isinstance(known, dict) and not self._task.delegate_facts:
+            result["ansible_facts"]["nearmetal"] = {**known, **observed}
+        return result
+
+    def do_task(self, task_vars: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
+        """The result of the task. Most hosts of an audit have no agent, and a job can't ask for one."""
+        module = self._task.action.rpartition(".")[2]
+        sends = module.endswith(_ONLY_LOOK) or self._task.check_mode or bool(self._task.async_val)
+        return by_agent.do(self, module, self._task.args, task_vars, sends, more)
