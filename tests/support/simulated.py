@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, Dict
 
 from tests.support.hosts import files_of, lay_out
-from tests.support.payloads import COMPILED, ON_START, ROOT
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPILED = ROOT / ".cache" / "simulated"
 
 # Accepts what Ansible and Mitogen give to sudo (-H -S -n -p PROMPT -u root -- COMMAND), but doesn't make anybody root.
 _SUDO = """#!/bin/sh
@@ -39,8 +41,8 @@ def simulate(folder: Path, kind: str, user: str = "") -> Dict[str, Any]:
     variables: Dict[str, Any] = {
         "NEARMETAL_SIMULATED": root,
         "NEARMETAL_PYTHON": folder / "python",
-        "PAYLOADS_COMPILED": COMPILED,
-        "PYTHONPATH": f"{ROOT / 'tests/support/stand_in'}:{ON_START}:{ROOT}",
+        "NEARMETAL_COMPILED": COMPILED,
+        "PYTHONPATH": f"{ROOT / 'tests/support/stand_in'}:{ROOT}",
     }
     if user:
         variables["NEARMETAL_USER"] = user

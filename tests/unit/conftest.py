@@ -1,11 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Running a module's real main() in this process, against a fake kernel; what runs of Ansible share."""
+"""Running a module's real main() in this process, against a fake kernel."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -16,7 +15,6 @@ from typing import Any, Callable, Dict, Iterator
 import pytest
 
 from dev.running import memory
-from tests.support import payloads
 from tests.support.fake_kernel import FakeKernel
 
 Main = Callable[[FakeKernel], None]
@@ -73,13 +71,3 @@ def fleet(tmp_path: Path) -> Any:
     from tests.support.fleet import Fleet
 
     return Fleet(tmp_path)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def shared_payloads(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Ansible, where a test starts it, packs and compiles each module once per session."""
-    with pytest.MonkeyPatch.context() as patch:
-        if importlib.util.find_spec("ansible") is not None:
-            for name, value in payloads.variables(tmp_path_factory.mktemp("packed")).items():
-                patch.setenv(name, value)
-        yield

@@ -34,11 +34,6 @@ class _Patched(Loader):
         self._own = inner
         self._name = name
 
-    def get_source(self, name: str) -> str:
-        """The source as it is on the controller, from which an agent is built."""
-        source: str = self._own.get_source(name)
-        return source
-
     def create_module(self, spec: ModuleSpec) -> Optional[ModuleType]:
         created: Optional[ModuleType] = self._own.create_module(spec)
         return created

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keeps compiled sources: most of a module's run time is compiling its payload, which is the same each time.
+"""Keeps compiled sources: most of a run of the agent is compiling it, which is the same each time.
 
-The compiled code is in the folder PAYLOADS_COMPILED, under a name derived from the source.
+The compiled code is in the folder NEARMETAL_COMPILED, under a name derived from the source.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import zipimport
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(os.environ["PAYLOADS_COMPILED"])
+FOLDER = Path(os.environ["NEARMETAL_COMPILED"])
 _compile_source = vars(zipimport)["_compile_source"]
 
 
