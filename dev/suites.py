@@ -23,7 +23,7 @@ HOST_TESTS = (
     "tests/unit/benchmarks/benchmark/test_reading.py",
     "tests/unit/concerns/network_irq/test_spread.py",
     "tests/unit/engine/benchmark/test_session.py",
-    "tests/unit/engine/test_combined.py",
+    "tests/unit/requests/test_combined.py",
     "tests/unit/engine/test_shared_changes.py",
     "tests/unit/facts",
     "tests/unit/host/test_host.py",

@@ -26,7 +26,8 @@ from .._planning.gate import gate_refusal, with_type
 from .._planning.ownership import plan_beside_owners
 from .._planning.waivers import plan_waived, waived_knobs
 from .apply import obstacles
-from .restore import entries_by_files, other_devices, plan_restore, waits_for_boot
+from .left_behind import other_devices
+from .restore import entries_by_files, plan_restore, waits_for_boot
 from .session import Outcome, Session, places_of
 from .shared_changes import demand_agreement
 

@@ -5,20 +5,19 @@
 
 from __future__ import annotations
 
-from typing import AbstractSet, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple, TypeVar
+from typing import AbstractSet, Dict, List, Mapping, NamedTuple, Sequence, Set, Tuple, TypeVar
 
-from .._concerns.registry import CONCERNS
 from .._host.host import WritableHost
 from .._levers.base import ALONE, Beside, Key, Lever
 from .._levers.registry import lever_of, place_of
-from .._memory.boot_value import boot_value, why_unsure
+from .._memory.boot_value import boot_value
 from .._memory.elements import Judged
 from .._memory.entry import Entry
 from .._memory.set_by_files import set_at_boot, set_now
 from .._plan import Action, Finding, Plan, Value
-from .._words import LONGEST_VALUE, in_words
+from . import left_behind
+from .left_behind import knob_name
 
-_MOST_NAMES, _MOST_SENTENCES = 12, 16
 _Step = TypeVar("_Step", Action, Entry)
 
 
@@ -88,14 +87,12 @@ def plan_restore(
         restorable = judged.restorable
         judged = judged._replace(restorable={**fits.same, **fits.chosen})
         if entry.boot_id == boot_id or not void:
-            findings += _left_alone(host, entry, judged)
+            findings += left_behind.set_by_others(place, entry, judged)
         if fits.left and not void:
-            sentence = _kept_back(fits.left, restorable, "it stays as it is")
-            findings.append(
-                Finding(entry.concern, entry.knob, "advice", sentence, reference="journal", where=entry.where)
-            )
+            sentence = left_behind.kept_back(fits.left, restorable, "it stays as it is")
+            findings.append(left_behind.advice(entry, sentence))
         if not void:
-            findings += _out_of_reach(entry, judged, cpus)
+            findings += left_behind.out_of_reach(entry, judged, cpus)
         in_force = in_force._replace(original=fitted)
         goal = _goal(place, in_force, judged, not void and entry.key in renewed, cpus)
         if goal:
@@ -113,21 +110,21 @@ def plan_restore(
                 after=place.values.composed(goal, now),
                 scope=place.scope,
                 disruptive=place.disruptive,
-                reason=_kept_back(fits.chosen, restorable, "it gets what the kernel chooses")
+                reason=left_behind.kept_back(fits.chosen, restorable, "it gets what the kernel chooses")
                 if fits.chosen
                 else reason,
                 reference="journal",
             )
             actions.append(action)
             after[entry.key] = action.after
-            findings.append(_finding(action))
-            findings += _followers(host, entry, now, action.after, entries) if void else ()
+            findings.append(left_behind.given_back(action))
+            findings += left_behind.followers(place, entry, now, action.after, entries) if void else ()
             pending = place.pending(action.after)
             if pending:
-                findings.append(_finding(action)._replace(status=place.waits_for, reason=pending))
+                findings.append(left_behind.given_back(action)._replace(status=place.waits_for, reason=pending))
         elif void and judged.held:
-            findings.append(_by_reboot(host, entry, now))
-            findings += _followers(host, entry, now, entry.original, entries)
+            findings.append(left_behind.by_reboot(place, entry, now))
+            findings += left_behind.followers(place, entry, now, entry.original, entries)
             forget.append(entry._replace(until_boot=True))
         elif void or (fits.complete and not judged.absent):
             forget.append(entry)
@@ -157,44 +154,6 @@ def entries_by_files(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entr
             if key not in known and (original is not None or key in at_boot):
                 new_entries[key] = Entry(entry.concern, knob, *key, original, (present,), boot_id)
     return tuple(new_entries.values())
-
-
-def knob_name(concern: str, what: str, where: str) -> str:
-    """The concern's name for the knob at a place; taken from the place for a concern of another version."""
-    knobs = CONCERNS[concern].knobs if concern in CONCERNS else ()
-    names = (knob.name for knob in knobs if knob.lever == what and knob.place in ("", where))
-    return next(names, (where or what).rpartition(".")[2])
-
-
-def other_devices(host: WritableHost, entries: Iterable[Entry], what_follows: str) -> Tuple[Finding, ...]:
-    """A finding for each place where another device is now."""
-    return tuple(
-        Finding(
-            concern=entry.concern,
-            knob=entry.knob,
-            status="advice",
-            where=entry.where,
-            reason=f"{entry.place(host).device_name()} is not the device that nearmetal tuned at"
-            f" this place: {what_follows}",
-            reference="journal",
-        )
-        for entry in entries
-    )
-
-
-def _finding(action: Action) -> Finding:
-    """The finding of a restoring action; of a file its path says enough, without its text."""
-    file = action.what == "files"
-    return Finding(
-        concern=action.concern,
-        knob=action.knob,
-        status="would_change",
-        where=action.where,
-        now="written" if file and action.before is not None else action.before,
-        wanted="as before" if file and action.after is not None else action.after,
-        reason=action.reason,
-        reference=action.reference,
-    )
 
 
 def _goal(place: Lever, entry: Entry, judged: Judged, renewed: bool, cpus: AbstractSet[int]) -> Mapping[str, Value]:
@@ -227,119 +186,3 @@ def _fitting(place: Lever, judged: Judged, original: Value, fitted: Value) -> _F
     chosen = {name: parts[name] for name in kept if parts.get(name, judged.held[name]) != judged.held[name]}
     left = {name: part for name, part in kept.items() if name not in parts}
     return _Fitting(same, chosen, left, not kept)
-
-
-def _kept_back(names: Iterable[str], originals: Mapping[str, Value], outcome: str) -> str:
-    """Why these elements don't get their originals."""
-    texts = {name: str(originals[name]) for name in names}
-    values = ", ".join(sorted({*texts.values()}))
-    it = "it was" if list(texts) == [""] else f"{_listed(list(texts))} had"
-    return (
-        f"before nearmetal {it} {values}, which the host can't take as it is now: {outcome}; the journal keeps {values}"
-    )
-
-
-def _left_alone(host: WritableHost, entry: Entry, judged: Judged) -> Iterator[Finding]:
-    """Findings for elements that somebody else set; one sentence for all elements with the same change."""
-    groups: Dict[str, List[str]] = {}
-    for name, (now, original) in judged.foreign.items():
-        unknown = original is None and lever_of(entry.what).scope == "runtime"
-        earlier = "only a boot shows what it was before nearmetal" if unknown else f"before nearmetal it was {original}"
-        how = _unverified(entry, name)
-        change = f"{how}: left alone; {earlier}" if how else f"after nearmetal did: left alone; {earlier}"
-        if how and name == "" and not unknown:
-            commands = entry.place(host).commands(original)
-            change += f"; to set that: {commands[0]}" if len(commands) == 1 else ""
-        groups.setdefault(f"to {now}{', ' if how else ' '}{change}", []).append(name)
-    changes = list(groups.items())
-    if len(changes) > _MOST_SENTENCES:
-        summarized = [name for _change, names in changes[_MOST_SENTENCES:] for name in names]
-        changes[_MOST_SENTENCES:] = [("to other values after nearmetal did: left alone", summarized)]
-    for change, names in changes:
-        table = names != [""]
-        yield Finding(
-            concern=entry.concern,
-            knob=entry.knob,
-            status="advice",
-            where=entry.where,
-            now={name: judged.foreign[name][0] for name in names} if table else str(judged.foreign[""][0]),
-            wanted={name: judged.foreign[name][1] for name in names} if table else judged.foreign[""][1],
-            reason=" ".join(filter(None, ("somebody set", _listed(names), change))),
-            reference="journal",
-        )
-
-
-def _unverified(entry: Entry, name: str) -> str:
-    """How an element may have its value by a run that was interrupted before it read back what it had written."""
-    intended = entry.values.elements(entry.set_values[-1], [name]).get(name)
-    if entry.whole or entry.disturbed_by or intended == entry.values.elements(entry.original, [name]).get(name):
-        return ""
-    return (
-        f"or the kernel made it from {intended}, which a run of nearmetal wrote and could not verify, because the run"
-        " was interrupted"
-    )
-
-
-def _out_of_reach(entry: Entry, judged: Judged, cpus: AbstractSet[int]) -> Iterator[Finding]:
-    lever = lever_of(entry.what)
-    absent = [name for name in judged.absent if lever.cpu_of(name) not in cpus]
-    if not absent:
-        return
-    initial = entry.values.elements(entry.original, absent)
-    places = _listed(absent) or f"{entry.what} {entry.where}".strip()
-    yield Finding(
-        concern=entry.concern,
-        knob=entry.knob,
-        status="advice",
-        where=entry.where,
-        wanted={name: part for name, part in initial.items() if name in absent},
-        reason=f"{places} can't be read now, for example because CPUs are offline or a device is absent;"
-        " the journal keeps the original: run restore again later",
-        reference="journal",
-    )
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The names of elements, of many only the first; empty for a place that is no table."""
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
-
-
-def _followers(
-    host: WritableHost, entry: Entry, now: Value, after: Value, entries: Sequence[Entry]
-) -> Iterator[Finding]:
-    """A finding for each place that the kernel has set by itself because of the value `now`, set at boot."""
-    place, known = entry.place(host), {entry.key for entry in entries}
-    for key in place.disturbs() if place.moves(now, after) else ():
-        follower = place_of(host, key).read()
-        if key not in known and follower is not None:
-            yield Finding(
-                concern=entry.concern,
-                knob=knob_name(entry.concern, *key),
-                status="advice",
-                where=key[1],
-                now=follower,
-                reason=f"the kernel chose {follower} by {entry.concern}.{entry.knob}, and chooses anew when it changes",
-                reference="journal",
-            )
-
-
-def _by_reboot(host: WritableHost, entry: Entry, now: Value) -> Finding:
-    """The finding that only the next boot gives a value back, with the command that sets what it was before."""
-    before, instead = "nothing on this host says what it was before nearmetal", ""
-    if entry.original is not None:
-        original = in_words(entry.original, "absent", LONGEST_VALUE)
-        why = why_unsure(host, entry) or "which the host doesn't take now"
-        before = f"before nearmetal, in an earlier boot, it was {original}, {why}"
-        commands = entry.place(host).commands(entry.original)
-        instead = f"; to set that now: {commands[0]}" if len(commands) == 1 else ""
-    return Finding(
-        concern=entry.concern,
-        knob=entry.knob,
-        status="needs_reboot",
-        where=entry.where,
-        now=now,
-        wanted=entry.original,
-        reason=f"{before}; the next boot brings back what the host has without nearmetal{instead}",
-        reference="journal",
-    )

@@ -25,7 +25,8 @@ from .._plan import Action, Plan
 from .._planning import unit
 from .._planning.unit import NAME as UNIT
 from . import dead_man, ending
-from .apply import apply, do_accepted, obstacles, roll_back, settle_neighbors, still_wanted
+from .apply import apply, obstacles, roll_back, settle_neighbors
+from .declined import do_accepted, still_wanted
 from .learnt_type import with_learnt_type
 from .planning import Request, Restore, Tune, domains, plan_all
 from .restore import plan_restore

@@ -13,7 +13,8 @@ from ..._host.host import WritableHost
 from ..._levers.registry import lever_of
 from ..._plan import Action, Finding
 from ..._words import clipped
-from ..apply import apply, do_accepted
+from ..apply import apply
+from ..declined import do_accepted
 from ..session import Outcome
 from . import switching
 from .running import Experiment

@@ -23,8 +23,8 @@ from ..._host.host import WritableHost
 from ..._memory.stored import StoredWanted
 from ..._plan import Action, Finding
 from ..._planning.unit import NAME as UNIT
+from ..._requests.requests import restore_requests
 from .. import ending
-from ..requests import restore_requests
 from ..run import Ask, Conditions, Run, plan_run, run
 from ..session import Origin, Outcome
 from . import lasting, lasting_timer, states

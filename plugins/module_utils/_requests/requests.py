@@ -9,6 +9,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, AbstractSet, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .._concerns.registry import CONCERNS
+from .._engine.planning import Export, Remember, Request, Restore, Tune
+from .._engine.session import Known
 from .._error import NearmetalError
 from .._memory.stored import CHOICE, Stored
 from .._plan import Finding, Wanted
@@ -18,9 +20,7 @@ from .._planning.options import COMMON, validate
 from .._planning.waivers import REFERENCE, excluded_options, managed, only_options, waivers_by_concern
 from .._words import shown
 from .defaults import base_options, leave, manages_nothing, nothing_wanted
-from .planning import Export, Remember, Request, Restore, Tune
 from .recognized import KNOB, stored_choice, with_choice
-from .session import Known
 
 if TYPE_CHECKING:
     from .combined import Contradiction
