@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import io
 import os
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Set
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Set
 
 import pytest
 import yaml
@@ -157,6 +158,25 @@ def test_the_cache_gives_the_agent_to_a_timer_as_it_is_installed(tmp_path: Path)
 def test_what_is_loaded_by_its_name_is_registered(room: str, registered: Mapping[str, Any], others: Set[str]) -> None:
     present = {path.stem for path in (ROOT / "plugins/module_utils" / room).iterdir() if path.name != "__pycache__"}
     assert present == {*registered, *others}
+
+
+def _absent(sources: Mapping[str, bytes]) -> Iterator[str]:
+    """What files of an archive import that isn't in it."""
+    for name, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                place = Path(name).parents[node.level - 1].joinpath(*(node.module or "").split("."))
+                for alias in node.names:
+                    # From a package without code only modules can be imported.
+                    needed = place if sources.get(f"{place}/__init__.py") else place / alias.name
+                    if not {f"{place}.py", f"{needed}.py", f"{needed}/__init__.py"} & sources.keys():
+                        yield f"{name}: {needed}"
+
+
+@pytest.mark.parametrize("measuring", [False, True])
+def test_an_agent_has_all_that_it_imports(measuring: bool) -> None:
+    with zipfile.ZipFile(io.BytesIO(bundle.build(VERSION, measuring))) as archive:
+        assert list(_absent({name: archive.read(name) for name in archive.namelist()})) == []
 
 
 # What prove does on a host that gets the agent from it.
