@@ -221,13 +221,21 @@ topology:
     sockets: {description: The online CPUs of each socket., type: list, elements: str, sample: ["0-1"]}
     nodes: {description: Each NUMA node with its CPUs and bytes of memory., type: list, elements: dict}
     cores: {description: The online threads of each core., type: list, elements: str, sample: ["0-1"]}
+    online: {description: The CPUs that are online., type: str, sample: "0-1"}
     offline: {description: The CPUs that are offline., type: str, sample: ""}
-    caches: {description: Each cache with its size and the CPUs of those that cores share., type: list, elements: dict}
-    nics: {description: "Each interface with its device, node and driver.", type: list, elements: dict}
+    memory: {description: Bytes of memory., type: int, sample: 16508993536}
+    caches:
+      description: Each cache with its size, how many CPUs share it, and which, if they are several cores.
+      type: list
+      elements: dict
+    nics:
+      description: Each interface with its device, node, driver and queues; whether it is up, or the default route.
+      type: list
+      elements: dict
     disks:
       description:
-        - Each disk with its kind and node. Outside check mode only with the callback P(nearmetal.ec2.fleet#callback),
-          which draws them, or where a concern plans disks.
+        - Each disk with its kind, node and device, and what a stacked one is made of. Outside check mode only with the
+          callback P(nearmetal.ec2.fleet#callback), which draws them, or where a concern plans disks.
       type: list
       elements: dict
 # End of the generated part

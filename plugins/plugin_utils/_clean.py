@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from typing import Any, List, Mapping
+from typing import Any, List, Mapping, Optional
 
 TEXT = 2000  # characters of one string: a reason is a sentence or two
 NAME = 120  # characters of a concern, knob or place
@@ -87,3 +87,18 @@ class Budget:
             return False
         self.left -= amount
         return True
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value, or an empty mapping for any other."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def mappings(value: Any, most: int) -> List[Mapping[str, Any]]:
+    """The mappings in a list; empty for anything but a list."""
+    return [entry for entry in value[:most] if isinstance(entry, Mapping)] if isinstance(value, (list, tuple)) else []
+
+
+def whole(value: Any, most: int = 2**53 - 1) -> Optional[int]:
+    """A whole number that isn't negative; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most else None

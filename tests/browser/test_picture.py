@@ -17,17 +17,22 @@ Open = Callable[..., Browser]
 
 def test_the_picture_shows_who_does_the_networks_work_before_and_after(open_page: Open) -> None:
     page = open_page(pictured())
-    assert page.run("[...document.querySelectorAll('.panel-name')].map((e) => e.textContent)") == [
+    assert page.run("[...document.querySelectorAll('.d-panel > .d-title')].map((e) => e.textContent)") == [
         "Now",
         "After this run",
     ]
-    duties = "[...document.querySelectorAll('.panel:nth-child(%d) .cpu')].map((e) => `${e.textContent} ${e.className}`)"
-    assert page.run(duties % 1) == ["0 cpu may", "2 cpu may", "1 cpu may", "3 cpu may"]
-    assert page.run(duties % 2) == ["0 cpu answers", "2 cpu idle", "1 cpu answers", "3 cpu idle"]
+    cpus = "[...document.querySelectorAll('.d-panel:nth-child(%d) .d-core .d-label')]"
+    duties = cpus + ".map((e) => `${e.textContent} ${e.className.slice(10)}`)"
+    assert page.run(duties % 1) == ["0 may", "2 may", "1 may", "3 may"]
+    assert page.run(duties % 2) == ["0 answers", "2 idle", "1 answers", "3 idle"]
     assert page.run("document.querySelector('.queues').innerText") == "ens5 at node 0 2 queues: any CPU → CPUs 0 and 1"
-    labels = page.run("[...document.querySelectorAll('.panel:first-child .label, .device')].map((e) => e.textContent)")
-    assert {"Socket 1 of 1", "NUMA node 0, 23.54 GiB", "L3 35 MiB", "ens5 ena", "nvme0n1 EBS"} <= set(labels)
-    assert "per core L1d 48 KiB" in page.run("document.querySelector('figcaption').textContent")
+    said = page.run("[...document.querySelectorAll('.d-text, .d-label')].map((e) => e.textContent)")
+    device = "NIC ens5 (ena) 0000:00:05.0 at node 0"
+    assert {"Socket 1 of 1", "NUMA node 0, 23.54 GiB, CPUs 0-3", "L3 35 MiB", device, "nvme0n1 EBS"} <= set(said)
+    assert "L1d 48 KiB per core" in said
+    assert page.run("document.querySelector('.d-core .d-label').title") == (
+        "CPU 0: may handle the interrupts of ens5 queue 0, ens5 queue 1"
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,20 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import List, Optional, Tuple
 
-from .._facts.facts import DOMAINS, observe, project
+from .._facts.facts import DOMAINS, Facts, observe, project
 from .._facts.host import Host
+from .._facts.layout import layout
+from .._facts.platform import PlatformFacts
+from .._facts.queue_map import queue_map
 from .captured import read
 from .captured_host import CapturedHost
 from .output import print_error, print_line
-from .picture.host import picture
+from .picture.colors import DARK, LIGHT
+from .picture.drawing import stack, svg, text
+from .picture.host import panels
+from .picture.scene import scene_of, sentences, summary
 from .replay import planned
 
 _DRAWN = ("platform", "topology", "network", "block")
@@ -20,7 +26,7 @@ _DRAWN = ("platform", "topology", "network", "block")
 
 def draw(host: Host) -> int:
     """Print the picture of this host. Needs no root, and changes nothing."""
-    print_line(picture([("now", observe(host, _DRAWN))]))
+    print_line(_picture([("now", observe(host, _DRAWN))]))
     return 0
 
 
@@ -29,14 +35,31 @@ def draw_from(path: str, workload: Optional[str]) -> int:
     captured = read(path)
     failed = False
     host = CapturedHost(captured)
-    panels = [("now", observe(host, DOMAINS if workload else _DRAWN))]
+    states = [("now", observe(host, DOMAINS if workload else _DRAWN))]
     if workload:
         chosen, done = planned(host, workload, {})
         actions = [action for outcome in done.outcomes if not outcome.error for action in outcome.plan.actions]
-        panels.append((f"after {', '.join(chosen.names)}", project(panels[0][1], actions)))
+        states.append((f"after {', '.join(chosen.names)}", project(states[0][1], actions)))
         for outcome in done.outcomes:
             if outcome.error:
                 print_error(f"{outcome.name}: {outcome.error}")
                 failed = True
-    print_line(picture(panels))
+    print_line(_picture(states))
     return int(failed)
+
+
+def _picture(states: List[Tuple[str, Facts]]) -> str:
+    """The SVG of a host in one state or several, each with its name. Their topology and platform must be observed."""
+    scenes = [(name, scene_of(layout(facts), queue_map(facts, facts))) for name, facts in states]
+    title, counts = _title(states[0][1].platform), summary(scenes[0][1])
+    drawn = stack([text(title, "title"), text(counts, "muted"), *panels(scenes)], "page")
+    description = " ".join(f"{name}: {'. '.join(sentences(scene))}." for name, scene in scenes)
+    return svg(title, f"{counts}. {description}", drawn, LIGHT, DARK)
+
+
+def _title(known: Optional[PlatformFacts]) -> str:
+    """The type of the host, or its class, with its architecture and kernel."""
+    if known is None:
+        return "Topology of a host"
+    kind = known.instance_type or f"a host of class {known.host_class}"
+    return " · ".join(filter(None, (f"Topology of {kind}", known.architecture, known.kernel)))

@@ -9,6 +9,8 @@ import re
 from collections import Counter
 from typing import Any, Callable, Iterable, Mapping, Optional
 
+from .._clean import mapping
+
 _ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
 _DEVICE = re.compile(r"nvme\d{1,5}n\d{1,5}", re.ASCII)
 _COUNTERS = ("volume_iops_us", "volume_throughput_us", "instance_iops_us", "instance_throughput_us")
@@ -17,11 +19,11 @@ _VOLUMES = 256  # more than any instance can attach
 
 def instance_id(variables: Mapping[str, Any]) -> Optional[str]:
     """The instance id of a host: from the inventory, or else from the host's metadata service or firmware."""
-    facts = _mapping(_mapping(variables.get("ansible_facts")).get("nearmetal"))
+    facts = mapping(mapping(variables.get("ansible_facts")).get("nearmetal"))
     candidates = (
         variables.get("instance_id"),
-        _mapping(facts.get("instance")).get("instance_id"),
-        _mapping(facts.get("platform")).get("instance_id"),
+        mapping(facts.get("instance")).get("instance_id"),
+        mapping(facts.get("platform")).get("instance_id"),
     )
     return next(
         (str(candidate) for candidate in candidates if isinstance(candidate, str) and _ID.fullmatch(candidate)), None
@@ -58,14 +60,14 @@ def _by_inventory(variables: Mapping[str, Any]) -> Optional[str]:
     In Ansible a fact of that name wins over the inventory, and the result of any module can set facts.
     """
     identity = instance_id(variables)
-    reported = "instance_id" in _mapping(variables.get("ansible_facts"))
+    reported = "instance_id" in mapping(variables.get("ansible_facts"))
     return identity if not reported and identity == variables.get("instance_id") else None
 
 
 def drivers(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:
     """The host's element of the option `hosts` of enhanced_networking; None when it reported no drivers."""
     identity = instance_id(variables)
-    facts = _mapping(_mapping(_mapping(variables.get("ansible_facts")).get("nearmetal")).get("drivers"))
+    facts = mapping(mapping(mapping(variables.get("ansible_facts")).get("nearmetal")).get("drivers"))
     if identity is None or not facts:
         return None
     return {
@@ -78,7 +80,7 @@ def drivers(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:
 def volumes(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:
     """The host's element of the option `hosts` of ebs; None when it reported no counters."""
     identity = instance_id(variables)
-    facts = _mapping(_mapping(_mapping(variables.get("ansible_facts")).get("nearmetal")).get("ebs"))
+    facts = mapping(mapping(mapping(variables.get("ansible_facts")).get("nearmetal")).get("ebs"))
     reported = facts.get("exceeded")
     counters = [_counters(volume) for volume in reported[:_VOLUMES]] if isinstance(reported, list) else []
     counters = [volume for volume in counters if volume]
@@ -87,17 +89,13 @@ def volumes(variables: Mapping[str, Any]) -> Optional[dict[str, Any]]:
 
 def _counters(reported: Any) -> Optional[dict[str, Any]]:
     """One device's counters, or None if their form is wrong: a host that was taken over may report anything."""
-    values = {name: _mapping(reported).get(name) for name in _COUNTERS}
-    device = _mapping(reported).get("device")
+    values = {name: mapping(reported).get(name) for name in _COUNTERS}
+    device = mapping(reported).get("device")
     if not isinstance(device, str) or not _DEVICE.fullmatch(device):
         return None
     if not all(isinstance(value, int) and 0 <= value < 2**64 for value in values.values()):
         return None
     return {"device": device, **values}
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _texts(value: Any) -> list[str]:

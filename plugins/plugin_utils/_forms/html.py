@@ -28,6 +28,7 @@ from .._report import model, summary, worth
 from .._report.headings import OTHER, heading_of, headings
 from .._report.model import HostReport, Report, ReportedFinding
 from .._report.statuses import BY_NAME, FAILED, LOOKS, ORDER, worst
+from .picture import figure
 from .sources import links
 
 TOPS = 6
@@ -41,7 +42,7 @@ _INERT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028"
 def render(report: Report) -> str:
     """The text of report.html."""
     style = "".join((_FOLDER / name).read_text("utf-8") for name in ("report.css", "picture.css", "paper.css"))
-    script = "".join((_FOLDER / name).read_text("utf-8") for name in ("picture.js", "report.js"))
+    script = (_FOLDER / "report.js").read_text("utf-8")
     concerns = summary.concerns_of(report)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(breakable=_breakable, command=_command)
@@ -158,6 +159,8 @@ def _data(report: Report, concerns: List[str]) -> str:
         [heading.number, heading.title, [place[concern] for concern in concerns if heading_of(concern) == heading]]
         for heading in (*headings(), OTHER)
     ]
+    parts = [json.loads(picture or "[null, null]") for picture in pictures.places]
+    drawn = [layout and figure(layout, queue_map, pool.add) for layout, queue_map in parts]
     plain = {
         "statuses": [[look.name, look.mark, look.words] for look in LOOKS],
         "worth": list(worth.WORTH.values()),
@@ -167,7 +170,7 @@ def _data(report: Report, concerns: List[str]) -> str:
         "hosts": _with_trend(report, hosts),
         "past": [past.finished for past in report.past],
         "texts": list(pool.places),
-        "pictures": [json.loads(picture or "null") for picture in pictures.places],
+        "pictures": drawn,
         # Only addresses that this project knows: nothing that a host reported becomes one.
         "sources": {
             name: url
@@ -256,5 +259,5 @@ def _proof(host: HostReport) -> str:
 
 
 def _picture(host: HostReport) -> str:
-    """What picture.js draws, as JSON; hosts that look alike share it. Empty without a topology."""
+    """What is drawn of a host, as JSON; hosts that look alike share it. Empty without a topology."""
     return json.dumps([host.topology, host.queue_map], ensure_ascii=False) if host.topology else ""

@@ -156,6 +156,18 @@
 
   // --- one host ---
 
+  // A part of a drawing and the parts in it; report.css arranges them.
+  function partOf([kind, style, text, about, ...parts]) {
+    const node = element("div", { class: `d-${texts[kind]} d-${texts[style]}`, title: texts[about] }, texts[text], ...parts.map(partOf));
+    if (texts[kind] === "columns") node.setAttribute("aria-hidden", "true"); // the sentences below say the same
+    return node;
+  }
+
+  function picture([parts, lines]) {
+    const said = lines.map(([where, line]) => element("li", {}, element("b", {}, texts[where]), ` ${texts[line]}`));
+    return element("figure", { class: "picture" }, ...parts.map(partOf), element("ul", { class: "queues" }, ...said));
+  }
+
   function sheet(host) {
     const made = element("div", { class: "sheet" });
     const groups = host.groups.map((group) => texts[group]).join(", ");
@@ -164,7 +176,7 @@
     if (host.trouble) made.append(element("p", { class: tone(host) }, texts[host.trouble]));
     if (host.reboot) made.append(element("p", {}, `Needs a reboot: ${texts[host.reboot]}`));
     for (const note of host.notes) made.append(element("p", { class: "muted" }, texts[note]));
-    if (host.picture) made.append(element("h3", {}, "Who does the network's work"), drawHost(pictures[host.picture]));
+    if (host.picture) made.append(element("h3", {}, "Who does the network's work"), picture(pictures[host.picture]));
     if (host.rows.length) made.append(element("h3", {}, "Settings"), table(host));
     if (host.trend.length) made.append(element("h3", {}, "Trend"), element("div", { class: "trends" }, ...host.trend.map(trend)));
     if (host.sizing.length) {

@@ -13,8 +13,8 @@ from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Tupl
 
 from ...module_utils._plan import STATUSES
 from .._benchmark.ranking import Ranking
-from .._clean import NAME, Budget, text
-from . import allowances, drift, layout, model, proven, queues
+from .._clean import NAME, Budget, mapping, text
+from . import allowances, drift, model, picture, proven
 from .model import Gate, HostReport, Past, Report, ReportedFinding, Run
 from .statuses import ORDER
 
@@ -109,7 +109,7 @@ class Collector:
         host = self._host(name)
         budget = host.budget
         findings, strange = _findings(result.get("findings"), budget)
-        errors = _mapping(result.get("errors"))
+        errors = mapping(result.get("errors"))
         replaced = {finding.concern for finding in findings} | set(errors)
         host.findings = [finding for finding in host.findings if finding.concern not in replaced] + findings
         host.errors = {concern: why for concern, why in host.errors.items() if concern not in replaced}
@@ -117,7 +117,7 @@ class Collector:
         actions = _actions(result.get("actions"), budget)
         replaced.update(str(action["concern"]) for action in actions)
         host.actions = [action for action in host.actions if action["concern"] not in replaced] + actions
-        platform = _mapping(result.get("platform"))
+        platform = mapping(result.get("platform"))
         host.platform.update({key: _scalar(platform[key], budget) for key in PLATFORM if platform.get(key) is not None})
         host.workload = _workloads(result.get("workload"), budget) or host.workload
         host.changed = host.changed or result.get("changed") is True
@@ -126,9 +126,9 @@ class Collector:
         samples = result.get("allowances")
         host.allowances += [budget.value(sample) for sample in samples] if isinstance(samples, list) else []
         host.commands = tuple(budget.texts(result.get("commands"), COMMAND)) or host.commands
-        host.queue_map = queues.of_result(result.get("queue_map"), budget) or host.queue_map
-        host.topology = layout.of_result(result.get("topology"), budget) or host.topology
-        host.sizing = tuple(budget.texts(_mapping(result.get("sizing")).get("arithmetic"))) or host.sizing
+        host.queue_map = picture.queue_map_of(result.get("queue_map"), budget) or host.queue_map
+        host.topology = picture.layout_of(result.get("topology"), budget) or host.topology
+        host.sizing = tuple(budget.texts(mapping(result.get("sizing")).get("arithmetic"))) or host.sizing
         host.last_message = budget.text(result.get("msg") or "")
         if failed or host.state != model.FAILED:
             # The module's own message also covers the concerns without an error.
@@ -239,10 +239,6 @@ def _limits(samples: Iterable[Mapping[str, Any]]) -> List[ReportedFinding]:
         for verdict in allowances.verdicts(samples)
         if verdict["sentence"]
     ]
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _scalar(value: Any, budget: Budget) -> Any:

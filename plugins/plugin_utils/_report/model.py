@@ -60,8 +60,8 @@ class HostReport:
     actions: Tuple[Mapping[str, Any], ...] = ()
     findings: Tuple[ReportedFinding, ...] = ()
     allowances: Tuple[Mapping[str, Any], ...] = ()  # samples: see allowances.py
-    queue_map: Tuple[Mapping[str, Any], ...] = ()  # NICs: see queues.py
-    topology: Mapping[str, Any] = field(default_factory=dict)  # see layout.py
+    queue_map: Tuple[Mapping[str, Any], ...] = ()  # NICs: see picture.py
+    topology: Mapping[str, Any] = field(default_factory=dict)  # see picture.py
     commands: Tuple[str, ...] = ()  # lines of a shell script that would do the same as the run
     sizing: Tuple[str, ...] = ()  # the arithmetic of sizing, line by line
     notes: Tuple[str, ...] = ()  # sentences about values that were cut or not understood

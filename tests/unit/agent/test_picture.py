@@ -117,7 +117,8 @@ def test_nics_and_disks_are_at_their_nodes(tmp_path: Path, draw: Draw) -> None:
 
 def test_a_report_has_the_disks_of_a_host_whose_workload_plans_none(tmp_path: Path) -> None:
     result = forecast(fresh(tmp_path / "root", "metal"), validate("tune", OPTIONS, {"workload": ["web"]}))
-    assert [disk["name"] for disk in result["topology"]["disks"]] == ["nvme0n1", "nvme1n1", "nvme2n1"]
+    disks = {disk["name"]: disk["below"] for disk in result["topology"]["disks"]}
+    assert disks == {"nvme0n1": [], "nvme1n1": [], "nvme2n1": [], "md0": ["nvme1n1", "nvme2n1"], "dm-0": ["md0"]}
 
 
 def test_on_a_host_of_one_node_every_device_is_there(tmp_path: Path, draw: Draw) -> None:
@@ -151,7 +152,7 @@ def test_who_does_the_work_of_the_network(tmp_path: Path, draw: Draw) -> None:
     picture = draw(host)
     assert picture.queues() == [
         "queues 0-3 → CPU 4",
-        "queue 4 → CPU 5 → helpers 0,2,12-13",
+        "queue 4 → CPU 5 · helpers 0,2,12-13",
         "queue 5 → CPU 0 on node 0 · sends for 0,8",
         "queue 6 → one of CPUs 6-7",
         "queue 7 → CPU 7",
@@ -159,7 +160,7 @@ def test_who_does_the_work_of_the_network(tmp_path: Path, draw: Draw) -> None:
     assert picture.cpus("answers") == [0, 4, 5, 7]
     assert picture.cpus("may") == [6]
     assert picture.cpus("helps") == [2, 12, 13]
-    assert "queue 4 → CPU 5 → helpers 0,2,12-13" in picture.description
+    assert "queue 4 → CPU 5 · helpers 0,2,12-13" in picture.description
     titles = [title.text for title in picture.root.iter("{http://www.w3.org/2000/svg}title")]
     assert "CPU 0: handles the interrupts of ens5 queue 5; helps with ens5 queue 4" in titles
 
