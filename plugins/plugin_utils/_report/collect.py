@@ -8,7 +8,7 @@ PRIVATE to the collection.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ...module_utils._plan import STATUSES
@@ -44,25 +44,13 @@ SAMPLES = 64  # of the allowances of one host that are kept: two for each of 32 
 class _Host:
     """What is known about one host so far."""
 
-    groups: Tuple[str, ...] = ()
-    state: str = model.SILENT
-    message: str = ""
+    report: HostReport
     last_message: Optional[str] = None  # of the last result
     budget: Budget = field(default_factory=Budget)
-    platform: Dict[str, Any] = field(default_factory=dict)
-    workload: str = ""
-    changed: bool = False
-    reboot_reasons: List[str] = field(default_factory=list)
-    reboot_required: bool = False
-    errors: Dict[str, str] = field(default_factory=dict)
-    actions: List[Mapping[str, Any]] = field(default_factory=list)
-    findings: List[ReportedFinding] = field(default_factory=list)
-    allowances: List[Mapping[str, Any]] = field(default_factory=list)
-    queue_map: Tuple[Mapping[str, Any], ...] = ()
-    topology: Mapping[str, Any] = field(default_factory=dict)
-    commands: Tuple[str, ...] = ()
-    sizing: Tuple[str, ...] = ()
-    notes: List[str] = field(default_factory=list)
+
+    def update(self, **values: Any) -> None:
+        """Set fields of the report."""
+        self.report = replace(self.report, **values)
 
 
 class Collector:
@@ -79,65 +67,69 @@ class Collector:
 
     def groups(self, name: str, groups: Iterable[str]) -> None:
         """Set the inventory groups of a host, for the filters of the page."""
-        self._host(name).groups = tuple(sorted({text(group, NAME) for group in groups}))
+        self._host(name).update(groups=tuple(sorted({text(group, NAME) for group in groups})))
 
     def unreachable(self, name: str, message: Any) -> None:
         """Mark a host that Ansible could not reach; its earlier results stay."""
-        host = self._host(name)
-        host.state, host.message = model.UNREACHABLE, text(message)
+        self._host(name).update(state=model.UNREACHABLE, message=text(message))
 
     def failed(self, name: str, message: Any) -> None:
         """Mark a host with a failed task."""
-        host = self._host(name)
-        host.state, host.message = model.FAILED, text(message)
+        self._host(name).update(state=model.FAILED, message=text(message))
 
     def skipped(self, names: Iterable[str]) -> None:
         """Mark those of the expected hosts that have no result as left out by the play."""
-        for name in names:
-            host = self._hosts.get(name)
-            if host and host.state == model.SILENT:
-                host.state = model.SKIPPED
+        for host in filter(None, map(self._hosts.get, names)):
+            if host.report.state == model.SILENT:
+                host.update(state=model.SKIPPED)
 
     def rescued(self, failed: Container[str]) -> None:
         """Unmark failed hosts that the play rescued: Ansible counts only `failed` as failed."""
         for name, host in self._hosts.items():
-            if host.state == model.FAILED and host.last_message is not None and name not in failed:
-                host.state, host.message = model.REPORTED, host.last_message
+            if host.report.state == model.FAILED and host.last_message is not None and name not in failed:
+                host.update(state=model.REPORTED, message=host.last_message)
 
     def add(self, name: str, result: Mapping[str, Any], failed: bool = False) -> None:
         """Add one result of a state module. It replaces earlier results of the same concerns."""
         host = self._host(name)
-        budget = host.budget
+        known, budget = host.report, host.budget
         findings, strange = _findings(result.get("findings"), budget)
         errors = mapping(result.get("errors"))
         replaced = {finding.concern for finding in findings} | set(errors)
-        host.findings = [finding for finding in host.findings if finding.concern not in replaced] + findings
-        host.errors = {concern: why for concern, why in host.errors.items() if concern not in replaced}
-        host.errors.update({budget.text(concern, NAME): budget.text(why) for concern, why in errors.items()})
+        kept_errors = {concern: why for concern, why in known.errors.items() if concern not in replaced}
+        new_errors = {budget.text(concern, NAME): budget.text(why) for concern, why in errors.items()}
+        kept_findings = [finding for finding in known.findings if finding.concern not in replaced]
         actions = _actions(result.get("actions"), budget)
         replaced.update(str(action["concern"]) for action in actions)
-        host.actions = [action for action in host.actions if action["concern"] not in replaced] + actions
-        platform = mapping(result.get("platform"))
-        host.platform.update({key: _scalar(platform[key], budget) for key in PLATFORM if platform.get(key) is not None})
-        host.workload = _workloads(result.get("workload"), budget) or host.workload
-        host.changed = host.changed or result.get("changed") is True
-        host.reboot_required = host.reboot_required or result.get("reboot_required") is True
-        host.reboot_reasons += budget.texts(result.get("reboot_reasons"))
-        samples = result.get("allowances")
-        host.allowances += [budget.value(sample) for sample in samples] if isinstance(samples, list) else []
-        host.commands = tuple(budget.texts(result.get("commands"), COMMAND)) or host.commands
-        host.queue_map = picture.queue_map_of(result.get("queue_map"), budget) or host.queue_map
-        host.topology = picture.layout_of(result.get("topology"), budget) or host.topology
-        host.sizing = tuple(budget.texts(mapping(result.get("sizing")).get("arithmetic"))) or host.sizing
+        platform, samples = mapping(result.get("platform")), result.get("allowances")
+        host.update(
+            findings=(*kept_findings, *findings),
+            errors={**kept_errors, **new_errors},
+            actions=(*(action for action in known.actions if action["concern"] not in replaced), *actions),
+            platform={
+                **known.platform,
+                **{key: _scalar(platform[key], budget) for key in PLATFORM if platform.get(key) is not None},
+            },
+            workload=_workloads(result.get("workload"), budget) or known.workload,
+            changed=known.changed or result.get("changed") is True,
+            reboot_required=known.reboot_required or result.get("reboot_required") is True,
+            reboot_reasons=(*known.reboot_reasons, *budget.texts(result.get("reboot_reasons"))),
+            allowances=(*known.allowances, *map(budget.value, samples if isinstance(samples, list) else ())),
+            commands=tuple(budget.texts(result.get("commands"), COMMAND)) or known.commands,
+            queue_map=picture.queue_map_of(result.get("queue_map"), budget) or known.queue_map,
+            topology=picture.layout_of(result.get("topology"), budget) or known.topology,
+            sizing=tuple(budget.texts(mapping(result.get("sizing")).get("arithmetic"))) or known.sizing,
+        )
         host.last_message = budget.text(result.get("msg") or "")
-        if failed or host.state != model.FAILED:
+        if failed or known.state != model.FAILED:
             # The module's own message also covers the concerns without an error.
-            host.message = model.sentence_of(host.errors) if failed and errors else host.last_message
-            host.state = model.FAILED if failed else model.REPORTED
+            message = model.sentence_of(host.report.errors) if failed and errors else host.last_message
+            host.update(message=message, state=model.FAILED if failed else model.REPORTED)
         if strange:
-            host.notes.append(f"{strange} findings or actions have an unknown form and are left out")
-        if budget.exhausted() and not any("more than" in note for note in host.notes):
-            host.notes.append("the host reported more than 256 KiB: the rest is left out")
+            host.update(notes=(*known.notes, f"{strange} findings or actions have an unknown form and are left out"))
+        if budget.exhausted() and not any("more than" in note for note in known.notes):
+            too_much = "the host reported more than 256 KiB: the rest is left out"
+            host.update(notes=(*host.report.notes, too_much))
         self.findings += sum(finding.status in ("would_change", "needs_reboot", "refused") for finding in findings)
 
     def add_samples(self, name: str, samples: List[Dict[str, Any]]) -> None:
@@ -146,7 +138,7 @@ class Collector:
 
     def seen(self) -> int:
         """How many hosts reported, failed, were unreachable or skipped."""
-        return sum(host.state != model.SILENT for host in self._hosts.values())
+        return self.total() - self.count(model.SILENT)
 
     def total(self) -> int:
         """How many hosts are expected."""
@@ -154,7 +146,7 @@ class Collector:
 
     def count(self, state: str) -> int:
         """How many hosts have this state."""
-        return sum(host.state == state for host in self._hosts.values())
+        return sum(host.report.state == state for host in self._hosts.values())
 
     def names(self) -> List[str]:
         """The hosts that are expected or reported."""
@@ -188,30 +180,16 @@ class Collector:
         )
 
     def _host(self, name: str) -> _Host:
-        return self._hosts.setdefault(str(name), _Host())
+        return self._hosts.setdefault(str(name), _Host(HostReport(text(name, 255))))
 
     def _frozen(self, name: str, samples: Tuple[Mapping[str, Any], ...], proof: Optional[proven.Proof]) -> HostReport:
-        host = self._hosts[name]
+        host = self._hosts[name].report
         samples = (*allowances.of_interfaces(samples, host.allowances), *host.allowances)[-SAMPLES:]
-        return HostReport(
-            name=text(name, 255),
-            state=host.state,
-            message=host.message,
-            groups=host.groups,
-            platform=dict(host.platform),
-            workload=host.workload,
-            changed=host.changed,
-            reboot_required=host.reboot_required,
+        return replace(
+            host,
             reboot_reasons=tuple(dict.fromkeys(host.reboot_reasons)),
-            errors=dict(host.errors),
-            actions=tuple(host.actions),
             findings=(*proven.with_proof(host.findings, proof), *_limits(samples)),
             allowances=samples,
-            queue_map=host.queue_map,
-            topology=host.topology,
-            commands=host.commands,
-            sizing=host.sizing,
-            notes=tuple(host.notes),
             proven=asdict(proof) if proof else None,
         )
 
