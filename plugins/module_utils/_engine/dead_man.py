@@ -29,11 +29,12 @@ from .._version import VERSION
 from . import ending
 from .apply import roll_back
 
-NAME = "nearmetal-dead-man"
 ARMED = f"{store.DATA}/dead-man.json"
 AGENT = f"{store.RUN}/dead-man.pyz"
 FIRED = f"{store.RUN}/dead-man.fired"  # in memory, where neither a full nor a read-only disk refuses it
-TIMER = f"{NAME}.timer"
+TIMER = agent_timer.AgentTimer(
+    "nearmetal-dead-man", "Put back the network change that nobody confirmed", AGENT, "dead-man"
+)
 PATIENCE = 60  # seconds that a confirmation waits for the run that it confirms
 
 
@@ -97,8 +98,7 @@ class Guard:
         devices = [place_of(self._host, action.key).identity() for action in self._actions]
         armed = _Armed(self._host.boot_id(), self._actions, devices, self._entries, self._wanted)
         store.remove_file(self._host, FIRED)
-        agent_timer.bring_agent(self._host, VERSION, AGENT)
-        agent_timer.start(self._host, NAME, self._seconds, (self._python, "-I", AGENT, "dead-man"))
+        TIMER.arm(self._host, VERSION, self._python, self._seconds)
         _write(self._host, armed)
 
     def end(self) -> bool:
@@ -124,13 +124,13 @@ def demand_none_waits(host: WritableHost) -> None:
 
 
 def _demand_python(host: WritableHost) -> str:
-    unit = observe(host, ("unit",)).unit
-    if unit is None or unit.python is None or not host.booted():
+    python = agent_timer.python_of(host)
+    if not python:
         raise NearmetalError(
             "no dead-man timer can be armed without systemd and a Python 3.7 at boot: set confirm_within: 0 to go"
             " without confirmation"
         )
-    return unit.python
+    return python
 
 
 def waits(host: WritableHost) -> bool:
@@ -182,9 +182,9 @@ def disarm(host: WritableHost) -> None:
     """
     _forget(host)
     with suppress(NearmetalError):
-        agent_timer.stop(host, TIMER)
+        if host.exists(AGENT):
+            TIMER.disarm(host)
         store.remove_file(host, FIRED)
-        store.remove_file(host, AGENT)
 
 
 def give_up(host: WritableHost, concerns: Optional[Container[str]]) -> None:
@@ -253,7 +253,7 @@ def fire(host: WritableHost) -> List[str]:
             raise  # a disk error may be temporary
         except Damaged:
             with suppress(NearmetalError):
-                agent_timer.stop(host, TIMER)
+                agent_timer.stop(host, TIMER.unit)
             raise
         if armed is None:
             disarm(host)

@@ -38,8 +38,6 @@ _SINCE: Mapping[str, int] = {
     "ProtectSystem=strict": 232,
     "RestrictNamespaces=": 233,
     "LockPersonality=": 235,
-    "--timer-property=DefaultDependencies=": 237,
-    "--timer-property=IgnoreOnIsolate=": 237,
     "SystemCallFilter=@system-service": 239,
     "--wait": 240,  # of `systemctl is-system-running`
     "ProtectHostname=": 242,

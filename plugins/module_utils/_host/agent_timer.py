@@ -1,17 +1,19 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Timers of systemd that start a copy of the agent. PRIVATE to the collection.
+"""A timer of systemd that starts a copy of the agent, again and again until the agent removes it. PRIVATE.
 
-Whoever arms a timer brings the host's agent to a place of the timer's own: the installed one may be exchanged.
+Its units are files: in /run they end with the boot, in /etc systemd starts the timer at each boot. The agent is a copy
+of the timer's own, because the installed one may be exchanged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 from .._error import NearmetalError, Unanswered
-from .._facts import systemd
+from .._facts.facts import observe
 from . import bundle, store
 from .host import WritableHost
 
@@ -19,41 +21,113 @@ RETRY = 15  # seconds between two attempts
 # Seconds for an answer about a timer: systemctl itself waits 180 s for systemd, but for a job that systemd has without
 # end, and meanwhile a run holds the host's lock.
 ANSWERS_WITHIN = 200.0
+_SERVICE = """[Unit]
+Description={purpose}
+
+[Service]
+Type=oneshot
+ExecStart={python} -I {agent} {command}
+"""
+# A soft reboot, which keeps the kernel and its values, ends all units but those that nothing stops for it
+# (systemd-soft-reboot.service(8)).
+_TIMER = """[Unit]
+Description=Wait to do this: {purpose}
+DefaultDependencies=no
+IgnoreOnIsolate=yes
+
+[Timer]
+OnActiveSec={seconds}
+OnUnitInactiveSec={retry}
+AccuracySec=1
+"""
 
 
-def bring_agent(host: WritableHost, version: str, path: str, folder_mode: int = 0o755) -> None:
-    """Write the agent that the timer starts."""
-    store.replace_file(host, path, bundle.agent_of(host.real("/"), version), mode=0o600, folder_mode=folder_mode)
+def python_of(host: WritableHost) -> str:
+    """The Python that a timer starts; empty on a host that can't have one."""
+    unit = observe(host, ("unit",)).unit
+    return (unit.python or "") if unit is not None and host.booted() else ""
 
 
-def start(host: WritableHost, name: str, seconds: int, command: Sequence[str], properties: Sequence[str] = ()) -> None:
-    """Run the command in so many seconds, and then again and again; a reboot ends that.
+class AgentTimer(NamedTuple):
+    """One timer, by the name of its units."""
 
-    `properties` are options of systemd-run; an old systemd gets those that it knows. Raises NearmetalError when systemd
-    doesn't have the timer afterwards, whatever systemd-run says, and at the first question that it doesn't answer in
-    time.
-    """
-    timer = f"{name}.timer"
-    stop(host, timer)  # left by a run that was killed
-    when = (f"--on-active={seconds}", f"--on-unit-inactive={RETRY}", "--timer-property=AccuracySec=1")
-    options = systemd.words_for(systemd.version(host), ("--quiet", f"--unit={name}", *when, *properties))
-    host.command(("systemd-run", *options, *command), ANSWERS_WITHIN)
-    if _state(host, timer) in ("inactive", "failed"):
-        raise NearmetalError(f"systemd-run reported success, but systemd has no {timer}: look at `systemctl status`")
+    name: str
+    purpose: str
+    agent: str  # the path of its copy of the agent
+    command: str  # what the agent is to do
+    at_boot: bool = False
 
+    @property
+    def unit(self) -> str:
+        """The unit that counts down."""
+        return f"{self.name}.timer"
 
-def waits(host: WritableHost, timer: str) -> bool:
-    """Whether systemd has the timer; True also when systemd doesn't answer."""
-    try:
-        return _state(host, timer) not in ("inactive", "failed")
-    except NearmetalError:
-        return True
+    @property
+    def _folder(self) -> str:
+        return "/etc/systemd/system" if self.at_boot else "/run/systemd/system"
+
+    def arm(self, host: WritableHost, version: str, python: str, seconds: int) -> None:
+        """Start it. Raises NearmetalError, with nothing of it left, at the first question that systemd doesn't answer.
+
+        It counts as started only if systemd has it afterwards, whatever systemctl says.
+        """
+        service = _SERVICE.format(**self._asdict(), python=python)
+        mode = 0o700 if self.agent.startswith(store.DATA) else 0o755
+        try:
+            store.replace_file(host, self.agent, bundle.agent_of(host.real("/"), version), 0o600, mode)
+            store.replace_file(host, f"{self._folder}/{self.name}.service", service.encode(), 0o644, 0o755)
+            if self.at_boot:
+                store.link_unit(host, f"{self._folder}/timers.target.wants/{self.unit}")
+            self.wait(host, seconds)
+        except NearmetalError:
+            with suppress(NearmetalError):
+                self._remove_files(host)
+                self.disarm(host)
+            raise
+
+    def wait(self, host: WritableHost, seconds: int) -> None:
+        """Let it run out in so many seconds from now on, and from each boot on."""
+        text = _TIMER.format(**self._asdict(), seconds=seconds, retry=RETRY)
+        store.replace_file(host, f"{self._folder}/{self.unit}", text.encode(), 0o644, 0o755)
+        ask(host, "daemon-reload")
+        self.restart(host)
+
+    def restart(self, host: WritableHost) -> None:
+        """Let it start to count again. Raises NearmetalError when it doesn't run afterwards.
+
+        systemd stops and starts it in one job, which is completed even when this process is killed meanwhile.
+        """
+        ask(host, "restart", self.unit)
+        if _state(host, self.unit) in ("inactive", "failed"):
+            raise NearmetalError(f"systemd has no {self.unit} after its restart: look at `systemctl status`")
+
+    def waits(self, host: WritableHost) -> bool:
+        """Whether systemd has it; True also when systemd doesn't answer."""
+        try:
+            return _state(host, self.unit) not in ("inactive", "failed")
+        except NearmetalError:
+            return True
+
+    def disarm(self, host: WritableHost) -> None:
+        """Stop and remove it. Raises NearmetalError when it runs on, or when systemd can't say: all of it stays then.
+
+        It may start the agent once more, which finds nothing to do and disarms it.
+        """
+        stop(host, self.unit)
+        self._remove_files(host)
+        ask(host, "daemon-reload")
+
+    def _remove_files(self, host: WritableHost) -> None:
+        """Remove the agent last, by which one knows a timer that is left."""
+        units = (f"timers.target.wants/{self.unit}", self.unit, f"{self.name}.service")
+        for path in (*(f"{self._folder}/{unit}" for unit in units), self.agent):
+            store.remove_file(host, path)
+            store.remove_file(host, store.temporary_path(path))
 
 
 def stop(host: WritableHost, timer: str) -> None:
     """Stop a timer. Raises NearmetalError when it runs on, or when systemd can't say; one that is gone is stopped."""
-    # A transient service that failed stays, and systemd-run can't use its name; --collect needs systemd 236.
-    service = timer.replace(".timer", ".service")
+    service = timer.replace(".timer", ".service")  # one that failed stays known to systemd
     for word, unit, left in (("stop", timer, "active"), ("reset-failed", service, "failed")):
         try:
             ask(host, word, unit)
@@ -69,5 +143,5 @@ def ask(host: WritableHost, *words: str) -> str:
     return host.command(("systemctl", *words), ANSWERS_WITHIN)
 
 
-def _state(host: WritableHost, timer: str) -> str:
-    return ask(host, "show", "--property=ActiveState", timer).strip().rpartition("=")[2]
+def _state(host: WritableHost, unit: str) -> str:
+    return ask(host, "show", "--property=ActiveState", unit).strip().rpartition("=")[2]

@@ -85,6 +85,17 @@ def replace_file(host: WritableHost, path: str, data: bytes, mode: int, folder_m
         raise walk.explain(path, error) from None
 
 
+def link_unit(host: WritableHost, path: str) -> None:
+    """Make the link in a folder `….wants` by which a target starts the unit of that name."""
+    folder, name = os.path.split(path)
+    try:
+        with directory(host, folder, create=0o755) as parent, suppress(FileExistsError):
+            os.symlink(f"{os.path.dirname(folder)}/{name}", name, dir_fd=parent)
+            os.fsync(parent)
+    except OSError as error:
+        raise walk.explain(path, error) from None
+
+
 def _label(parent: int, name: str, new: int) -> None:
     """Give the new file the SELinux label of the one it replaces, which may differ from its folder's.
 

@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-from contextlib import suppress
 from typing import Iterable, List
 
 from .._error import Damaged, NearmetalError
 from .._facts.unit import AGENT, IDENTITY, LINK, OLDER_LINK, enabled, identity
-from .._host import agent_timer, bundle, installed, store, walk
+from .._host import agent_timer, bundle, installed, store
 from .._host.host import WritableHost
 from .._plan import Value
 from .base import Lever, demand_no_place, impossible
@@ -131,24 +129,13 @@ class Enabled(Installed):
             store.remove_file(self.host, OLDER_LINK)
             store.remove_file(self.host, store.FINGERPRINT)
             return
-        link(self.host, LINK)
+        store.link_unit(self.host, LINK)
         store.remove_file(self.host, OLDER_LINK)
         if self.host.booted():
             agent_timer.ask(self.host, "start", "nearmetal.timer")
 
     def obstacle(self) -> str:
         return read_only(self.host, LINK)
-
-
-def link(host: WritableHost, path: str) -> None:
-    """Make the link in a folder `….wants` by which a target starts the unit of that name."""
-    folder, name = os.path.split(path)
-    try:
-        with store.directory(host, folder, create=0o755) as parent, suppress(FileExistsError):
-            os.symlink(f"{os.path.dirname(folder)}/{name}", name, dir_fd=parent)
-            os.fsync(parent)
-    except OSError as error:
-        raise walk.explain(path, error) from None
 
 
 LEVERS = (

@@ -237,7 +237,7 @@ def fire(host: WritableHost) -> Optional[Fired]:
             return None
         reboots = _end_experiment(host, experiment)
         if reboots:
-            lasting_timer.wait(host, RETRY)  # from that boot on: nothing but the timer is left to remove
+            lasting_timer.TIMER.wait(host, RETRY)  # from that boot on: nothing but the timer is left to remove
             host.command(("systemctl", "reboot"))
     return Fired(experiment, reboots)
 
@@ -255,7 +255,7 @@ def _stepped(host: WritableHost, run_id: str) -> Lasting:
     """The experiment of this run, whose timer starts to count again. Notes a boot that began tuned."""
     with store.lock(host, states.PATIENCE):
         experiment = lasting.demand_lasting(host, run_id)
-        lasting_timer.restart(host)
+        lasting_timer.TIMER.restart(host)
         return _noted(host, experiment)
 
 

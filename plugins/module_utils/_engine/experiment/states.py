@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..._error import NearmetalError
-from ..._facts.facts import observe
 from ..._facts.json_data import json_data
 from ..._facts.switch import EXPERIMENT
 from ..._host import store
+from ..._host.agent_timer import python_of
 from ..._host.host import WritableHost
 from ..._memory import stored
 from ..._plan import Action, Finding
@@ -306,7 +306,7 @@ def fire(host: WritableHost, stopped: bool = False) -> Optional[Experiment]:
     """
     with store.lock(host, PATIENCE), ending.uninterrupted():
         experiment = running(host)
-        if stopped and (experiment is None or timer.waits(host)):
+        if stopped and (experiment is None or timer.TIMER.waits(host)):
             return None
         if experiment is None:
             timer.disarm(host)
@@ -318,7 +318,7 @@ def fire(host: WritableHost, stopped: bool = False) -> Optional[Experiment]:
 def fire_without_timer(host: WritableHost) -> Optional[Experiment]:
     """Take back an experiment whose timer somebody stopped, as the unit does. Returns it; None when there is none."""
     experiment = running(host)
-    if experiment is None or not experiment.abandon_after or timer.waits(host):
+    if experiment is None or not experiment.abandon_after or timer.TIMER.waits(host):
         return None
     return fire(host, stopped=True)
 
@@ -332,8 +332,8 @@ def demand_possible(host: WritableHost, abandon_after: int, reboots: bool = Fals
         raise NearmetalError("prove needs root on the host to switch it between its states: set become: true")
     if not abandon_after:
         return ""
-    unit = observe(host, ("unit",)).unit
-    if unit is None or unit.python is None or not host.booted():
+    python = python_of(host)
+    if not python:
         needed = "needs systemd and a Python 3.7 on the host"
         if reboots:
             raise NearmetalError(f"prove_reboot {needed}, for the timer that takes it back when its controller is lost")
@@ -341,7 +341,7 @@ def demand_possible(host: WritableHost, abandon_after: int, reboots: bool = Fals
             f"prove_abandon_after {needed}: set prove_abandon_after: 0 to go without it; a host whose controller is"
             " killed then stays in the state that it has"
         )
-    return unit.python
+    return python
 
 
 def _switchable(experiment: Experiment, action: Action) -> bool:

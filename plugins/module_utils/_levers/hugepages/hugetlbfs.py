@@ -17,7 +17,6 @@ from ..._plan import Value
 from ..base import Lever, impossible, no_place
 from ..commands import file_commands, quoted
 from ..files import masked, read_only
-from ..unit import link
 from ..values import NearmetalValues
 
 _MADE = "# Its folder was made for it.\n"
@@ -86,7 +85,7 @@ class Mount(Lever):
         else:
             text = _text(self.where, str(value), made)
             store.replace_file(self.host, unit, text.encode(), mode=0o644, folder_mode=0o755)
-            link(self.host, wants)
+            store.link_unit(self.host, wants)
         if self.host.booted():
             self.host.command(("systemctl", "daemon-reload"))
             if value is not None:

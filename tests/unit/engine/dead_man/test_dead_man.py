@@ -66,9 +66,13 @@ def test_armed_before_the_change_and_disarmed_over_a_new_connection(host: FakeKe
     assert host.commands == []
     done = call(tune.main, host, concerns=wanted, confirm_within=90)
     assert done["confirm_within"] == 90
-    (armed,) = [line for line in host.commands if line.startswith("systemd-run")]
-    assert "--on-active=90" in armed
-    assert armed.endswith("/usr/bin/python3 -I /run/nearmetal/dead-man.pyz dead-man")
+    units = Path(host.root) / "run/systemd/system"
+    timer = (units / dead_man.TIMER.unit).read_text()
+    assert "OnActiveSec=90\nOnUnitInactiveSec=15\n" in timer
+    assert "DefaultDependencies=no\nIgnoreOnIsolate=yes\n" in timer, "a soft reboot would stop it, and keep the change"
+    starts = "ExecStart=/usr/bin/python3 -I /run/nearmetal/dead-man.pyz dead-man\n"
+    assert starts in (units / "nearmetal-dead-man.service").read_text()
+    assert "systemctl restart nearmetal-dead-man.timer" in host.commands
     assert call(confirm.main, host, check=True)["changed"]
     assert call(confirm.main, host)["changed"]
     assert "systemctl stop nearmetal-dead-man.timer" in host.commands[-3:]

@@ -35,7 +35,7 @@ class Mute(Systemd):
     tries = 0
 
     def command(self, argv: Sequence[str], timeout: float = 60) -> str:
-        if self.mute and argv[0] == "systemctl" and argv[-1] == dead_man.TIMER:
+        if self.mute and argv[0] == "systemctl" and argv[-1] == dead_man.TIMER.unit:
             raise Unanswered(f"{' '.join(argv[:3])} did not end within 200 s")
         return super().command(argv, timeout)
 

@@ -28,6 +28,8 @@ __all__ = ["cutting"]
 Call = Callable[..., Dict[str, Any]]
 NEXT_BOOT = "00000000-0000-4000-8000-000000000002"
 WANTED = "var/lib/nearmetal/wanted.json"
+UNITS = "run/systemd/system"
+STARTS = f"systemctl restart {dead_man.TIMER.unit}"
 
 
 class Killed(BaseException):
@@ -35,12 +37,12 @@ class Killed(BaseException):
 
 
 class Systemd(FakeKernel):
-    """A host whose systemd answers for our timer as systemctl(1) and systemd-run(1) say."""
+    """A host whose systemd answers for our timer as systemctl(1) says."""
 
     timer = False
     order: "list[str]"  # files written and commands started, in this order
-    broken = ""  # the error of systemd-run
-    forgets = False  # systemd-run reports success, and there is no timer
+    broken = ""  # the error of a start
+    forgets = False  # systemctl reports success, and there is no timer
     killed_after = ""  # the call, or the file, after which the run is killed
     hangs_up = False  # the terminal of the run goes with the connection, as soon as a value is written
 
@@ -51,18 +53,18 @@ class Systemd(FakeKernel):
     def command(self, argv: Sequence[str], timeout: float = 60) -> str:
         answer = super().command(argv, timeout)
         self.order.append(argv[0])
-        if argv[0] == "systemd-run":
-            if self.broken or self.timer:
-                reason = self.broken or "Unit nearmetal-dead-man.timer was already loaded or has a fragment file."
-                raise NearmetalError(f"systemd-run --quiet failed with code 1: {reason}")
+        if argv == ("systemctl", "restart", dead_man.TIMER.unit):
+            self.order[-1] = STARTS
+            if self.broken or not (Path(self.root) / UNITS / dead_man.TIMER.unit).exists():
+                raise NearmetalError(f"{STARTS} failed with code 1: {self.broken or 'Unit not found.'}")
             self.timer = not self.forgets
-        if argv[:2] == ("systemctl", "stop") and argv[-1] == dead_man.TIMER:
+        if argv[:2] == ("systemctl", "stop") and argv[-1] == dead_man.TIMER.unit:
             if not self.timer:
                 raise NearmetalError(f"systemctl stop {argv[-1]} failed with code 5: Unit {argv[-1]} not loaded.")
             self.timer = False
-        if argv[:2] == ("systemctl", "show") and argv[-1] == dead_man.TIMER:
+        if argv[:2] == ("systemctl", "show") and argv[-1] == dead_man.TIMER.unit:
             answer = f"ActiveState={'active' if self.timer else 'inactive'}\n"
-        if self.killed_after == argv[0]:
+        if self.killed_after == self.order[-1]:
             self.killed_after = ""
             raise Killed
         return answer
@@ -79,7 +81,8 @@ class Systemd(FakeKernel):
     def reboot(self, boot_id: str, hardware: "Dict[str, str] | None" = None) -> None:
         super().reboot(boot_id, hardware)
         self.timer = False
-        (Path(self.root) / dead_man.AGENT[1:]).unlink(missing_ok=True)
+        for place in (dead_man.AGENT[1:], *(f"{UNITS}/nearmetal-dead-man.{kind}" for kind in ("timer", "service"))):
+            (Path(self.root) / place).unlink(missing_ok=True)
 
 
 @pytest.fixture
@@ -100,6 +103,8 @@ def source_wanted(host: Systemd) -> "str | None":
 def traces(host: Systemd) -> "list[str]":
     """What of a timer is left."""
     files = [path for path in (dead_man.ARMED, dead_man.AGENT) if (Path(host.root) / path[1:]).exists()]
+    units = [path.name for path in (Path(host.root) / UNITS).glob("nearmetal-*")]
+    assert len(units) == (2 if dead_man.AGENT in files else 0), units
     return [*files, *(["timer"] if host.timer else [])]
 
 
@@ -227,7 +232,7 @@ def test_a_full_file_system_leaves_nothing(
 
 @pytest.mark.usefixtures("cutting")
 def test_a_run_that_is_killed_while_it_arms_stops_no_other_run(host: Systemd, call: Call) -> None:
-    die(call, host, "systemd-run", "tsc")
+    die(call, host, STARTS, "tsc")
     assert host.timer
     assert not call(confirm.main, host)["changed"], "nothing was changed, so nothing waits"
     again = tuned(call, host, "tsc")
@@ -239,7 +244,7 @@ def test_a_run_that_is_killed_while_it_arms_stops_no_other_run(host: Systemd, ca
 
 @pytest.mark.usefixtures("cutting")
 def test_a_timer_of_a_killed_run_ends_by_itself(host: Systemd, call: Call) -> None:
-    die(call, host, "systemd-run", "tsc")
+    die(call, host, STARTS, "tsc")
     assert command(["dead-man"], host) == 0
     assert traces(host) == []
     die(call, host, CURRENT, "tsc")
@@ -284,7 +289,10 @@ def test_confirmed_values_are_wanted_again(host: Systemd, call: Call, by: str) -
 def test_a_timer_that_systemd_does_not_have_is_not_armed(host: Systemd, call: Call) -> None:
     host.forgets = True
     failed = tuned(call, host, "tsc")
-    assert "no dead-man timer could be armed, so nothing was changed: systemd-run reported success" in failed["msg"]
+    assert (
+        "no dead-man timer could be armed, so nothing was changed: systemd has no nearmetal-dead-man.timer"
+        in failed["msg"]
+    )
     assert (current(host), traces(host)) == ("xen", [])
 
 
@@ -301,8 +309,6 @@ def hold(path: str, ready: Any, done: Any) -> None:
 @pytest.mark.usefixtures("cutting")
 def test_the_timer_tries_again_until_it_succeeds(host: Systemd, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
     tuned(call, host, "tsc")
-    (armed,) = [line for line in host.commands if line.startswith("systemd-run")]
-    assert "--on-unit-inactive=15" in armed, "systemd starts it again after each end"
     ready, done = multiprocessing.Event(), multiprocessing.Event()
     run = multiprocessing.Process(target=hold, args=(host.real(store.LOCK), ready, done))
     run.start()
@@ -328,7 +334,7 @@ def test_the_clock_starts_at_the_first_change_that_may_cut_off(tmp_path: Path, c
     }
     done = call(tune.main, host, concerns=wanted, confirm_within=90)
     assert not done.get("failed"), done["msg"]
-    armed = host.order.index("systemd-run")
+    armed = host.order.index(STARTS)
     assert host.order[armed + 1] == "systemctl", "it asks systemd whether it has the timer"
     assert host.order[armed + 2].endswith("/mtu")
     assert [path for path in host.order[:armed] if "hugepages" in path], "it takes its time and cuts nobody off"

@@ -25,7 +25,7 @@ from tests.unit.engine.dead_man.test_faults import Systemd, source_wanted, trace
 __all__ = ["cutting"]
 
 Call = Callable[..., Dict[str, Any]]
-EVERYTHING = ("systemctl", "systemd-run")
+EVERYTHING = ("systemctl",)
 
 
 class Hung(Systemd):
@@ -48,7 +48,7 @@ def host(tmp_path: Path) -> Hung:
 
 @pytest.mark.usefixtures("cutting")
 @pytest.mark.parametrize("left", [False, True])
-@pytest.mark.parametrize("hung", [EVERYTHING, ("systemctl",), ("systemd-run",), ("stop",), ("show",)])
+@pytest.mark.parametrize("hung", [EVERYTHING, ("daemon-reload",), ("restart",), ("show",)])
 def test_nothing_is_changed_when_no_timer_can_be_armed(
     host: Hung, call: Call, hung: Tuple[str, ...], left: bool
 ) -> None:
@@ -106,12 +106,12 @@ def test_a_start_of_the_unit_that_hangs_keeps_the_timer_from_the_lock_for_one_wa
     assert current(host) == "xen"
 
 
-@pytest.mark.parametrize(("hung", "waits"), [(EVERYTHING, 2), (("systemd-run",), 1)])
+@pytest.mark.parametrize(("hung", "waits"), [(EVERYTHING, 2), (("restart",), 1)])
 def test_prove_begins_nothing(host: Hung, call: Call, hung: Tuple[str, ...], waits: int) -> None:
     before = files(host)
     host.hung = hung
     failed = Steps(call, host)("begin")
-    assert f"no timer could be armed, so nothing was changed: {hung[0]} " in failed["msg"]
+    assert "no timer could be armed, so nothing was changed: systemctl " in failed["msg"]
     assert (files(host), current(host), host.waited) == (before, "xen", waits * ANSWERS_WITHIN)
 
 
@@ -129,4 +129,4 @@ def test_prove_across_reboots_begins_nothing(tmp_path: Path, call: Call, monkeyp
         failed = Steps(call, host)("begin", tune=TUNING, reboot=True)
     assert "no timer could be armed, so nothing was changed: systemctl daemon-reload did not end" in failed["msg"]
     assert files(host) == before
-    assert waited == [TOOL_SECONDS, ANSWERS_WITHIN, ANSWERS_WITHIN]
+    assert waited == [ANSWERS_WITHIN, ANSWERS_WITHIN]
