@@ -64,10 +64,8 @@ def main(arguments: list[str] | None = None, host: WritableHost | None = None) -
             return subcommands.capture(host)
         if options.command == "confirm":
             return subcommands.confirm(host)
-        if options.command == "dead-man":
-            return subcommands.dead_man(host)
-        if options.command == "abandoned":
-            return subcommands.abandoned(host)
+        if options.command == "expire":
+            return subcommands.expire(host, options.timer)
         return subcommands.restore(host, options.concern or None)
     except NearmetalError as error:
         print_error(f"nearmetal: {error}")

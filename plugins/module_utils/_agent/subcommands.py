@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import List, Optional, Sequence, Tuple
+from functools import partial
+from typing import Callable, List, Optional, Sequence, Tuple
 
-from .._engine import dead_man as engine_dead_man
 from .._engine import ending
-from .._engine.experiment import lasting_timer, states
+from .._engine.lease import confirmation, expiry
 from .._engine.planning import Tune
 from .._engine.result import contract, described
 from .._engine.run import Conditions, plan_run, run
@@ -25,11 +25,6 @@ from .output import print_error, print_line
 
 # The status of what a way back leaves to somebody, or to the next boot.
 _LEFT = ("advice", "needs_reboot", "needs_restart")
-_TAKEN_BACK = "<4>prove made no step for {seconds} s: the host is as it was before run {run}"
-_REBOOTS = (
-    "<4>prove made no step for {seconds} s: what run {run} had tuned is taken back, and the host reboots, because it"
-    " still runs with it"
-)
 WAITS_FOR_BOOT = 3  # the exit code of a restore after which the next boot gives back what it couldn't
 OF_UNIT = Conditions(kind=UnitSession, lenient=True)
 BY_HAND = Origin("nearmetal on the host")
@@ -61,10 +56,10 @@ def plan(host: WritableHost, as_json: bool, as_commands: bool) -> int:
 
 def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:
     """Plan these concerns again (all of them when none is named), and do it; returns the names of those that failed."""
-    damage = engine_dead_man.damage(host)
+    damage = confirmation.damage(host)
     if damage:
         print_line(f"<4>{damage}")
-    for concern in engine_dead_man.unconfirmed(host):
+    for concern in confirmation.unconfirmed(host):
         print_line(f"<4>{concern}: nobody confirmed its network change before the reboot, so it isn't set again")
 
     installed = host.exists(AGENT)
@@ -100,47 +95,26 @@ def capture(host: WritableHost) -> int:
 
 def confirm(host: WritableHost) -> int:
     """Disarm the dead-man timer."""
-    print_line("confirmed" if engine_dead_man.confirm(host) else "nothing waits to be confirmed")
+    print_line("confirmed" if confirmation.confirm(host) else "nothing waits to be confirmed")
     return 0
 
 
-def dead_man(host: WritableHost) -> int:
-    """Put back what nobody confirmed."""
-    with ending.at_signals():
-        done = engine_dead_man.fire(host)
-    for sentence in done:
-        print_line(f"<4>{sentence}")
-    return 0
-
-
-def abandoned(host: WritableHost) -> int:
-    """Take back an experiment of prove whose controller made no step."""
-    if lasting_timer.is_present(host):
-        return _abandoned_across_reboots(host)
-    with ending.at_signals():
-        experiment = states.fire(host)
-    if experiment is not None:
-        print_line(_TAKEN_BACK.format(seconds=experiment.abandon_after, run=experiment.run))
-    return 0
-
-
-def _abandoned_across_reboots(host: WritableHost) -> int:
-    from .._engine.experiment import reboots
-
-    with ending.at_signals():
-        fired = reboots.fire(host)
-    if fired is not None:
-        sentence = _REBOOTS if fired.reboots else _TAKEN_BACK
-        print_line(sentence.format(seconds=fired.experiment.abandon_after, run=fired.experiment.run))
-    return 0
+def expire(host: WritableHost, timer: str) -> int:
+    """Take back what a timer waited for."""
+    return _warn(partial(expiry.expire, host, timer))
 
 
 def left_alone(host: WritableHost) -> None:
-    """Take back an experiment of prove that nothing else would end."""
+    """Take back what prove compares, where nothing else would."""
+    _warn(partial(expiry.expire_without_timer, host))
+
+
+def _warn(take_back: Callable[[], List[str]]) -> int:
     with ending.at_signals():
-        experiment = states.fire_without_timer(host)
-    if experiment is not None:
-        print_line(f"<4>somebody stopped the timer of prove: the host is as it was before run {experiment.run}")
+        sentences = take_back()
+    for sentence in sentences:
+        print_line(f"<4>{sentence}")
+    return 0
 
 
 def _print_outcomes(outcomes: Sequence[Outcome]) -> int:

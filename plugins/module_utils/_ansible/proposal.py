@@ -10,17 +10,17 @@ import json
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .._concerns.registry import CONCERNS
-from .._engine.experiment import health, in_force, lasting, reboots, running, second_clock, states
+from .._engine.experiment import health, in_force, reboots, running, second_clock, states
 from .._engine.experiment.left_out import NothingDiffers
+from .._engine.lease.record import REBOOTED
 from .._engine.result import described
-from .._engine.run import Ask, Conditions, run
+from .._engine.run import Ask, Conditions
 from .._engine.session import Origin
 from .._error import NearmetalError
 from .._host.host import WritableHost
 from .._plan import Finding
 from .._planning.concern import Concern
 from .._planning.options import validate
-from .._planning.unit import NAME as UNIT
 from .._planning.waivers import managed
 from .._prove.settings import BOOT_SECONDS
 from .._tasks.tuning import WANTED, tune_request
@@ -92,7 +92,7 @@ def _described(host: WritableHost, begun: states.Begun) -> Dict[str, Any]:
         "untested": _sentences(begun.untested),
         "left_out": _sentences(begun.left_out),
         "states": _digest(begun.experiment),
-        "tuned_before": bool(begun.experiment.earlier),
+        "tuned_before": bool(begun.experiment.lease.earlier),
         "actions": [action.as_dict() for action in difference],
         "platform": begun.platform,
         "boot_id": host.boot_id(),
@@ -129,7 +129,7 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         answer = take_back(host, options)
         return {"kept": False, "reboot_required": False, "reboot": answer.get("reboot") is True}
     if options["reboot"]:
-        arguments = list(lasting.demand_lasting(host, options["run"]).arguments)
+        arguments = list(running.demand_running(host, options["run"], REBOOTED).arguments)
         done, waits = reboots.keep(host, options["run"], _tuning(host, options))
         required = described(done.facts, done.outcomes)["reboot_required"]
         return {"kept": True, "reboot_required": required, "reboot": waits, "arguments": arguments}
@@ -137,25 +137,12 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         running.demand_running(host, options["run"])
         ended = states.end(host, options["run"])
         return {"kept": False, "reboot_required": False, **in_force.set_by_others(host, ended)}
-    tuning = _tuning(host, options, running.demand_running(host, options["run"]))
-    before = states.leave(host, options["run"])
-    try:
-        done = run(host, tuning.ask, conditions=tuning.conditions)
-    except NearmetalError:
-        states.take_back(host, before)
-        raise
-    result = described(done.facts, done.outcomes)
-    if result["errors"]:
-        errors = "; ".join(f"{name}: {error}" for name, error in result["errors"].items())
-        if any(outcome.done and outcome.name != UNIT for outcome in done.outcomes):  # the unit alone failed
-            states.done(host, options["run"])
-            raise NearmetalError(f"the host is tuned, but its unit isn't in place: {errors}")
-        states.take_back(host, before)
-        raise NearmetalError(errors)
-    states.done(host, options["run"])
+    experiment = running.demand_running(host, options["run"])
+    done = states.keep(host, options["run"], _tuning(host, options, experiment))
     changed = {f"{action.concern}.{action.knob}" for outcome in done.outcomes for action in outcome.plan.actions}
-    written = [name for name in before.untested if name in changed]
-    return {"kept": True, "reboot_required": result["reboot_required"], "written": written}
+    written = [name for name in experiment.untested if name in changed]
+    required = described(done.facts, done.outcomes)["reboot_required"]
+    return {"kept": True, "reboot_required": required, "written": written}
 
 
 def switch(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
@@ -163,22 +150,22 @@ def switch(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     return {"arguments": reboots.write_state(host, options["run"], options["state"], _tuning(host, options))}
 
 
-def arrive(host: WritableHost, options: Mapping[str, Any], booted: Callable[[], None]) -> lasting.Lasting:
+def arrive(host: WritableHost, options: Mapping[str, Any], booted: Callable[[], None]) -> running.Experiment:
     """The experiment, when the host has booted into the state of the step; `booted` is called before it is tuned."""
     return reboots.arrive(host, options["run"], options["state"], _tuning(host, options), BOOT_SECONDS, booted)
 
 
-def not_in_force(host: WritableHost, experiment: lasting.Lasting, options: Mapping[str, Any]) -> List[str]:
+def not_in_force(host: WritableHost, experiment: running.Experiment, options: Mapping[str, Any]) -> List[str]:
     """What isn't as the state wants it."""
     return reboots.not_in_force(host, experiment, _tuning(host, options))
 
 
 def take_back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Take back an experiment that outlives reboots; `reboot` says that the host still runs with what was."""
-    experiment = reboots.take_back(host, options["run"])
-    if experiment is None or not experiment.ending:
-        return {"ended": experiment is not None, "reboot": False}
-    within = f"or its timer does so within {experiment.abandon_after} s"
+    lease = reboots.take_back(host, options["run"])
+    if lease is None or not lease.ending:
+        return {"ended": lease is not None, "reboot": False}
+    within = f"or its timer does so within {lease.abandon_after} s"
     return {
         "ended": True,
         "reboot": True,
@@ -188,7 +175,7 @@ def take_back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 
 def _tuning(
     host: WritableHost, options: Mapping[str, Any], experiment: Optional[running.Experiment] = None
-) -> reboots.Tuning:
+) -> states.Tuning:
     """How `tune` is run with the options that are proven, without what an experiment couldn't test.
 
     Raises NearmetalError for a wrong option.
@@ -197,8 +184,8 @@ def _tuning(
     wanted = {**_wanted(options), "only": options["only"]}
     limits = _felt_after_boot(wanted) if options["reboot"] else _tested(wanted, experiment)
     chosen, ask = tune_request(host, {**wanted, **limits})
-    conditions = Conditions(Origin(chosen.run), strict=wanted["strict"], roll_back_all=True, step_of=options["run"])
-    return reboots.Tuning(ask, conditions, tune_request(host, wanted).ask)
+    conditions = Conditions(Origin(chosen.run), strict=wanted["strict"], roll_back_all=True)
+    return states.Tuning(ask, conditions, tune_request(host, wanted).ask)
 
 
 def _tested(wanted: Mapping[str, Any], experiment: Optional[running.Experiment]) -> Dict[str, Any]:

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, Mapping, Tuple, Union
+from typing import Any, Callable, Dict, Mapping, Tuple
 
 from .._benchmarks.registry import BENCHMARKS, is_benchmark
-from .._engine.experiment import health, in_force, lasting, load, load_version, running, samples, second_clock, states
-from .._engine.experiment.lasting import Lasting
+from .._engine.experiment import health, in_force, load, load_version, running, samples, second_clock, states
+from .._engine.experiment.running import Experiment
+from .._engine.lease.record import REBOOTED, SWITCHED, UNTUNED
 from .._facts import load_sample
-from .._facts.switch import REBOOTS, compares
+from .._facts.switch import compares
 from .._host.host import WritableHost
 from .._planning.options import Spec
 from .._prove.settings import KEEP, SEVERAL, Settings, longest_load
@@ -40,10 +41,9 @@ OPTIONS: Spec = {
     "against": {"type": "dict", "default": {}},
     "step": {"type": "str", "choices": list(STEPS), "default": "back"},
     "run": {"type": "str", "default": ""},
-    "state": {"type": "str", "choices": list(states.STATES), "default": lasting.UNTUNED},
+    "state": {"type": "str", "choices": list(states.STATES), "default": UNTUNED},
     "without": {"type": "str", "default": ""},
 }
-Compared = Union[running.Experiment, Lasting]
 _CHANGES = ("begin", "switch", "measure", "back", "keep")
 _BUSIEST = 5  # how many of the other programs are named, those that used the CPU most
 
@@ -130,7 +130,7 @@ def _ran(host: WritableHost, command: str, limit: float, goes_on: Callable[[], b
 
 def _compared(
     host: WritableHost,
-    compared: Compared,
+    compared: Experiment,
     options: Mapping[str, Any],
     before: load_sample.Sample,
     after: load_sample.Sample,
@@ -160,12 +160,11 @@ def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 
 def _look(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Look at the host after a load that ran elsewhere."""
-    demand = lasting.demand_lasting if options["reboot"] else running.demand_running
-    compared: Compared = demand(host, options["run"])
+    compared = running.demand_running(host, options["run"], REBOOTED if options["reboot"] else SWITCHED)
     return {"after": samples.after_load(host, options["programs"]).as_dict(None), **_in_force(host, compared, options)}
 
 
-def _brought_into_state(host: WritableHost, options: Mapping[str, Any]) -> Tuple[Compared, load_sample.Served]:
+def _brought_into_state(host: WritableHost, options: Mapping[str, Any]) -> Tuple[Experiment, load_sample.Served]:
     """The experiment, when the host is in the state of the step, and the programs that served before the switch."""
     served: load_sample.Served = {}
 
@@ -180,13 +179,13 @@ def _brought_into_state(host: WritableHost, options: Mapping[str, Any]) -> Tuple
     return proposal.arrive(host, options, observe), served
 
 
-def _compares_clocks(compared: Compared) -> bool:
+def _compares_clocks(compared: Experiment) -> bool:
     """Whether the states may differ in the clock by which the load would be timed."""
-    return second_clock.CONCERN in compared.concerns if isinstance(compared, Lasting) else second_clock.needed(compared)
+    return second_clock.CONCERN in compared.lease.concerns if compared.reboots else second_clock.needed(compared)
 
 
-def _in_force(host: WritableHost, compared: Compared, options: Mapping[str, Any]) -> Dict[str, Any]:
-    if isinstance(compared, Lasting):
+def _in_force(host: WritableHost, compared: Experiment, options: Mapping[str, Any]) -> Dict[str, Any]:
+    if compared.reboots:
         from . import proposal
 
         return {"taken_back": proposal.not_in_force(host, compared, options)}
@@ -194,7 +193,7 @@ def _in_force(host: WritableHost, compared: Compared, options: Mapping[str, Any]
 
 
 def _back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    if not host.exists(REBOOTS):
+    if not host.exists(REBOOTED.path):
         ended = states.end(host, options["run"])
         return {"ended": ended is not None, **in_force.set_by_others(host, ended)}
     from . import proposal

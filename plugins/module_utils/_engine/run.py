@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from functools import partial
-from typing import Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple, Type
+from typing import Callable, Dict, List, Mapping, NamedTuple, Sequence, Set, Tuple, Type
 
 from .._error import Damaged, NearmetalError
 from .._facts.facts import Facts
-from .._facts.switch import EXPERIMENT, REBOOTS, compares
 from .._host import bundle, store
 from .._host.host import RUNNING, WritableHost
 from .._levers.registry import lever_of
@@ -24,10 +23,12 @@ from .._memory.stored import Stored
 from .._plan import Action, Plan
 from .._planning import unit
 from .._planning.unit import NAME as UNIT
-from . import dead_man, ending
+from . import ending
 from .apply import apply, obstacles, roll_back, settle_neighbors
 from .declined import do_accepted, still_wanted
 from .learnt_type import with_learnt_type
+from .lease import confirmation
+from .lease.taking_back import give_way
 from .planning import Request, Restore, Tune, domains, plan_all
 from .restore import plan_restore
 from .session import Known, Origin, Outcome, Session
@@ -47,8 +48,7 @@ class Conditions(NamedTuple):
     lenient: bool = False  # a concern that can't be planned is an error of its outcome, and the others are planned
     roll_back_all: bool = False  # when a concern fails, the whole run is taken back, or not begun
     confirm_within: int = 0  # seconds; what may cut the host off is taken back unless somebody confirms it
-    step_of: str = ""  # the run of prove of which this run is a step
-    restores_all: bool = False  # the host is to be restored as a whole, which ends what prove compares there
+    restores_all: bool = False  # the host is to be restored as a whole, which ends every lease
 
 
 PLAIN = Conditions()
@@ -78,9 +78,14 @@ class Planned(NamedTuple):
         return Run(self.facts, (*self.outcomes, *self.unit), self.confirm_within)
 
     @property
+    def restores(self) -> Set[str]:
+        """The concerns that it takes back."""
+        return {request.name for request in self.requests if isinstance(request, Restore)}
+
+    @property
     def cuts_off(self) -> List[Action]:
         """The actions after which the host may be unreachable."""
-        return dead_man.cuts_off([action for outcome in self.outcomes for action in outcome.plan.actions])
+        return confirmation.cuts_off([action for outcome in self.outcomes for action in outcome.plan.actions])
 
 
 def plan_run(host: WritableHost, ask: Ask, conditions: Conditions = PLAIN) -> Run:
@@ -97,79 +102,44 @@ def run(host: WritableHost, ask: Ask, conditions: Conditions = PLAIN) -> Run:
     started.
     """
     _demand_possible(host, conditions)
-    kind = conditions.kind
-    with kind.locked(host):
-        session = kind(host, conditions.origin)
-        session.demand_memory()
-        dead_man.expire(host, session.stored)
-        dead_man.complete_killed(host, session.journal)
-        store.remove_temporary(host)
-        if host.exists(store.SMT_ON):
-            from .._levers import smt  # few runs need it
-
-            smt.complete_killed(host)
-        planned = _plan(session, ask, conditions)
+    with conditions.kind.locked(host):
+        planned = _prepared(host, ask, conditions)
         tunes = any(isinstance(request, Tune) for request in planned.requests)
-        if conditions.step_of:
-            from .experiment.running import demand_own
-
-            demand_own(host, conditions.step_of, tunes)
-        waiting = _Waiting(host, planned.requests, conditions)
-        if waiting.compares and tunes:
-            from .experiment.lasting import lasting
-            from .experiment.running import running
-
-            running(host)  # raises with a remedy of its own when the file can't be read
-            lasting(host)
-            raise NearmetalError(
-                "prove is comparing two states of this host, so nothing else may tune the host: wait until prove"
-                " ends, or end it with the module prove and step: back"
-            )
-        if waiting.end_comparison():
-            planned = _plan(kind(host, conditions.origin), ask, conditions)
-        return _carry_out(planned, conditions, waiting)
+        if give_way(host, tunes, planned.restores, conditions.restores_all):
+            planned = _plan(conditions.kind(host, conditions.origin), ask, conditions)
+        return _carry_out(planned, conditions)
 
 
-class _Waiting:
-    """Ends what prove or the dead-man timer waits for, where a run restores it: they would tune the host again."""
+def run_step(host: WritableHost, ask: Ask, conditions: Conditions) -> Run:
+    """The same for prove, which holds the host's lock and its lease."""
+    _demand_possible(host, conditions)
+    return _carry_out(_prepared(host, ask, conditions), conditions)
 
-    def __init__(self, host: WritableHost, requests: Sequence[Request], conditions: Conditions) -> None:
-        self.compares = compares(host) and not conditions.step_of
-        self._host, self._everything = host, conditions.restores_all
-        self._concerns = {request.name for request in requests if isinstance(request, Restore)}
 
-    def end_comparison(self) -> bool:
-        """End it before the run, because prove holds values of its own. Returns whether the host has changed."""
-        # Imported late, because few runs end an experiment.
-        if self._everything:
-            from .experiment import lasting_timer
+def _prepared(host: WritableHost, ask: Ask, conditions: Conditions) -> Planned:
+    """Complete what an earlier run left, and plan."""
+    session = conditions.kind(host, conditions.origin)
+    session.demand_memory()
+    confirmation.complete(host, session.journal, session.stored)
+    store.remove_temporary(host)
+    if host.exists(store.SMT_ON):
+        from .._levers import smt  # few runs need it
 
-            if lasting_timer.is_present(self._host):
-                lasting_timer.end(self._host)
-        elif self.compares and self._concerns and self._host.exists(REBOOTS):
-            raise NearmetalError(
-                "prove is comparing two states of this host across reboots: to end that, restore everything, without"
-                " naming concerns"
-            )
-        if not self.compares or not (self._concerns or self._everything) or not self._host.exists(EXPERIMENT):
-            return False
-        from .experiment import switching
+        smt.complete_killed(host)
+    return _plan(session, ask, conditions)
 
-        switching.give_way(self._host, self._concerns)
-        return True
 
-    def end_dead_man(self, outcomes: List[Outcome]) -> List[Outcome]:
-        """Disarm it after the run, because what the run could not restore still needs the timer."""
-        restored = {outcome.name for outcome in outcomes if outcome.done and outcome.name in self._concerns}
-        everything = self._everything and all(outcome.done for outcome in outcomes)
-        if not restored and not everything:
-            return outcomes
-        try:
-            dead_man.give_up(self._host, None if everything else restored)
-        except NearmetalError as error:
-            note = f"restored, but the dead-man timer may set it again: {error}"
-            return [outcome._replace(error=note) if outcome.name in restored else outcome for outcome in outcomes]
-        return outcomes
+def _end_lease(planned: Planned, outcomes: List[Outcome], everything: bool) -> List[Outcome]:
+    """End the lease of what was restored, after the run, because what it could not restore still needs the timer."""
+    restored = {outcome.name for outcome in outcomes if outcome.done and outcome.name in planned.restores}
+    everything = everything and all(outcome.done for outcome in outcomes)
+    try:
+        if restored or everything:
+            confirmation.give_up(planned.session.host, None if everything else restored)
+    except NearmetalError as error:
+        note = f"restored, but the dead-man timer may set it again: {error}"
+        return [outcome._replace(error=note) if outcome.name in restored else outcome for outcome in outcomes]
+    return outcomes
 
 
 def _demand_bounds(seconds: int) -> None:
@@ -206,23 +176,23 @@ def _plan(session: Session, ask: Ask, conditions: Conditions) -> Planned:
             raise
         of_unit = [Outcome(UNIT, Plan(), error=str(error))]
     planned = Planned(session, facts, requests, outcomes, of_unit + session.damaged(), conditions.confirm_within)
-    return planned if planned.cuts_off or dead_man.waits(session.host) else planned._replace(confirm_within=0)
+    return planned if planned.cuts_off or confirmation.waits(session.host) else planned._replace(confirm_within=0)
 
 
-def _carry_out(planned: Planned, conditions: Conditions, waiting: _Waiting) -> Run:
+def _carry_out(planned: Planned, conditions: Conditions) -> Run:
     """Do the plan, one concern after the other, and the unit last."""
     session, cuts_off, waits = planned.session, planned.cuts_off, planned.confirm_within
     if cuts_off and session.kind is RUNNING and any(isinstance(request, Tune) for request in planned.requests):
-        dead_man.demand_none_waits(session.host)
+        confirmation.demand_none_waits(session.host)
     session.prepare()
-    guard = dead_man.Guard(session.host, session.journal, session.stored, cuts_off, waits)
+    guard = confirmation.Guard(session, cuts_off, waits)
     with ending.without_terminal() if cuts_off else nullcontext():
         outcomes = _do_all(planned, conditions.roll_back_all, guard)
         of_unit = _do_unit(session)
-    kept = any(outcome.done and dead_man.cuts_off(outcome.plan.actions) for outcome in outcomes)
+    kept = any(outcome.done and confirmation.cuts_off(outcome.plan.actions) for outcome in outcomes)
     if cuts_off and not kept and not guard.end():
         waits = 0  # each of these concerns failed and was taken back
-    outcomes = waiting.end_dead_man(outcomes)
+    outcomes = _end_lease(planned, outcomes, conditions.restores_all)
     _note_failures(planned, (*outcomes, *of_unit))
     return Run(planned.facts, (*outcomes, *of_unit, *session.damaged()), waits)
 
@@ -233,7 +203,7 @@ def _note_failures(planned: Planned, outcomes: Sequence[Outcome]) -> None:
     if session.kind is not RUNNING:
         return  # the unit tries again, and an image isn't this host
     tuned = {request.name for request in planned.requests if isinstance(request, Tune)}
-    decided = {UNIT, *tuned, *(request.name for request in planned.requests if isinstance(request, Restore))}
+    decided = {UNIT, *tuned, *planned.restores}
     name = session.origin.name
     failed = [outcome for outcome in outcomes if outcome.error and outcome.name in decided]
     present = {outcome.name: failures.failure(name, outcome.error) for outcome in failed}
@@ -285,7 +255,7 @@ def _remaining_of_unit(session: Session, wanted: Mapping[str, Stored]) -> Tuple[
     return _plan_unit(session, wanted)[0].actions if any(stored.replan for stored in wanted.values()) else ()
 
 
-def _do_all(planned: Planned, roll_back_all: bool, guard: dead_man.Guard) -> List[Outcome]:
+def _do_all(planned: Planned, roll_back_all: bool, guard: confirmation.Guard) -> List[Outcome]:
     session, outcomes = planned.session, planned.outcomes
     host, journal, stored = session.host, session.journal, session.stored
     stopped = next((outcome.name for outcome in outcomes if outcome.error), "")
@@ -349,7 +319,7 @@ def _planned_again(session: Session, request: Request, outcome: Outcome, done: S
     if not brought or not isinstance(request, Tune) or "topology" not in request.concern.domains:
         return outcome
     again = request.plan(session, session.observed(domains((request,))))
-    changes = [dead_man.cuts_off(planned.plan.actions) for planned in (outcome, again)]
+    changes = [confirmation.cuts_off(planned.plan.actions) for planned in (outcome, again)]
     return again if changes[0] == changes[1] else outcome
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Callable, Dict, Mapping
 
-from .._engine import dead_man
+from .._engine.lease import confirmation
 from .._engine.run import Ask, Conditions, Run, plan_run, run
 from .._host.host import WritableHost
 from .._requests.requests import restore_requests
@@ -30,7 +30,7 @@ def _confirm(confirm: Callable[[WritableHost], bool], host: WritableHost, _optio
 
 
 TASKS = {
-    "confirm": Task({}, partial(_confirm, dead_man.confirm), partial(_confirm, dead_man.can_confirm)),
+    "confirm": Task({}, partial(_confirm, confirmation.confirm), partial(_confirm, confirmation.can_confirm)),
     "restore": Task(
         {"concerns": {"type": "list", "elements": "str"}}, partial(_restore, run), partial(_restore, plan_run)
     ),

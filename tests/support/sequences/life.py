@@ -32,7 +32,7 @@ from tests.support.sequences.wanted import Step, steps
 from tests.support.sequences.world import HOSTS, KILLED, World, changed
 
 # Leftovers of a killed run too: the next run removes them.
-_ALWAYS = r"/var/lib/nearmetal/.*|/run/nearmetal/.*|.*/\.[^/]+\.new"
+_ALWAYS = r"/var/lib/nearmetal/.*|/run/nearmetal/.*|/run/systemd/system/nearmetal-dead-man\..*|.*/\.[^/]+\.new"
 _SOMEBODY = {
     r"/proc/sys/net/core/(somaxconn|netdev_max_backlog|rmem_max)": ("3333", "77777"),
     r"/proc/sys/net/ipv4/tcp_(max_syn_backlog|keepalive_time)": ("3333", "77"),
@@ -245,7 +245,7 @@ class Life:
         self._quietly(["confirm"])
 
     def _dead_man(self, _step: Step) -> None:
-        self._quietly(["dead-man"])
+        self._quietly(["expire", "dead-man"])
 
     def _newer(self, step: Step) -> None:
         """Put entries of a newer version into the journal for a while: nothing is changed, and nothing is lost."""

@@ -11,7 +11,7 @@ from ..._host.host import WritableHost
 from ..._levers.registry import place_of
 from ..._plan import Action, Value
 from ..._words import in_words
-from .lasting import UNTUNED
+from ..lease.record import UNTUNED
 from .running import Experiment
 
 
@@ -31,11 +31,11 @@ def set_by_others(host: WritableHost, experiment: Optional[Experiment]) -> Dict[
     """
     if experiment is None:
         return {}
-    earlier = {action.key: action.after for action in experiment.earlier}
+    earlier = {action.key: action.after for action in experiment.lease.earlier}
     goals = [
         (action, earlier.get(action.key, action.before))
         for action in experiment.difference
-        if action.concern in experiment.concerns  # of those that a failed try left
+        if action.concern in experiment.lease.concerns  # of those that a failed try left
         and not (experiment.against and action.key not in earlier)
         and not place_of(host, action.key).detached()
     ]

@@ -15,6 +15,7 @@ from ..._plan import Action, Finding
 from ..._words import clipped
 from ..apply import apply
 from ..declined import do_accepted
+from ..lease.taking_back import journal_of, setting_of
 from ..session import Outcome
 from . import switching
 from .running import Experiment
@@ -45,11 +46,11 @@ def accepted_outcomes(
         return [
             action
             for action in outcome.plan.actions
-            if lever_of(action.what).declining and experiment.selects(action.concern, action.knob)
+            if lever_of(action.what).declining and experiment.lease.selects(action.concern, action.knob)
         ]
 
     def try_out(outcome: Outcome) -> List[Action]:
-        return apply(host, switching.journal_of(host), uncertain(outcome), tuple)
+        return apply(host, journal_of(host), uncertain(outcome), tuple)
 
     results: List[Outcome] = []
     refused: List[Finding] = []
@@ -71,7 +72,7 @@ def resting_places(actions: Sequence[Action]) -> Dict[Tuple[str, str, str], str]
     """The places whose values would not last in an experiment, with the reason."""
     not_switched = {action.what for action in actions if action.scope == "boot"}
     return {
-        switching.setting_of(action): reason
+        setting_of(action): reason
         for action in actions
         for what, reason in (_RESTS_ON.get(action.what, ("", "")),)
         if what in not_switched
@@ -86,11 +87,11 @@ def untested_findings(
 ) -> List[Finding]:
     """The findings of what `tune` would change and a switch doesn't show, each with the reason for that."""
     return [
-        finding._replace(reason=unfelt(finding) or resting.get(switching.setting_of(finding), finding.reason))
+        finding._replace(reason=unfelt(finding) or resting.get(setting_of(finding), finding.reason))
         for finding in findings
         if finding.status in _LATER
         and finding.knob != _PERSIST
-        and experiment.names(finding.concern, finding.knob)
+        and experiment.lease.names(finding.concern, finding.knob)
         and (finding.concern, finding.knob) not in tested
     ]
 

@@ -12,45 +12,30 @@ while, and reboots a host that runs with what was taken back.
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..._error import NearmetalError
 from ..._facts import systemd
 from ..._facts.json_data import json_data
 from ..._host import store
-from ..._host.agent_timer import RETRY
 from ..._host.host import WritableHost
 from ..._memory.stored import StoredWanted
 from ..._plan import Action, Finding
 from ..._planning.unit import NAME as UNIT
-from ..._requests.requests import restore_requests
-from .. import ending
-from ..run import Ask, Conditions, Run, plan_run, run
-from ..session import Origin, Outcome
-from . import lasting, lasting_timer, states
-from .lasting import TUNED, UNTUNED, Lasting
+from ..lease import confirmation, record
+from ..lease.expiry import restore_everything, take_back_everything
+from ..lease.record import PATIENCE, REBOOTED, SWITCHED, TUNED, UNTUNED, Lease
+from ..lease.taking_back import demand_none, journal_of
+from ..run import Run, plan_run, run_step
+from ..session import Outcome
+from . import states
 from .left_out import NothingDiffers, demand_felt, no_difference, unfelt
-from .running import Experiment, running
-from .switching import journal_of
+from .running import Experiment, demand_running, with_own, write
+from .states import Tuning
 
 _PERSIST = "persist"
 _ARGUMENTS = "boot.arguments"
 _LATER = ("would_change", "needs_reboot", "needs_restart")
-
-
-class Tuning(NamedTuple):
-    """What is proven: how a run asks for it, and how that run is done."""
-
-    ask: Ask
-    conditions: Conditions
-    whole: Ask  # with what is left out because no load right after a boot may show it
-
-
-class Fired(NamedTuple):
-    """What the timer took back, and whether the host reboots for it."""
-
-    experiment: Lasting
-    reboots: bool
 
 
 def begin(host: WritableHost, run_id: str, tuning: Tuning, abandon_after: int) -> Optional[states.Begun]:
@@ -59,31 +44,22 @@ def begin(host: WritableHost, run_id: str, tuning: Tuning, abandon_after: int) -
     Raises NothingDiffers when the two states are the same, and NearmetalError for an obstacle.
     """
     python = states.demand_possible(host, abandon_after, reboots=True)
-    previous = _previous(host, run_id)
-    if previous is not None and _end_experiment(host, previous):
-        return None
-    _demand_untuned(host)
-    actions, findings, platform = _compared(host, tuning)
-    experiment = Lasting(
-        run=run_id,
-        abandon_after=abandon_after,
-        concerns=tuple(dict.fromkeys(action.concern for action in actions)),
-        places=tuple(_place(action) for action in actions if action.scope == "boot"),
-        arguments=tuple(str(action.after) for action in actions if action.what == _ARGUMENTS and action.after),
-    )
-    with store.lock(host, states.PATIENCE):
-        if _previous(host, run_id) is not None:
-            raise states.another_run(run_id)
+    with store.lock(host, PATIENCE):
+        previous = _previous(host, run_id)
+        if previous is not None and take_back_everything(host, previous):
+            return None
         _demand_untuned(host)
-        lasting_timer.arm(host, python, abandon_after)
-        try:
-            lasting.write(host, experiment)
-        except NearmetalError:
-            lasting_timer.end(host)
-            raise
+        actions, findings, platform = _compared(host, tuning)
+        concerns = tuple(dict.fromkeys(action.concern for action in actions))
+        experiment = Experiment(
+            Lease(REBOOTED, run=run_id, abandon_after=abandon_after, python=python, concerns=concerns),
+            places=tuple(_place(action) for action in actions if action.scope == "boot"),
+            arguments=tuple(str(action.after) for action in actions if action.what == _ARGUMENTS and action.after),
+        )
+        record.arm(host, with_own(experiment))
     tested = _knobs(actions)
     return states.Begun(
-        experiment=Experiment(run_id, host.boot_id(), experiment.concerns, (), abandon_after, difference=actions),
+        experiment=experiment._replace(difference=actions),
         tuned=tuple(
             finding for finding in findings if finding.status in _LATER and (finding.concern, finding.knob) in tested
         ),
@@ -133,36 +109,38 @@ def write_state(host: WritableHost, run_id: str, state: str, tuning: Tuning) -> 
 
     The next step must come after a reboot.
     """
-    experiment = _stepped(host, run_id)
-    if state == TUNED:
-        _note(host, run_id, state)  # first: a run that is killed meanwhile leaves a host that is to be taken back
-        _tune(host, tuning)
-        return list(experiment.arguments)
-    _restore(host, run_id)
-    _note(host, run_id, state)
-    return []
+    with store.lock(host, PATIENCE):
+        experiment = _stepped(host, run_id)
+        if state == TUNED:
+            _note(host, experiment, state)  # first: a run that is killed leaves a host that is to be taken back
+            _tune(host, tuning)
+            return list(experiment.arguments)
+        restore_everything(host, run_id)
+        _note(host, experiment, state)
+        return []
 
 
 def arrive(
     host: WritableHost, run_id: str, state: str, tuning: Tuning, patience: float, booted: Callable[[], None]
-) -> Lasting:
+) -> Experiment:
     """After the reboot into a state: wait up to `patience` seconds for the end of the boot, and tune what runs.
 
     `booted` is called in between, when the host's own programs have started and nothing is tuned yet.
     Raises NearmetalError when the host has not booted into the state.
     """
-    experiment = _stepped(host, run_id)
-    if experiment.state != state or experiment.written_in == host.boot_id():
+    with store.lock(host, PATIENCE):
+        lease = _stepped(host, run_id).lease
+    if lease.state != state or lease.written_in == host.boot_id():
         raise NearmetalError(f"the host was not rebooted into the {state} state: its boot id is the same as before")
     _wait_for_boot(host, patience)
     booted()
-    if state == TUNED:
-        done = _tune(host, tuning)
-        refused = tuple(_refused(done.outcomes))
-        if refused != experiment.refused:
-            with store.lock(host, states.PATIENCE):
-                experiment = lasting.demand_lasting(host, run_id)._replace(refused=refused)
-                lasting.write(host, experiment)
+    with store.lock(host, PATIENCE):
+        experiment = demand_running(host, run_id, REBOOTED)
+        if state == TUNED:
+            refused = tuple(_refused(_tune(host, tuning).outcomes))
+            if refused != experiment.refused:
+                experiment = experiment._replace(refused=refused)
+                write(host, experiment)
     return experiment
 
 
@@ -180,150 +158,81 @@ def _wait_for_boot(host: WritableHost, patience: float) -> None:
         time.sleep(1)
 
 
-def not_in_force(host: WritableHost, experiment: Lasting, tuning: Tuning) -> List[str]:
+def not_in_force(host: WritableHost, experiment: Experiment, tuning: Tuning) -> List[str]:
     """What isn't as the state wants it: tuned has nothing left to do, untuned everything that is on disk."""
     outcomes = plan_run(host, tuning.ask).outcomes
     problems = [f"{outcome.name}: {outcome.error}" for outcome in outcomes if outcome.error]
-    if experiment.state == UNTUNED:
+    if experiment.lease.state == UNTUNED:
         waiting = {_place(action) for action in _actions(outcomes)}
         return problems + [f"{place} is tuned already" for place in experiment.places if place not in waiting]
     for outcome in outcomes:
         places = [_place(action) for action in _actions([outcome])]
         problems += [f"{place} isn't tuned any more" for place in places if place not in experiment.refused]
         for finding in outcome.plan.findings:
-            if finding.status == "needs_reboot" and outcome.name in experiment.concerns:
+            if finding.status == "needs_reboot" and outcome.name in experiment.lease.concerns:
                 problems.append(f"{finding.concern}.{finding.knob}: {finding.reason}")
     return problems
 
 
-def take_back(host: WritableHost, run_id: str) -> Optional[Lasting]:
+def take_back(host: WritableHost, run_id: str) -> Optional[Lease]:
     """Take the experiment of this run back, or of any run when `run_id` is empty.
 
     None: there is none. While it is still `ending` the host must be rebooted, and then `take_back` be called again.
     """
-    experiment = lasting.lasting(host)
-    if experiment is None or run_id not in ("", experiment.run):
-        return None
-    return experiment._replace(ending=_end_experiment(host, experiment))
+    with store.lock(host, PATIENCE):
+        lease = record.read(host, REBOOTED)
+        if lease is None or run_id not in ("", lease.run):
+            return None
+        return lease._replace(ending=take_back_everything(host, lease))
 
 
 def keep(host: WritableHost, run_id: str, tuning: Tuning) -> Tuple[Run, bool]:
     """Keep the tuning, as `tune` does. True: the host must be rebooted, and then the tuning be kept again."""
-    experiment = _stepped(host, run_id)
-    if experiment.state == UNTUNED:
-        experiment = _note(host, run_id, TUNED)
-    done = _tune(host, tuning)
-    waits = any(finding.status == "needs_reboot" for outcome in done.outcomes for finding in outcome.plan.findings)
-    if waits and experiment.booted_tuned != host.boot_id():
-        return done, True
-    with store.lock(host, states.PATIENCE):
-        lasting.demand_lasting(host, run_id)
-        lasting_timer.end(host)
+    with store.lock(host, PATIENCE):
+        experiment = _stepped(host, run_id)
+        if experiment.lease.state == UNTUNED:
+            experiment = _note(host, experiment, TUNED)
+        done = _tune(host, tuning)
+        waits = any(finding.status == "needs_reboot" for outcome in done.outcomes for finding in outcome.plan.findings)
+        if waits and experiment.lease.booted_tuned != host.boot_id():
+            return done, True
+        record.release(host, REBOOTED)
     return done, False
 
 
-def fire(host: WritableHost) -> Optional[Fired]:
-    """Take back an experiment whose controller made no step, as the timer does.
-
-    None: there is no experiment, and a timer that one left is removed. A host that still runs with what was taken
-    back is rebooted, once.
-    """
-    with ending.uninterrupted():
-        experiment = lasting.lasting(host)
-        if experiment is None:
-            with store.lock(host, states.PATIENCE):
-                if lasting.lasting(host) is None:  # a run that was beginning has begun
-                    lasting_timer.disarm(host)
-            return None
-        reboots = _end_experiment(host, experiment)
-        if reboots:
-            lasting_timer.TIMER.wait(host, RETRY)  # from that boot on: nothing but the timer is left to remove
-            host.command(("systemctl", "reboot"))
-    return Fired(experiment, reboots)
+def _previous(host: WritableHost, run_id: str) -> Optional[Lease]:
+    """What an earlier try of this run left. Raises NearmetalError when another lease is on the host."""
+    for kind in (SWITCHED, REBOOTED):
+        other = record.present(host, kind)
+        if other is not None and other.run != run_id:
+            raise states.another_run(other.run)
+    if confirmation.waits(host):
+        confirmation.demand_none_waits(host)
+    return record.read(host, REBOOTED)
 
 
-def _previous(host: WritableHost, run_id: str) -> Optional[Lasting]:
-    """What an earlier try of this run left. Raises NearmetalError when another run compares something."""
-    previous, across = running(host), lasting.lasting(host)
-    other = previous.run if previous is not None else across.run if across is not None else run_id
-    if other != run_id:
-        raise states.another_run(other)
-    return across
-
-
-def _stepped(host: WritableHost, run_id: str) -> Lasting:
+def _stepped(host: WritableHost, run_id: str) -> Experiment:
     """The experiment of this run, whose timer starts to count again. Notes a boot that began tuned."""
-    with store.lock(host, states.PATIENCE):
-        experiment = lasting.demand_lasting(host, run_id)
-        lasting_timer.TIMER.restart(host)
-        return _noted(host, experiment)
+    experiment = demand_running(host, run_id, REBOOTED)
+    record.renew(host, experiment.lease)
+    noted = experiment.lease.noted(host.boot_id())
+    if noted != experiment.lease:
+        record.write(host, noted)
+    return experiment._replace(lease=noted)
 
 
-def _note(host: WritableHost, run_id: str, state: str) -> Lasting:
-    """Note what the files on disk hold. Raises NearmetalError when the experiment was taken back meanwhile."""
-    with store.lock(host, states.PATIENCE):
-        experiment = lasting.demand_lasting(host, run_id)._replace(state=state, written_in=host.boot_id())
-        lasting.write(host, experiment)
+def _note(host: WritableHost, experiment: Experiment, state: str) -> Experiment:
+    """Note what the files on disk hold."""
+    experiment = experiment._replace(lease=experiment.lease._replace(state=state, written_in=host.boot_id()))
+    write(host, experiment)
     return experiment
-
-
-def _noted(host: WritableHost, experiment: Lasting) -> Lasting:
-    noted = experiment.noting(host.boot_id())
-    if noted != experiment:
-        lasting.write(host, noted)
-    return noted
-
-
-def _end_experiment(host: WritableHost, experiment: Lasting) -> bool:
-    """Restore everything. Returns whether the host must be rebooted; if not, the experiment has ended.
-
-    A restore by somebody else may end it at any time.
-    """
-    boot_id = host.boot_id()
-    with store.lock(host, states.PATIENCE):
-        present = _present(host, experiment.run)
-        if present is None:
-            return False
-        experiment = _noted(host, present._replace(ending=True))
-        lasting.write(host, experiment)
-    waits = _restore(host, experiment.run) or experiment.booted_tuned == boot_id
-    with store.lock(host, states.PATIENCE):
-        if _present(host, experiment.run) is None:
-            return False
-        if waits:
-            lasting.write(host, experiment._replace(state=UNTUNED, written_in=boot_id, booted_tuned=boot_id))
-        else:
-            lasting_timer.end(host)
-    return waits
-
-
-def _present(host: WritableHost, run_id: str) -> Optional[Lasting]:
-    experiment = lasting.lasting(host)
-    return experiment if experiment is not None and experiment.run == run_id else None
 
 
 def _tune(host: WritableHost, tuning: Tuning) -> Run:
     """Do what `tune` does. Raises NearmetalError with all of it taken back when a part can't be done."""
-    done = run(host, tuning.ask, conditions=tuning.conditions)
-    _demand_done(done.outcomes)
+    done = run_step(host, tuning.ask, tuning.conditions)
+    demand_none({outcome.name: outcome.error for outcome in done.outcomes if outcome.error})
     return done
-
-
-def _restore(host: WritableHost, run_id: str) -> bool:
-    """Take back everything that nearmetal did on this host. Returns whether that takes a reboot. Raises NearmetalError.
-
-    A concern that fails doesn't stop the others.
-    """
-    conditions = Conditions(Origin(f"prove {run_id}"), step_of=run_id)
-    outcomes = run(host, lambda known: restore_requests(None, known), conditions=conditions).outcomes
-    _demand_done(outcomes)
-    return any(finding.status == "needs_reboot" for outcome in outcomes for finding in outcome.plan.findings)
-
-
-def _demand_done(outcomes: Sequence[Outcome]) -> None:
-    errors = [f"{outcome.name}: {outcome.error}" for outcome in outcomes if outcome.error]
-    if errors:
-        raise NearmetalError("; ".join(errors))
 
 
 def _actions(outcomes: Sequence[Outcome]) -> List[Action]:

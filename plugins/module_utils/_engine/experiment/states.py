@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequenc
 
 from ..._error import NearmetalError
 from ..._facts.json_data import json_data
-from ..._facts.switch import EXPERIMENT
 from ..._host import store
 from ..._host.agent_timer import python_of
 from ..._host.host import WritableHost
 from ..._memory import stored
 from ..._plan import Action, Finding
-from .. import ending
-from . import switching, timer
-from .lasting import TUNED, UNTUNED, lasting
+from ..._planning.unit import NAME as UNIT
+from ..lease import confirmation, record
+from ..lease.record import PATIENCE, REBOOTED, SWITCHED, TUNED, UNTUNED, Lease
+from ..lease.taking_back import journal_of, put_back, setting_of
+from . import switching
 from .left_out import (
     NothingDiffers,
     accepted_outcomes,
@@ -34,16 +35,23 @@ from .left_out import (
     unfelt,
     untested_findings,
 )
-from .running import Experiment, demand_running, running, write
+from .running import Experiment, demand_running, running, with_own, write
 from .two_tunings import Comparison, compare
 
 if TYPE_CHECKING:
     from ..planning import Request
-    from ..run import Ask
+    from ..run import Ask, Conditions, Run
     from ..session import Known, Outcome
 
-PATIENCE = 60  # seconds that a step waits for an earlier one, such as that of an interrupted run
 STATES = (UNTUNED, TUNED)
+
+
+class Tuning(NamedTuple):
+    """What is proven: how a run asks for it, and how that run is done."""
+
+    ask: Ask
+    conditions: Conditions
+    whole: Ask  # with what is left out because no load right after a boot may show it
 
 
 class Proposal(NamedTuple):
@@ -78,7 +86,7 @@ def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[
     with store.lock(host, PATIENCE):
         previous = _demand_no_other(host, run_id)
         if previous is not None:
-            switching.put_back(host, previous)
+            put_back(host, previous.lease)
         proposals = [_proposal(host, ask) for ask in asks]
         unarmed = _unarmed(host, run_id, proposals, knobs, abandon_after)
         tested, left_out, _findings = _foreseen(host, unarmed, proposals)
@@ -88,7 +96,7 @@ def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[
         try:
             return _planned(host, experiment, asks, switching.untune(host, experiment))
         except NearmetalError:
-            switching.put_back(host, experiment)
+            put_back(host, experiment.lease)
             raise
 
 
@@ -120,11 +128,7 @@ def _foreseen(
     actions = [[action for outcome in tuning for action in outcome.plan.actions] for tuning in outcomes]
     resting = {place: reason for of_tuning in actions for place, reason in resting_places(of_tuning).items()}
     tuned, *another = (
-        [
-            action
-            for action in of_tuning
-            if _switchable(experiment, action) and switching.setting_of(action) not in resting
-        ]
+        [action for action in of_tuning if _switchable(experiment, action) and setting_of(action) not in resting]
         for of_tuning in actions
     )
     compared = compare(another[0], tuned) if another else Comparison((), tuple(tuned))
@@ -132,7 +136,7 @@ def _foreseen(
     if not another:
         # What nearmetal has set already is wanted by no action, and differs from the untuned host.
         wanted = {(finding.concern, finding.knob) for finding in findings if finding.wanted is not None}
-        set_before = switching.earlier_actions(host, experiment)
+        set_before = switching.earlier_actions(host, experiment.lease)
         differing += [action for action in set_before if (action.concern, action.knob) in wanted]
     tested = tuple(dict.fromkeys(f"{action.concern}.{action.knob}" for action in differing))
     in_force = {(action.concern, action.knob) for action in (*differing, *compared.shared)}
@@ -141,12 +145,13 @@ def _foreseen(
 
 def _demand_no_other(host: WritableHost, run_id: str) -> Optional[Experiment]:
     """The experiment of this run, if the host has one already. Raises NearmetalError for that of another run."""
-    previous, across = running(host), lasting(host)
-    if across is not None:
-        raise another_run(across.run)
-    if previous is not None and previous.run != run_id:
-        raise another_run(previous.run)
-    return previous
+    for kind in (SWITCHED, REBOOTED):
+        other = record.present(host, kind)
+        if other is not None and (kind is REBOOTED or other.run != run_id):
+            raise another_run(other.run)
+    if confirmation.waits(host):
+        confirmation.demand_none_waits(host)
+    return running(host)
 
 
 def another_run(name: str) -> NearmetalError:
@@ -166,7 +171,18 @@ def _unarmed(
     findings = [finding for outcome in taking_part for finding in outcome.plan.findings]
     owned = tuple(f"{finding.concern}.{finding.knob}" for finding in findings if finding.status == "refused")
     held = tuple(dict.fromkeys(f"{finding.concern}.{finding.knob}" for finding in findings if unfelt(finding)))
-    return Experiment(run_id, host.boot_id(), tuple(concerns), tuple(knobs), abandon_after, owned=owned, unfelt=held)
+    return Experiment(
+        Lease(
+            SWITCHED,
+            run=run_id,
+            boot_id=host.boot_id(),
+            abandon_after=abandon_after,
+            concerns=tuple(concerns),
+            knobs=tuple(knobs),
+            owned=owned,
+            unfelt=held,
+        )
+    )
 
 
 def _proposal(host: WritableHost, ask: Ask) -> Proposal:
@@ -191,13 +207,15 @@ def _proposal(host: WritableHost, ask: Ask) -> Proposal:
 
 def _armed(host: WritableHost, experiment: Experiment, python: str) -> Experiment:
     """The experiment with its way back, which the timer takes from now on."""
-    from . import lasting_timer
-
-    if lasting_timer.is_present(host):  # of a run with reboots that was killed while it began or ended
-        lasting_timer.disarm(host)
-    order = tuple(entry.key for entry in switching.journal_of(host).entries())
-    experiment = experiment._replace(earlier=switching.earlier_actions(host, experiment), order=order, python=python)
-    timer.arm(host, experiment)
+    if REBOOTED.is_present(host):  # of a run with reboots that was killed while it began or ended
+        record.release(host, REBOOTED)
+    lease = experiment.lease._replace(
+        earlier=switching.earlier_actions(host, experiment.lease),
+        order=tuple(entry.key for entry in journal_of(host).entries()),
+        python=python,
+    )
+    experiment = experiment._replace(lease=lease)
+    record.arm(host, with_own(experiment))
     return experiment
 
 
@@ -212,13 +230,13 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], st
     accepted = [accepted_outcomes(host, experiment, tuning.outcomes) for tuning in planned]
     actions = [[action for outcome in outcomes for action in outcome.plan.actions] for outcomes, _refused in accepted]
     findings = [[said for outcome in outcomes for said in outcome.plan.findings] for outcomes, _refused in accepted]
-    waiting = {switching.setting_of(finding) for finding in still_tuned if finding.status == "needs_reboot"}
+    waiting = {setting_of(finding) for finding in still_tuned if finding.status == "needs_reboot"}
     resting = {place: reason for of_tuning in actions for place, reason in resting_places(of_tuning).items()}
     tuned, *another = (
         tuple(
             action
             for action in of_tuning
-            if _switchable(experiment, action) and not {switching.setting_of(action)} & {*waiting, *resting}
+            if _switchable(experiment, action) and not {setting_of(action)} & {*waiting, *resting}
         )
         for of_tuning in actions
     )
@@ -254,73 +272,55 @@ def switch(host: WritableHost, run_id: str, state: str, without: str = "") -> Ex
     The untuned state `without` one concern is tuned in all others. The timer starts to count again.
     """
     with store.lock(host, PATIENCE):
-        experiment = demand_running(host, run_id)
-        timer.restart(host, experiment)
-        for goal in (UNTUNED, TUNED) if state == TUNED else (TUNED, UNTUNED):
-            if goal == TUNED:
-                switching.tune(host, experiment)
-            else:
-                switching.untune(host, experiment, without)
+        return _switched(host, run_id, state, without)
+
+
+def _switched(host: WritableHost, run_id: str, state: str, without: str = "") -> Experiment:
+    experiment = demand_running(host, run_id)
+    record.renew(host, experiment.lease)
+    for goal in (UNTUNED, TUNED) if state == TUNED else (TUNED, UNTUNED):
+        if goal == TUNED:
+            switching.tune(host, experiment)
+        else:
+            switching.untune(host, experiment, without)
     return experiment
-
-
-def take_back(host: WritableHost, experiment: Experiment) -> None:
-    """Bring the host to how it was before the experiment, and end it."""
-    with store.lock(host, PATIENCE):
-        if host.exists(EXPERIMENT):  # nobody has ended it meanwhile, such as by a restore
-            switching.put_back(host, experiment)
 
 
 def end(host: WritableHost, run_id: str) -> Optional[Experiment]:
     """Take the experiment of this run back, or of any run when `run_id` is empty. Returns it; None: none."""
     with store.lock(host, PATIENCE):
         experiment = running(host)
-        if experiment is None or run_id not in ("", experiment.run):
+        if experiment is None or run_id not in ("", experiment.lease.run):
             return None
-        switching.put_back(host, experiment)
+        put_back(host, experiment.lease)
         return experiment
 
 
-def leave(host: WritableHost, run_id: str) -> Experiment:
-    """Tune the host, so that `tune` may keep what is better; until `done` the timer would still take all of it back."""
-    switch(host, run_id, TUNED)
-    with store.lock(host, PATIENCE):
-        experiment = demand_running(host, run_id)
-        earlier = (*experiment.earlier, *switching.on_disk(host))
-        experiment = experiment._replace(earlier=earlier, wanted=stored.text(host))
-        write(host, experiment)
-    return experiment
+def keep(host: WritableHost, run_id: str, tuning: Tuning) -> Run:
+    """Do what `tune` does, from the tuned state, and end the experiment: until then its timer takes all of it back.
 
-
-def done(host: WritableHost, run_id: str) -> None:
-    """The tuning is kept, so the experiment ends. Raises NearmetalError when it was taken back meanwhile."""
-    with store.lock(host, PATIENCE):
-        demand_running(host, run_id)
-        timer.disarm(host)
-
-
-def fire(host: WritableHost, stopped: bool = False) -> Optional[Experiment]:
-    """Take back an experiment whose controller made no step, as the timer does. Returns it; None when there is none.
-
-    With `stopped` only an experiment whose timer is stopped.
+    Raises NearmetalError with the host as before the experiment, or with it tuned where the unit alone isn't in place.
     """
-    with store.lock(host, PATIENCE), ending.uninterrupted():
-        experiment = running(host)
-        if stopped and (experiment is None or timer.TIMER.waits(host)):
-            return None
-        if experiment is None:
-            timer.disarm(host)
-            return None
-        switching.put_back(host, experiment)
-        return experiment
+    from ..run import run_step
 
-
-def fire_without_timer(host: WritableHost) -> Optional[Experiment]:
-    """Take back an experiment whose timer somebody stopped, as the unit does. Returns it; None when there is none."""
-    experiment = running(host)
-    if experiment is None or not experiment.abandon_after or timer.TIMER.waits(host):
-        return None
-    return fire(host, stopped=True)
+    with store.lock(host, PATIENCE):
+        experiment = _switched(host, run_id, TUNED)
+        earlier = (*experiment.lease.earlier, *switching.on_disk(host))
+        experiment = experiment._replace(lease=experiment.lease._replace(earlier=earlier, text=stored.text(host)))
+        write(host, experiment)
+        try:
+            done = run_step(host, tuning.ask, tuning.conditions)
+            errors = "; ".join(f"{outcome.name}: {outcome.error}" for outcome in done.outcomes if outcome.error)
+            tuned = any(outcome.done and outcome.name != UNIT for outcome in done.outcomes)
+            if errors and not tuned:
+                raise NearmetalError(errors)
+        except NearmetalError:
+            put_back(host, experiment.lease)
+            raise
+        record.release(host, SWITCHED)
+    if errors:
+        raise NearmetalError(f"the host is tuned, but its unit isn't in place: {errors}")
+    return done
 
 
 def demand_possible(host: WritableHost, abandon_after: int, reboots: bool = False) -> str:
@@ -346,4 +346,4 @@ def demand_possible(host: WritableHost, abandon_after: int, reboots: bool = Fals
 
 def _switchable(experiment: Experiment, action: Action) -> bool:
     runtime = action.scope == "runtime" and action.reversible == "now"
-    return runtime and experiment.selects(action.concern, action.knob)
+    return runtime and experiment.lease.selects(action.concern, action.knob)

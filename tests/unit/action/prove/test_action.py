@@ -175,7 +175,7 @@ def test_a_host_that_was_never_reached_is_not_said_to_be_switched(host: FakeKern
 def test_a_host_that_ended_its_experiment_is_left_alone(host: FakeKernel, play: Play) -> None:
     def fire(number: int) -> None:
         if number == 9:
-            assert command(["abandoned"], host) == 0
+            assert command(["expire", "prove"], host) == 0
 
     play.before_step = fire
     result = play(command=load(host, 120))

@@ -89,7 +89,7 @@ def test_ctrl_c_while_a_run_that_failed_is_taken_back_changes_nothing_and_the_en
 def test_ctrl_c_after_the_host_was_taken_back_says_so(host: FakeKernel, play: Play) -> None:
     def take_back(number: int) -> None:
         if number == 5:
-            assert command(["abandoned"], host) == 0
+            assert command(["expire", "prove"], host) == 0
             press()
 
     play.before_step = take_back

@@ -170,7 +170,7 @@ def test_a_host_that_does_not_come_back_is_reported_and_takes_itself_back(play: 
     )
     play.host.boot_again()
     boots = len(play.host.boots)
-    assert (command(["abandoned"], play.host), command(["abandoned"], play.host)) == (0, 0)
+    assert (command(["expire", "prove"], play.host), command(["expire", "prove"], play.host)) == (0, 0)
     assert (len(play.host.boots) - boots, files(play.host)) == (1, before)
 
 

@@ -16,21 +16,16 @@ from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
-from tests.support.prove.experiments import MEMORY, SWAPPINESS, WANTED, Call, Steps, current, swappiness
+from tests.support.prove.experiments import MEMORY, SWAPPINESS, WANTED, Call, Steps, current, files, swappiness
 
 STATE = "/run/nearmetal/prove.json"
-
-
-def older(text: str) -> str:
-    """The file of a version of prove that couldn't compare two tunings."""
-    return json.dumps({name: value for name, value in json.loads(text).items() if name not in ("shared", "against")})
 
 
 def endless(text: str) -> str:
     return text.replace('"abandon_after": 900', '"abandon_after": 1e999')
 
 
-@pytest.mark.parametrize("spoil", [lambda _text: "{nonsense", lambda _text: "", older, endless])
+@pytest.mark.parametrize("spoil", [lambda _text: "{nonsense", lambda _text: "", endless])
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_restore_goes_on_where_nobody_can_read_what_runs(
     tmp_path: Path, call: Call, spoil: Callable[[str], str], by_hand: bool
@@ -53,6 +48,24 @@ def test_restore_goes_on_where_nobody_can_read_what_runs(
     assert current(host) == "xen"
     path.unlink()
     assert call(tune.main, host, **WANTED)["changed"]
+
+
+@pytest.mark.parametrize("ends", ["restore", "timer"])
+def test_a_host_comes_back_where_only_what_is_compared_cannot_be_read(tmp_path: Path, call: Call, ends: str) -> None:
+    host = FakeKernel(tmp_path, files_of("xen_hvm"))
+    call(tune.main, host, **MEMORY)
+    before, steps = files(host), Steps(call, host)
+    steps("begin", tune={"concerns": {**WANTED["concerns"], **MEMORY["concerns"]}})
+    steps("measure", state="tuned")
+    path = Path(host.root) / STATE.lstrip("/")
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({name: value for name, value in content.items() if name != "difference"}))
+    assert steps("measure", state="tuned")["msg"].startswith(f"{STATE} isn't what prove wrote (no 'difference')")
+    if ends == "timer":
+        assert command(["expire", "prove"], host) == 0
+    else:
+        assert not call(restore.main, host, concerns=["clocksource"]).get("failed")
+    assert (current(host), swappiness(host), files(host)) == ("xen", "1", before)
 
 
 @pytest.mark.parametrize("value", [None, "not a word", ["1"], 7])

@@ -103,14 +103,14 @@ def test_the_timer_is_wound_up_by_each_step_and_takes_the_host_back(host: FakeKe
     asked = "systemctl show --property=ActiveState nearmetal-prove.timer"
     assert host.commands == ["systemctl daemon-reload", again, asked], "systemctl can be wrong"
     service, timer = ((Path(host.root) / place).read_text() for place in sorted(UNITS))
-    assert "ExecStart=/usr/bin/python3 -I /run/nearmetal/prove.pyz abandoned\n" in service
+    assert "ExecStart=/usr/bin/python3 -I /run/nearmetal/prove.pyz expire prove\n" in service
     assert "OnActiveSec=300\n" in timer
     assert "DefaultDependencies=no\nIgnoreOnIsolate=yes\n" in timer, "a soft reboot would stop it"
     host.commands.clear()
     steps("measure", state="tuned")
     counted = [line for line in host.commands if "nearmetal-prove" in line]
     assert counted == [again, asked], "at no time a host without a timer"
-    assert command(["abandoned"], host) == 0
+    assert command(["expire", "prove"], host) == 0
     assert current(host) == "xen"
     assert files(host) == before
     late = steps("measure", state="tuned")
@@ -190,7 +190,7 @@ def test_restore_in_the_middle_ends_the_experiment(
     assert current(host) == "xen"
     assert "somebody restored the host" in steps("measure", state="tuned")["msg"]
     assert steps("back")["answer"] == {"ended": False}
-    assert command(["abandoned"], host) == 0
+    assert command(["expire", "prove"], host) == 0
     assert current(host) == "xen"
     assert files(host) == before
 
@@ -225,7 +225,7 @@ def test_restore_goes_on_where_the_experiment_cannot_be_taken_back(big: FakeKern
     assert call(restore.main, big)["failed"]
     assert (swappiness(big), nomerges(big)) == ("1", {"0"})
     assert steps("measure", state="tuned")["failed"], "nothing is tuned any more"
-    assert command(["abandoned"], big) == 1
+    assert command(["expire", "prove"], big) == 1
     assert nomerges(big) == {"0"}, "nor is what was tuned before"
     del big.moods[SWAPPINESS]
     assert not call(restore.main, big).get("failed")
@@ -291,7 +291,7 @@ def test_a_place_that_cannot_be_restored_stops_no_other_concern(big: FakeKernel,
     assert steps("back")["failed"]
     assert (swappiness(big), nomerges(big)) == ("1", {"1"})
     big.written.clear()
-    assert command(["abandoned"], big) == 1
+    assert command(["expire", "prove"], big) == 1
     assert big.written == [], "what is back isn't written at each try"
     assert (Path(big.root) / STATE.lstrip("/")).exists()
     del big.moods[SWAPPINESS]

@@ -158,7 +158,7 @@ def test_a_process_that_is_killed_while_it_keeps_leaves_the_host_to_the_timer(
         host.left, kills = MANY, kills + 1
         if not (tmp_path / STATE).exists():
             break
-        assert command(["abandoned"], host) == 0
+        assert command(["expire", "prove"], host) == 0
         assert (current(host), swappiness(host)) == ("xen", found), f"killed at write {kills}"
         assert without_journal(files(host)) == without_journal(before), f"killed at write {kills}"
     assert (kills > 10, current(host), swappiness(host)) == (True, "tsc", "1")

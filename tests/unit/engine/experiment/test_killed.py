@@ -44,7 +44,7 @@ def keep(steps: Steps, options: Dict[str, Any]) -> None:
     """Keep the tuning, but for the last step."""
     steps("begin", tune=options)
     with pytest.MonkeyPatch.context() as patch, suppress(Killed):
-        patch.setattr(states, "done", killed)
+        patch.setattr(states.record, "release", killed)
         steps("keep", tune=options)
 
 
@@ -60,7 +60,7 @@ def test_an_agent_of_an_older_version_is_no_reason_to_stay_in_the_experiment(big
     before = wanted(big)
     keep(Steps(call, big), BOTH)
     assert (identity(big), swappiness(big)) == (present, "1")
-    assert command(["abandoned"], big) == 0
+    assert command(["expire", "prove"], big) == 0
     assert (swappiness(big), wanted(big), (Path(big.root) / STATE).exists()) == ("60", before, False)
     assert identity(big) == present, "any version of ours serves"
     assert not call(tune.main, big, **BOTH).get("failed")
@@ -70,7 +70,7 @@ def test_the_unit_is_back_where_the_tuning_needs_none(big: FakeKernel, call: Cal
     before = files(big)
     keep(Steps(call, big), {**MEMORY, "prune": True})
     assert identity(big) is None
-    assert command(["abandoned"], big) == 0
+    assert command(["expire", "prove"], big) == 0
     found = files(big)
     assert (found[AGENT[1:]], sorted(found)) == (before[AGENT[1:]], sorted(before))
 
@@ -79,10 +79,10 @@ def test_a_concern_restored_meanwhile_is_not_wanted_again(big: FakeKernel, call:
     before = wanted(big)
     keep(Steps(call, big), BOTH)
     big.moods[SWAPPINESS] = "EINVAL"
-    assert command(["abandoned"], big) == 1
+    assert command(["expire", "prove"], big) == 1
     assert list(json.loads(wanted(big))["concerns"]) == ["network_irq"], "nobody kept the other"
     assert wanted(big) == before
     assert call(restore.main, big)["failed"]
     del big.moods[SWAPPINESS]
-    assert command(["abandoned"], big) == 0
+    assert command(["expire", "prove"], big) == 0
     assert (swappiness(big), wanted(big), (Path(big.root) / STATE).exists()) == ("60", "", False)

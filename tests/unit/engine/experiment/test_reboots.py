@@ -9,11 +9,12 @@ import json
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
-from typing import Any, Callable, Dict, List
+from typing import Any, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import lasting, reboots
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import reboots
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lease import expiry, record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, smt, tune
 
@@ -112,7 +113,7 @@ def test_a_host_whose_controller_is_lost_takes_itself_back_and_reboots_at_most_o
     timer = (Path(host.root) / "etc/systemd/system/nearmetal-prove.timer").read_text()
     assert "OnActiveSec=300\nOnUnitInactiveSec=15\n" in timer
     assert host.waits, "each boot starts it"
-    assert command(["abandoned"], host) == 0
+    assert command(["expire", "prove"], host) == 0
     rebooted = lost in ("tuned", "tuned by hand", "taken back")
     assert len(host.boots) - boots == rebooted
     took_back = "<4>prove made no step for 300 s: the host is as it was before run r1\n"
@@ -122,7 +123,7 @@ def test_a_host_whose_controller_is_lost_takes_itself_back_and_reboots_at_most_o
         assert "taken back, and the host reboots, because it still runs with it" in said
         timer = (Path(host.root) / "etc/systemd/system/nearmetal-prove.timer").read_text()
         assert "OnActiveSec=15\n" in timer
-        assert command(["abandoned"], host) == 0
+        assert command(["expire", "prove"], host) == 0
         assert capsys.readouterr().out == took_back
         assert len(host.boots) - boots == 1
     assert (host.tuned, host.waits, somaxconn(host)) == (False, False, 4096)
@@ -140,17 +141,16 @@ def test_a_way_back_that_is_killed_after_its_restore_still_reboots_the_host(
     steps.boot_into("tuned")
     with monkeypatch.context() as patch:
 
-        def killed(_host: RebootingHost, experiment: lasting.Lasting) -> None:
-            if experiment.state == "untuned":
+        def killed(_host: RebootingHost, lease: record.Lease) -> None:
+            if lease.state == "untuned":
                 raise Killed
-            write(_host, experiment)
+            record.write(_host, lease)
 
-        write = lasting.write
-        patch.setattr(lasting, "write", killed)
+        patch.setattr(expiry, "write", killed)
         with pytest.raises(Killed):
-            command(["abandoned"], host)
-    assert (command(["abandoned"], host), len(host.boots)) == (0, 3)
-    assert (command(["abandoned"], host), len(host.boots), host.tuned) == (0, 3, False)
+            command(["expire", "prove"], host)
+    assert (command(["expire", "prove"], host), len(host.boots)) == (0, 3)
+    assert (command(["expire", "prove"], host), len(host.boots), host.tuned) == (0, 3, False)
     assert files(host) == before
 
 
@@ -268,7 +268,7 @@ def test_a_damaged_file_stops_the_steps_and_a_restore_ends_it(
     (Path(host.root) / STATE).write_text('{"run": 1}')
     for failed in (steps("switch", state="tuned"), steps("back"), call(tune.main, host, **TUNING)):
         assert failed["msg"].startswith(f"/{STATE} isn't what prove wrote")
-    assert command(["abandoned"], host) == 1
+    assert command(["expire", "prove"], host) == 1
     call(restore.main, host)
     host.boot_again()
     assert files(host) == before
@@ -293,53 +293,31 @@ def unheard(arguments: List[str], host: RebootingHost) -> int:
         return command(arguments, host)
 
 
-def afterwards(patch: pytest.MonkeyPatch, name: str, meanwhile: Callable[[], object]) -> None:
-    """Let somebody else act between one part of a step and the next."""
-    part = getattr(reboots, name)
-
-    def done(*given: Any) -> Any:
-        result = part(*given)
-        meanwhile()
-        return result
-
-    patch.setattr(reboots, name, done)
-
-
-def test_a_host_that_somebody_tunes_while_a_run_begins_is_left_alone(
+def test_nobody_tunes_a_host_while_a_run_begins(
     host: RebootingHost, steps: RebootSteps, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    afterwards(monkeypatch, "_compared", lambda: call(tune.main, host, **TUNING))
-    assert "this host is tuned: run nearmetal.ec2.restore, reboot it" in steps("begin")["msg"]
-    assert (host.waits, somaxconn(host)) == (False, 8192)
+    refused: List[str] = []
+    plan_run = reboots.plan_run
+
+    def planned(*given: Any) -> Any:
+        refused.append(call(tune.main, host, **TUNING)["msg"])
+        return plan_run(*given)
+
+    monkeypatch.setattr(reboots, "plan_run", planned)
+    assert steps("begin")["answer"]["tested"]
+    assert refused[0].startswith("another nearmetal run ")
+    assert (host.waits, somaxconn(host)) == (True, 4096)
 
 
-@pytest.mark.parametrize(
-    ("booted", "step", "part"),
-    [
-        ("untuned", "switch tuned", "_stepped"),
-        ("tuned", "switch untuned", "_restore"),
-        ("tuned", "measure", "waiting"),
-        ("untuned", "keep", "_stepped"),
-        ("tuned", "keep", "_tune"),
-        ("tuned", "back", "_restore"),
-    ],
-)
-def test_a_restore_that_overtakes_a_step_ends_the_run(
-    booted: str, step: str, part: str, host: RebootingHost, steps: RebootSteps, monkeypatch: pytest.MonkeyPatch
+def test_a_restore_while_a_step_waits_for_the_end_of_the_boot_ends_the_run(
+    host: RebootingHost, steps: RebootSteps
 ) -> None:
     before = files(host)
     steps("begin")
-    steps("switch", state=booted)
+    steps("switch", state="tuned")
     host.boot_again()
-    if part == "waiting":
-        host.meanwhile["systemctl is-system-running --wait"] = lambda: unheard(["restore"], host)
-    else:
-        assert not steps("measure", state=booted).get("failed")
-        afterwards(monkeypatch, part, lambda: unheard(["restore"], host))
-    name, _space, state = step.partition(" ")
-    answer = steps(name, state=state or booted)
-    if step != "back":
-        assert "the experiment ended on the host" in answer["msg"]
+    host.meanwhile["systemctl is-system-running --wait"] = lambda: unheard(["restore"], host)
+    assert "the experiment ended on the host" in steps("measure", state="tuned")["msg"]
     host.boot_again()
     assert (files(host), host.waits, somaxconn(host)) == (before, False, 4096)
 
@@ -352,7 +330,7 @@ def test_a_step_does_not_go_on_while_the_host_is_taken_back(
     taken_back: Dict[str, str] = {}
 
     def abandoned() -> None:
-        unheard(["abandoned"], host)
+        unheard(["expire", "prove"], host)
         taken_back.update(files(host))
 
     host.meanwhile["systemctl is-system-running --wait"] = abandoned
@@ -369,7 +347,7 @@ def test_a_timer_without_an_experiment_is_removed(
     steps("begin")
     (Path(host.root) / STATE).unlink()
     if ends == "the timer":
-        assert command(["abandoned"], host) == 0
+        assert command(["expire", "prove"], host) == 0
     elif ends == "a restore":
         assert not call(restore.main, host).get("failed")
     elif ends == "another run":
@@ -392,6 +370,6 @@ def test_a_run_whose_file_can_not_be_written_leaves_no_timer(
         raise NearmetalError("no space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(lasting, "write", full)
+        patch.setattr(record, "write", full)
         assert "no space left on device" in steps("begin")["msg"]
     assert (files(host), host.waits) == (before, False)

@@ -225,7 +225,7 @@ def test_the_dead_man_timer_gives_no_nic_the_values_of_another(
     if exchanged:
         host.nics.exchange("ens6", host.hardware)
         host.nics.rings["ens6"][2] = 4096
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert host.nics.rings["ens6"][2] == (4096 if exchanged else 1024)
     assert ("ens6 is not the device" in capsys.readouterr().out) == exchanged
     assert not (Path(host.root) / "var/lib/nearmetal/wanted.json").exists(), "nobody confirmed it"
@@ -240,7 +240,7 @@ def test_a_disruptive_restore_of_a_knob_waits_for_a_confirmation(host: FakeKerne
     assert done["confirm_within"] == 120
     assert [action["disruptive"] for action in done["actions"] if action["what"] == "network.rings"] == [True]
     assert host.nics.rings["ens6"][2] == 1024
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert host.nics.rings["ens6"][2] == 2048, "as it was before anybody had to confirm"
     done = call(restore.main, host)
     assert not done.get("failed"), done["msg"]

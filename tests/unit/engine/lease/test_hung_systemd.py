@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Sequence, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lease.record import CHANGE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Unanswered
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.agent_timer import ANSWERS_WITHIN
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import TOOL_SECONDS
@@ -19,8 +19,8 @@ from ansible_collections.nearmetal.ec2.plugins.modules import confirm, restore
 from tests.support.hosts import files_of
 from tests.support.prove.experiments import Steps, files
 from tests.support.prove.reboots import TUNING, RebootingHost, rebooting
-from tests.unit.engine.dead_man.test_dead_man import current, cutting
-from tests.unit.engine.dead_man.test_faults import Systemd, source_wanted, traces, tuned
+from tests.unit.engine.lease.test_confirmation import current, cutting
+from tests.unit.engine.lease.test_faults import Systemd, source_wanted, traces, tuned
 
 __all__ = ["cutting"]
 
@@ -75,7 +75,7 @@ def test_a_confirmation_counts_after_one_wait(host: Hung, call: Call) -> None:
     assert call(confirm.main, host)["changed"]
     assert (current(host), host.waited) == ("tsc", ANSWERS_WITHIN)
     host.hung = ()
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert (current(host), traces(host)) == ("tsc", [])
 
 
@@ -83,9 +83,9 @@ def test_a_confirmation_counts_after_one_wait(host: Hung, call: Call) -> None:
 def test_the_earlier_value_is_back_before_systemd_is_asked(host: Hung, call: Call) -> None:
     tuned(call, host, "tsc")
     host.hung = EVERYTHING
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert (current(host), source_wanted(host), host.waited) == ("xen", None, ANSWERS_WITHIN)
-    assert traces(host) == [dead_man.AGENT, "timer"]
+    assert traces(host) == [CHANGE.timer.agent, "timer"]
 
 
 @pytest.mark.usefixtures("cutting")
@@ -102,7 +102,7 @@ def test_a_start_of_the_unit_that_hangs_keeps_the_timer_from_the_lock_for_one_wa
     failed = tuned(call, host, "auto")
     assert "unit: systemctl start nearmetal.timer did not end within 200 s" in failed["msg"]
     assert (host.waited, failed["confirm_within"]) == (ANSWERS_WITHIN, 90)
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert current(host) == "xen"
 
 

@@ -12,7 +12,7 @@ from typing import Iterator
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lease.record import CHANGE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory import journal, stored
 from ansible_collections.nearmetal.ec2.plugins.modules import confirm, restore
@@ -20,8 +20,8 @@ from ansible_collections.nearmetal.ec2.plugins.modules import confirm, restore
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
 from tests.support.sequences.faults import Killed, Writes
-from tests.unit.engine.dead_man.test_dead_man import current, cutting
-from tests.unit.engine.dead_man.test_faults import Call, Systemd, source_wanted, traces, tuned
+from tests.unit.engine.lease.test_confirmation import current, cutting
+from tests.unit.engine.lease.test_faults import Call, Systemd, source_wanted, traces, tuned
 
 __all__ = ["cutting"]
 
@@ -46,7 +46,7 @@ class Firings:
             tuned(self._call, host, "hpet")
             firing = Writes(host, {"kind": "kill", "at": at, "after": after})
             with firing.counted(), suppress(Killed), _no_room(host) if full else nullcontext():
-                command(["dead-man"], host)
+                command(["expire", "dead-man"], host)
             yield host
             if firing.count < at:
                 assert at > 5
@@ -56,7 +56,7 @@ class Firings:
 @contextmanager
 def _no_room(host: FakeKernel) -> Iterator[None]:
     """Folders where the new versions of nearmetal's files would be written first."""
-    folders = [Path(host.root) / store.temporary_path(path)[1:] for path in (dead_man.ARMED, journal.PATH, stored.PATH)]
+    folders = [Path(host.root) / store.temporary_path(path)[1:] for path in (CHANGE.path, journal.PATH, stored.PATH)]
     for folder in folders:
         folder.mkdir()
     try:
@@ -93,7 +93,7 @@ def test_nobody_confirms_what_was_put_back(after: bool, full: bool, firings: Fir
             refused += 1
             assert planned["msg"] == answer["msg"]
             assert answer["msg"].startswith("too late to confirm: the dead-man timer is putting")
-            assert command(["dead-man"], host) == 0
+            assert command(["expire", "dead-man"], host) == 0
             assert (current(host), traces(host)) == ("xen", [])
             assert not source_wanted(host)
     assert refused > 3

@@ -12,7 +12,8 @@ from typing import Any, Callable, Dict, List
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.clocksource import CONCERN
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lease.confirmation import cuts_off
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lease.record import CHANGE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, confirm, tune
@@ -37,12 +38,12 @@ def cutting(monkeypatch: pytest.MonkeyPatch) -> None:
         found = CONCERN.plan(facts, wanted)
         return found._replace(actions=tuple(action._replace(disruptive=True) for action in found.actions))
 
-    def cuts_off(actions: List[Action]) -> List[Action]:
+    def disruptive(actions: List[Action]) -> List[Action]:
         return [action for action in actions if action.disruptive and action.what == "clock.current"]
 
-    place = "ansible_collections.nearmetal.ec2.plugins.module_utils._engine"
-    monkeypatch.setattr(f"{place}.requests.CONCERNS", {CONCERN.name: CONCERN._replace(plan=plan)})
-    monkeypatch.setattr(f"{place}.dead_man.cuts_off", cuts_off)
+    utils = "ansible_collections.nearmetal.ec2.plugins.module_utils"
+    monkeypatch.setattr(f"{utils}._requests.requests.CONCERNS", {CONCERN.name: CONCERN._replace(plan=plan)})
+    monkeypatch.setattr(f"{utils}._engine.lease.confirmation.cuts_off", disruptive)
 
 
 def current(host: FakeKernel) -> str:
@@ -55,7 +56,7 @@ def change(what: str, disruptive: bool) -> Action:
 
 def test_only_network_changes_that_disrupt_can_cut_a_host_off() -> None:
     actions = [change("network.rings", True), change("network.rps", False), change("smt.control", True)]
-    assert dead_man.cuts_off(actions) == actions[:1]
+    assert cuts_off(actions) == actions[:1]
 
 
 @pytest.mark.usefixtures("cutting")
@@ -67,17 +68,17 @@ def test_armed_before_the_change_and_disarmed_over_a_new_connection(host: FakeKe
     done = call(tune.main, host, concerns=wanted, confirm_within=90)
     assert done["confirm_within"] == 90
     units = Path(host.root) / "run/systemd/system"
-    timer = (units / dead_man.TIMER.unit).read_text()
+    timer = (units / CHANGE.timer.unit).read_text()
     assert "OnActiveSec=90\nOnUnitInactiveSec=15\n" in timer
     assert "DefaultDependencies=no\nIgnoreOnIsolate=yes\n" in timer, "a soft reboot would stop it, and keep the change"
-    starts = "ExecStart=/usr/bin/python3 -I /run/nearmetal/dead-man.pyz dead-man\n"
+    starts = "ExecStart=/usr/bin/python3 -I /run/nearmetal/dead-man.pyz expire dead-man\n"
     assert starts in (units / "nearmetal-dead-man.service").read_text()
     assert "systemctl restart nearmetal-dead-man.timer" in host.commands
     assert call(confirm.main, host, check=True)["changed"]
     assert call(confirm.main, host)["changed"]
     assert "systemctl stop nearmetal-dead-man.timer" in host.commands[-3:]
     assert not call(confirm.main, host)["changed"]
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert current(host) == "tsc", "what was confirmed stays"
     assert "confirm_within" not in call(tune.main, host, concerns=wanted, confirm_within=90)
 
@@ -86,12 +87,12 @@ def test_armed_before_the_change_and_disarmed_over_a_new_connection(host: FakeKe
 def test_an_unconfirmed_value_is_put_back_and_no_longer_wanted(host: FakeKernel, call: Call) -> None:
     call(tune.main, host, concerns={"clocksource": {"source": "auto"}}, confirm_within=90)
     assert current(host) == "tsc"
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert current(host) == "xen"
     assert not (Path(host.root) / "var/lib/nearmetal/wanted.json").exists()
     assert command(["reapply"], host) == 0
     assert current(host) == "xen", "the unit must not cut it off again"
-    assert not (Path(host.root) / dead_man.ARMED.lstrip("/")).exists()
+    assert not (Path(host.root) / CHANGE.path.lstrip("/")).exists()
     journal = json.loads((Path(host.root) / "var/lib/nearmetal/journal.json").read_text())
     assert all(entry["what"] != "clock.current" for entry in journal["entries"])
 
@@ -122,7 +123,7 @@ def test_a_second_run_before_anybody_confirmed_asks_to_confirm_the_first(host: F
     assert other["failed"]
     assert "still waits to be confirmed" in other["msg"]
     assert current(host) == "tsc"
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert current(host) == "xen", "the first run's way back is as it was"
 
 
@@ -151,8 +152,8 @@ def test_a_hostile_file_puts_nothing_back(
     host: FakeKernel, call: Call, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call(clocksource.main, host, source="tsc")
-    place = Path(host.root) / dead_man.ARMED.lstrip("/")
+    place = Path(host.root) / CHANGE.path.lstrip("/")
     place.write_text(text)
-    assert command(["dead-man"], host) == 1
-    assert dead_man.ARMED in capsys.readouterr().err
+    assert command(["expire", "dead-man"], host) == 1
+    assert CHANGE.path in capsys.readouterr().err
     assert current(host) == "tsc"

@@ -14,14 +14,14 @@ from typing import Any, Callable, Dict, Sequence
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lease.record import CHANGE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, confirm, restore, tune
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
-from tests.unit.engine.dead_man.test_dead_man import CURRENT, current, cutting
+from tests.unit.engine.lease.test_confirmation import CURRENT, current, cutting
 
 __all__ = ["cutting"]
 
@@ -29,7 +29,7 @@ Call = Callable[..., Dict[str, Any]]
 NEXT_BOOT = "00000000-0000-4000-8000-000000000002"
 WANTED = "var/lib/nearmetal/wanted.json"
 UNITS = "run/systemd/system"
-STARTS = f"systemctl restart {dead_man.TIMER.unit}"
+STARTS = f"systemctl restart {CHANGE.timer.unit}"
 
 
 class Killed(BaseException):
@@ -53,16 +53,16 @@ class Systemd(FakeKernel):
     def command(self, argv: Sequence[str], timeout: float = 60) -> str:
         answer = super().command(argv, timeout)
         self.order.append(argv[0])
-        if argv == ("systemctl", "restart", dead_man.TIMER.unit):
+        if argv == ("systemctl", "restart", CHANGE.timer.unit):
             self.order[-1] = STARTS
-            if self.broken or not (Path(self.root) / UNITS / dead_man.TIMER.unit).exists():
+            if self.broken or not (Path(self.root) / UNITS / CHANGE.timer.unit).exists():
                 raise NearmetalError(f"{STARTS} failed with code 1: {self.broken or 'Unit not found.'}")
             self.timer = not self.forgets
-        if argv[:2] == ("systemctl", "stop") and argv[-1] == dead_man.TIMER.unit:
+        if argv[:2] == ("systemctl", "stop") and argv[-1] == CHANGE.timer.unit:
             if not self.timer:
                 raise NearmetalError(f"systemctl stop {argv[-1]} failed with code 5: Unit {argv[-1]} not loaded.")
             self.timer = False
-        if argv[:2] == ("systemctl", "show") and argv[-1] == dead_man.TIMER.unit:
+        if argv[:2] == ("systemctl", "show") and argv[-1] == CHANGE.timer.unit:
             answer = f"ActiveState={'active' if self.timer else 'inactive'}\n"
         if self.killed_after == self.order[-1]:
             self.killed_after = ""
@@ -81,7 +81,7 @@ class Systemd(FakeKernel):
     def reboot(self, boot_id: str, hardware: "Dict[str, str] | None" = None) -> None:
         super().reboot(boot_id, hardware)
         self.timer = False
-        for place in (dead_man.AGENT[1:], *(f"{UNITS}/nearmetal-dead-man.{kind}" for kind in ("timer", "service"))):
+        for place in (CHANGE.timer.agent[1:], *(f"{UNITS}/nearmetal-dead-man.{kind}" for kind in ("timer", "service"))):
             (Path(self.root) / place).unlink(missing_ok=True)
 
 
@@ -102,9 +102,9 @@ def source_wanted(host: Systemd) -> "str | None":
 
 def traces(host: Systemd) -> "list[str]":
     """What of a timer is left."""
-    files = [path for path in (dead_man.ARMED, dead_man.AGENT) if (Path(host.root) / path[1:]).exists()]
+    files = [path for path in (CHANGE.path, CHANGE.timer.agent) if (Path(host.root) / path[1:]).exists()]
     units = [path.name for path in (Path(host.root) / UNITS).glob("nearmetal-*")]
-    assert len(units) == (2 if dead_man.AGENT in files else 0), units
+    assert len(units) == (2 if CHANGE.timer.agent in files else 0), units
     return [*files, *(["timer"] if host.timer else [])]
 
 
@@ -152,7 +152,7 @@ def test_a_run_that_cuts_its_own_terminal_off_is_completed(host: Systemd, call: 
 def test_damaged_files_do_not_keep_a_host_cut_off(host: Systemd, call: Call, path: str) -> None:
     tuned(call, host, "tsc")
     (Path(host.root) / path).write_text("{")
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert (current(host), traces(host)) == ("xen", [])
     assert (Path(host.root) / path).read_text() == "{"
 
@@ -173,9 +173,9 @@ def test_a_full_disk_does_not_keep_a_host_cut_off(
         for name in calls:
             patched.setattr(store, name, refuse)
         for _try in range(2):
-            assert command(["dead-man"], host) == 1
+            assert command(["expire", "dead-man"], host) == 1
             assert (current(host), len(traces(host)), source_wanted(host)) == ("tsc", 3, source)
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert (current(host), traces(host), source_wanted(host)) == ("tsc", [], "tsc")
     assert not call(restore.main, host).get("failed")
     assert current(host) == "xen"
@@ -191,13 +191,13 @@ def test_files_of_a_newer_version_do_not_keep_a_host_cut_off(
     memory = place.read_text()
     place.write_text(json.dumps({**json.loads(memory), "version": 99}))
     capsys.readouterr()
-    assert command(["dead-man"], host) == 1
+    assert command(["expire", "dead-man"], host) == 1
     assert (current(host), len(traces(host))) == ("xen", 3)
     message = capsys.readouterr().err
     assert "the earlier values are back" in message
     assert f"/{path} has version 99" in message
     place.write_text(memory)
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert (current(host), traces(host), source_wanted(host)) == ("xen", [], None)
     assert "clock.current" not in (Path(host.root) / "var/lib/nearmetal/journal.json").read_text()
 
@@ -206,12 +206,12 @@ def test_files_of_a_newer_version_do_not_keep_a_host_cut_off(
 def test_an_unconfirmed_value_is_not_wanted_although_somebody_took_it_back(host: Systemd, call: Call) -> None:
     tuned(call, host, "tsc")
     host.write_value(CURRENT, "xen")
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert (current(host), traces(host), source_wanted(host)) == ("xen", [], None)
 
 
 @pytest.mark.usefixtures("cutting")
-@pytest.mark.parametrize("path", [dead_man.AGENT, dead_man.ARMED])
+@pytest.mark.parametrize("path", [CHANGE.timer.agent, CHANGE.path])
 def test_a_full_file_system_leaves_nothing(
     host: Systemd, call: Call, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,11 +245,11 @@ def test_a_run_that_is_killed_while_it_arms_stops_no_other_run(host: Systemd, ca
 @pytest.mark.usefixtures("cutting")
 def test_a_timer_of_a_killed_run_ends_by_itself(host: Systemd, call: Call) -> None:
     die(call, host, STARTS, "tsc")
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert traces(host) == []
     die(call, host, CURRENT, "tsc")
     assert current(host) == "tsc", "it was killed right after its change"
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert (current(host), traces(host), source_wanted(host)) == ("xen", [], None)
 
 
@@ -272,7 +272,7 @@ def test_confirmed_values_are_wanted_again(host: Systemd, call: Call, by: str) -
     tuned(call, host, "hpet")
     assert source_wanted(host) == "hpet"
     if by == "timer":
-        assert command(["dead-man"], host) == 0
+        assert command(["expire", "dead-man"], host) == 0
         assert current(host) == "tsc"
     else:
         host.reboot(NEXT_BOOT)
@@ -313,16 +313,16 @@ def test_the_timer_tries_again_until_it_succeeds(host: Systemd, call: Call, caps
     run = multiprocessing.Process(target=hold, args=(host.real(store.LOCK), ready, done))
     run.start()
     ready.wait()
-    assert command(["dead-man"], host) == 1
+    assert command(["expire", "dead-man"], host) == 1
     assert "another nearmetal run (pid 4242)" in capsys.readouterr().err
     done.set()
     run.join()
     assert (current(host), len(traces(host))) == ("tsc", 3)
     host.moods[CURRENT] = "EIO"
-    assert command(["dead-man"], host) == 1
+    assert command(["expire", "dead-man"], host) == 1
     assert len(traces(host)) == 3
     host.moods.clear()
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert (current(host), traces(host), source_wanted(host)) == ("xen", [], None)
 
 
@@ -353,7 +353,7 @@ def test_no_timer_is_armed_for_no_time_or_for_ever(host: Systemd, call: Call, se
 def test_a_damaged_file_is_named_and_stops_only_concerns_that_need_it(
     host: Systemd, call: Call, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = Path(host.root) / dead_man.ARMED[1:]
+    place = Path(host.root) / CHANGE.path[1:]
     place.parent.mkdir(mode=0o700)
     place.write_text(text)
     assert not call(clocksource.main, host, source="auto").get("failed")
@@ -361,12 +361,12 @@ def test_a_damaged_file_is_named_and_stops_only_concerns_that_need_it(
     assert command(["status"], host) == 0
     capsys.readouterr()
     assert command(["reapply"], host) == 0
-    assert f"{dead_man.ARMED} isn't what nearmetal wrote" in capsys.readouterr().out
+    assert f"{CHANGE.path} isn't what nearmetal wrote" in capsys.readouterr().out
     host.timer = True
     for message in (call(confirm.main, host)["msg"], call(confirm.main, host, check=True)["msg"]):
-        assert message.startswith(f"{dead_man.ARMED} isn't what nearmetal wrote")
+        assert message.startswith(f"{CHANGE.path} isn't what nearmetal wrote")
         assert message.endswith("then remove the file")
-    assert command(["dead-man"], host) == 1
+    assert command(["expire", "dead-man"], host) == 1
     assert not host.timer, "it isn't tried again forever"
     assert not call(restore.main, host).get("failed")
     assert current(host) == "xen"
@@ -375,15 +375,15 @@ def test_a_damaged_file_is_named_and_stops_only_concerns_that_need_it(
 @pytest.mark.usefixtures("cutting")
 def test_an_unreadable_file_is_tried_again_and_stops_only_changes_that_need_it(host: Systemd, call: Call) -> None:
     tuned(call, host, "tsc")
-    place = Path(host.root) / dead_man.ARMED[1:]
+    place = Path(host.root) / CHANGE.path[1:]
     place.rename(place.with_name("aside"))
     place.mkdir()
-    assert f"{dead_man.ARMED} is a directory" in call(confirm.main, host)["msg"]
+    assert f"{CHANGE.path} is a directory" in call(confirm.main, host)["msg"]
     assert command(["reapply"], host) == 0
     assert command(["status"], host) == 0
-    assert command(["dead-man"], host) == 1
+    assert command(["expire", "dead-man"], host) == 1
     assert (current(host), host.timer) == ("tsc", True)
     place.rmdir()
     place.with_name("aside").rename(place)
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert (current(host), traces(host)) == ("xen", [])

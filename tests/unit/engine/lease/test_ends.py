@@ -11,15 +11,16 @@ from typing import Any, Callable, Dict, Sequence
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lease.record import CHANGE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError, Unanswered
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, confirm, restore, tune
 
 from tests.support.hosts import files_of
-from tests.unit.engine.dead_man.test_dead_man import CURRENT, current, cutting
-from tests.unit.engine.dead_man.test_faults import Systemd, source_wanted, traces, tuned
+from tests.support.prove.experiments import Steps, files
+from tests.unit.engine.lease.test_confirmation import CURRENT, current, cutting
+from tests.unit.engine.lease.test_faults import Systemd, source_wanted, traces, tuned
 
 __all__ = ["cutting"]
 
@@ -35,7 +36,7 @@ class Mute(Systemd):
     tries = 0
 
     def command(self, argv: Sequence[str], timeout: float = 60) -> str:
-        if self.mute and argv[0] == "systemctl" and argv[-1] == dead_man.TIMER.unit:
+        if self.mute and argv[0] == "systemctl" and argv[-1] == CHANGE.timer.unit:
             raise Unanswered(f"{' '.join(argv[:3])} did not end within 200 s")
         return super().command(argv, timeout)
 
@@ -76,7 +77,7 @@ def test_what_is_restored_stays_restored(host: Mute, call: Call, way: Callable[[
     assert tuned(call, host, "hpet")["confirm_within"] == 90
     way(call, host)
     assert (current(host), traces(host), source_wanted(host)) == ("xen", [], None)
-    assert command(["dead-man"], host) == 0, "systemd had started it already"
+    assert command(["expire", "dead-man"], host) == 0, "systemd had started it already"
     assert (current(host), source_wanted(host)) == ("xen", None)
     assert not (Path(host.root) / "var/lib/nearmetal").exists()
 
@@ -88,13 +89,13 @@ def test_a_restore_that_fails_leaves_the_timer(host: Mute, call: Call) -> None:
     assert command(["restore"], host) == 1
     assert (current(host), len(traces(host))) == ("tsc", 3)
     host.moods.clear()
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert (current(host), traces(host)) == ("xen", [])
 
 
 def armed_for_two(host: Mute) -> Path:
     """The file of a change of two concerns."""
-    place = Path(host.root) / dead_man.ARMED[1:]
+    place = Path(host.root) / CHANGE.path[1:]
     armed = json.loads(place.read_text())
     armed["actions"].append({**armed["actions"][0], "concern": "network_stack"})
     armed["devices"].append("")
@@ -123,7 +124,7 @@ def test_a_restore_says_that_the_timer_may_undo_it(
     real = store.remove_file
 
     def refuse(where: WritableHost, path: str) -> None:
-        if path == dead_man.ARMED:
+        if path == CHANGE.path:
             raise NearmetalError(f"{path}: Input/output error")
         real(where, path)
 
@@ -132,7 +133,7 @@ def test_a_restore_says_that_the_timer_may_undo_it(
         patched.setattr(store, "remove_file", refuse)
         capsys.readouterr()
         assert command(["restore"], host) == 1
-    assert f"the dead-man timer may set it again: {dead_man.ARMED}: Input/output error" in capsys.readouterr().out
+    assert f"the dead-man timer may set it again: {CHANGE.path}: Input/output error" in capsys.readouterr().out
     restore_by_hand(call, host)
     assert traces(host) == []
 
@@ -146,11 +147,11 @@ def test_what_a_run_could_not_undo_is_left_to_the_timer(host: Mute, call: Call, 
     assert failed["failed"]
     assert "undoing it failed" in failed["msg"]
     assert (current(host), len(traces(host)), failed["confirm_within"]) == ("tsc", 3, 90)
-    assert command(["dead-man"], host) == 1
+    assert command(["expire", "dead-man"], host) == 1
     assert len(traces(host)) == 3, "it tries again"
     host.undoes = True
     host.moods.clear()
-    assert command(["dead-man"], host) == 0
+    assert command(["expire", "dead-man"], host) == 0
     assert (current(host), traces(host)) == ("xen", [])
     restore_by_hand(call, host)
     assert not (Path(host.root) / "var/lib/nearmetal").exists()
@@ -161,9 +162,9 @@ def test_a_confirmation_counts_although_systemd_does_not_answer(host: Mute, call
     tuned(call, host, "tsc")
     host.mute = True
     assert call(confirm.main, host)["changed"]
-    assert (current(host), traces(host)) == ("tsc", [dead_man.AGENT, "timer"])
+    assert (current(host), traces(host)) == ("tsc", [CHANGE.timer.agent, "timer"])
     host.mute = False
-    assert command(["dead-man"], host) == 0, "the timer finds nothing to do, and ends"
+    assert command(["expire", "dead-man"], host) == 0, "the timer finds nothing to do, and ends"
     assert (current(host), traces(host)) == ("tsc", [])
 
 
@@ -175,7 +176,20 @@ def test_a_failed_run_tells_of_all_its_concerns_although_systemd_does_not_answer
     assert "clocksource: the kernel refused tsc" in failed["msg"]
     assert list(failed["errors"]) == ["clocksource"]
     assert "confirm_within" not in failed
-    assert not (Path(host.root) / dead_man.ARMED[1:]).exists()
+    assert not (Path(host.root) / CHANGE.path[1:]).exists()
+
+
+@pytest.mark.usefixtures("cutting")
+@pytest.mark.parametrize("step", ["plan", "begin"])
+@pytest.mark.parametrize("reboot", [False, True])
+def test_prove_begins_nothing_while_a_change_waits(host: Mute, call: Call, step: str, reboot: bool) -> None:
+    """It would set the unconfirmed value again after the timer has taken it back."""
+    tuned(call, host, "tsc")
+    before, steps = files(host), Steps(call, host)
+    assert "an earlier network change still waits to be confirmed" in steps(step, reboot=reboot)["msg"]
+    assert files(host) == before
+    assert call(confirm.main, host)["changed"]
+    assert "waits to be confirmed" not in steps("plan", reboot=reboot)["msg"]
 
 
 @pytest.mark.usefixtures("cutting")

@@ -10,19 +10,19 @@ from typing import Any, Callable, Dict, Sequence
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import dead_man
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lease.record import CHANGE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.modules import confirm
 
 from tests.support.hosts import files_of
 from tests.support.kernel import systemd
-from tests.unit.engine.dead_man.test_dead_man import CURRENT, current, cutting
-from tests.unit.engine.dead_man.test_faults import Systemd, traces, tuned
+from tests.unit.engine.lease.test_confirmation import CURRENT, current, cutting
+from tests.unit.engine.lease.test_faults import Systemd, traces, tuned
 
 __all__ = ["cutting"]
 
 Call = Callable[..., Dict[str, Any]]
-SERVICE = f"{dead_man.TIMER.name}.service"
+SERVICE = f"{CHANGE.timer.name}.service"
 
 
 class KeepsFailures(Systemd):
@@ -42,7 +42,7 @@ class KeepsFailures(Systemd):
 
     def fire(self) -> int:
         """The timer starts its service. Returns how that ended."""
-        ended = command(["dead-man"], self)
+        ended = command(["expire", "dead-man"], self)
         self.failed = ended != 0
         return ended
 
@@ -61,10 +61,10 @@ def test_a_change_is_guarded_again_after_a_service_that_failed(
     if ends == "put back":
         assert host.fire() == 0
     elif ends == "confirmed":
-        (tmp_path / dead_man.FIRED[1:]).unlink()
+        (tmp_path / CHANGE.fired[1:]).unlink()
         assert call(confirm.main, host)["changed"]
     else:
-        (tmp_path / dead_man.ARMED[1:]).unlink()
+        (tmp_path / CHANGE.path[1:]).unlink()
     again = tuned(call, host, "hpet")
     assert (again["confirm_within"], host.timer) == (90, True), again["msg"]
     assert call(confirm.main, host)["changed"]

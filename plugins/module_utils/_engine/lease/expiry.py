@@ -1,0 +1,95 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the timer of a lease does at its time, in sentences for the log. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import List
+
+from ..._concerns.registry import CONCERNS
+from ..._host import store
+from ..._host.agent_timer import RETRY
+from ..._host.host import WritableHost
+from ..._memory.stored import CHOICE
+from .. import ending
+from ..planning import Remember, Request, Restore
+from ..run import Conditions, run_step
+from ..session import Known, Origin
+from . import confirmation
+from .record import PATIENCE, REBOOTED, SWITCHED, UNTUNED, Lease, present, release, write
+from .taking_back import demand_none, put_back
+
+OF_CHANGE, OF_PROVE = "dead-man", "prove"
+_TAKEN_BACK = "prove made no step for {seconds} s: the host is as it was before run {run}"
+_REBOOTS = (
+    "prove made no step for {seconds} s: what run {run} had tuned is taken back, and the host reboots, because it"
+    " still runs with it"
+)
+
+
+def expire(host: WritableHost, timer: str) -> List[str]:
+    """Take back what waited for somebody, and remove the timer of a lease that is gone. Raises NearmetalError."""
+    if timer == OF_CHANGE:
+        return confirmation.take_back(host)
+    kind, reboots = REBOOTED if REBOOTED.is_present(host) else SWITCHED, False
+    with ending.uninterrupted():
+        with store.lock(host, PATIENCE):
+            lease = present(host, kind)
+            if lease is None:
+                release(host, kind)
+                return []
+            if kind is SWITCHED:
+                put_back(host, lease)
+            else:
+                reboots = take_back_everything(host, lease)
+        if reboots:
+            kind.timer.wait(host, RETRY)  # from that boot on: nothing but the timer is left to remove
+            host.command(("systemctl", "reboot"))
+    return [(_REBOOTS if reboots else _TAKEN_BACK).format(seconds=lease.abandon_after, run=lease.run)]
+
+
+def expire_without_timer(host: WritableHost) -> List[str]:
+    """Take back what prove switches, if somebody stopped its timer, as the unit does."""
+    if not _is_left_alone(host):
+        return []
+    with store.lock(host, PATIENCE), ending.uninterrupted():
+        lease = present(host, SWITCHED)
+        if lease is None or not _is_left_alone(host):
+            return []
+        put_back(host, lease)
+        return [f"somebody stopped the timer of prove: the host is as it was before run {lease.run}"]
+
+
+def take_back_everything(host: WritableHost, lease: Lease) -> bool:
+    """Restore a host that prove reboots. Returns whether it must be rebooted; if not, the lease has ended.
+
+    The caller holds the lock. Raises NearmetalError.
+    """
+    boot_id = host.boot_id()
+    lease = lease._replace(ending=True).noted(boot_id)
+    write(host, lease)
+    if restore_everything(host, lease.run) or lease.booted_tuned == boot_id:
+        write(host, lease._replace(state=UNTUNED, written_in=boot_id, booted_tuned=boot_id))
+        return True
+    release(host, REBOOTED)
+    return False
+
+
+def restore_everything(host: WritableHost, run: str) -> bool:
+    """Take back everything that nearmetal did on this host. Returns whether that takes a reboot. Raises NearmetalError.
+
+    The caller holds the lock and the lease. A concern that fails doesn't stop the others.
+    """
+
+    def ask(known: Known) -> List[Request]:
+        return [Restore(name, CONCERNS.get(name)) if name != CHOICE else Remember(CHOICE, ()) for name in known]
+
+    outcomes = run_step(host, ask, Conditions(Origin(f"prove {run}"))).outcomes
+    demand_none({outcome.name: outcome.error for outcome in outcomes if outcome.error})
+    return any(finding.status == "needs_reboot" for outcome in outcomes for finding in outcome.plan.findings)
+
+
+def _is_left_alone(host: WritableHost) -> bool:
+    lease = present(host, SWITCHED)
+    return lease is not None and lease.abandon_after > 0 and not SWITCHED.timer.waits(host)
