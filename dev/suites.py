@@ -20,9 +20,9 @@ JUNIT = ROOT / "build" / "junit"
 LOGS = ROOT / "build" / "logs"
 # The unit tests that run on the Pythons of managed hosts: each folder and file that is named here.
 HOST_TESTS = (
-    "tests/unit/benchmarks/benchmark/test_reading.py",
+    "tests/unit/benchmark/tools/benchmark/test_reading.py",
     "tests/unit/concerns/network_irq/test_spread.py",
-    "tests/unit/engine/benchmark/test_session.py",
+    "tests/unit/benchmark/host/test_session.py",
     "tests/unit/requests/test_combined.py",
     "tests/unit/engine/test_shared_changes.py",
     "tests/unit/facts",

@@ -44,7 +44,8 @@ LEFT_OUT |= {"deselect", "collect_ignore", "collect_ignore_glob"}
 # and only the edges know Ansible.
 _PLAIN = {"_error", "_measured", "_number", "_parameters", "_plan", "_version", "_words"}
 _PURE = {*_PLAIN, "_parse", "_facts", "_planning", "_concerns", "_workloads"}
-_WRITING = {*_PURE, "_host", "_levers", "_memory", "_engine", "_benchmarks"}
+_WRITING = {*_PURE, "_host", "_levers", "_memory", "_engine"}
+_HOST = {*_WRITING, "_requests", "_tasks"}
 LAYERS = {
     "_parse": {"_parse", "_error", "_number"},
     "_facts": {"_facts", "_parse", "_error", "_number", "_parameters", "_plan"},
@@ -54,14 +55,16 @@ LAYERS = {
     "_host": {"_host", "_facts", "_error"},
     "_levers": {*_PLAIN, "_levers", "_host", "_facts", "_parse"},
     "_memory": {*_PLAIN, "_memory", "_levers", "_host", "_planning", "_facts", "_parse"},
-    "_engine": {*_WRITING, "_requests"},  # for experiments alone, which will be a room of their own
+    "_engine": _WRITING,
     "_requests": {*_WRITING, "_requests"},
     "_agent": {*_WRITING, "_requests", "_agent"},
-    "_tasks": {*_WRITING, "_requests", "_agent", "_tasks"},
-    "_ansible": {*_WRITING, "_requests", "_tasks", "_ansible", "_prove"},
+    "_tasks": {*_HOST, "_agent"},
+    "_prove/statistics": {"_prove/statistics", "_parse", "_error", "_words"},
+    "_benchmark/tools": {"_benchmark/tools", "_prove/statistics", "_planning", "_parse", "_error", "_number", "_words"},
+    "_benchmark/host": {*_HOST, "_benchmark/host", "_benchmark/tools", "_prove/statistics"},
+    "_prove/host": {*_HOST, "_prove/host", "_prove/statistics", "_benchmark/host", "_benchmark/tools"},
+    "_ansible": {*_HOST, "_ansible"},
     "_cloud": {"_cloud", "_error", "_plan", "_words"},
-    "_prove": {"_prove", "_parse", "_error", "_words"},
-    "_benchmarks": {"_benchmarks", "_prove", "_planning", "_parse", "_error", "_number", "_words"},
 }
 # The same for the folders of plugin_utils. Its files beside them are for every room, and import none.
 _OF_EVERY_ROOM = {"_clean", "_columns", "_files"}
@@ -181,13 +184,23 @@ def _climbing(copy: Copy, top: str, layers: "dict[str, set[str]]") -> "Iterator[
     """Each import of a folder below `top` that its row doesn't allow, and each folder without a row."""
     dotted = f".{top.replace('/', '.')}"
     for name in copy.having(".py", below=top):
-        layer, inside, _rest = name[len(top) :].partition("/")
+        if name.endswith("/__init__.py") and not copy.text(name):
+            continue
+        layer = _layer(name[len(top) :], layers)
+        inside = "/" in name[len(top) :] and name.count("/") > top.count("/") + layer.count("/")
         if inside and layer not in layers:
             yield f"{top}{layer}: dev/gates/python.py doesn't say what it may import"
         for line, module in _imports(copy.tree(name), name):
-            target = module.partition(dotted)[2].split(".")[0]
+            target = _layer(module.partition(dotted)[2].replace(".", "/"), layers)
             if inside and target and target not in layers.get(layer, ()):
                 yield f"{name}:{line}: {layer} imports {target}"
+
+
+def _layer(path: str, layers: "dict[str, set[str]]") -> str:
+    """The folder with a row in which a file or module below the top is; without one its first folder."""
+    folder, _slash, rest = path.partition("/")
+    inner = f"{folder}/{rest.partition('/')[0]}"
+    return inner if inner in layers else folder
 
 
 def _circle(copy: Copy) -> "Iterator[str]":

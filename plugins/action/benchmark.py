@@ -9,7 +9,7 @@ import json
 import time
 from typing import Any
 
-from ..module_utils._benchmarks import registry
+from ..module_utils._benchmark.tools import registry
 from ..module_utils._cloud.types.table import offline_types
 from ..module_utils._error import NearmetalError
 from ..plugin_utils._ansible import by_agent

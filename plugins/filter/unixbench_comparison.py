@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict
 
 from ansible.errors import AnsibleFilterError
 
-from ..module_utils._benchmarks.unixbench import compare
+from ..module_utils._benchmark.tools.unixbench import compare
 from ..module_utils._words import shown
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import Metric
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import Record
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import Step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import host_map, page, sentences
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove.page import heat_map
 

@@ -10,9 +10,10 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator
+from typing import Any, Callable, Dict, Iterator, Mapping
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 from dev.running import memory
 from tests.support.fake_kernel import FakeKernel
@@ -62,6 +63,23 @@ def root() -> Iterator[Path]:
     folder = tempfile.mkdtemp(prefix="nearmetal-", dir=memory.variables(256 << 20).get("TMPDIR"))
     yield Path(folder)
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def host_of(root: Path) -> Callable[[Mapping[str, str]], Host]:
+    """Writes files by absolute path, "-> target" for a symbolic link, and gives the host that has them."""
+
+    def build(files: Mapping[str, str]) -> Host:
+        for name, content in files.items():
+            path = root / name.lstrip("/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if content.startswith("-> "):
+                path.symlink_to(content[3:])
+            else:
+                path.write_bytes(content.encode("utf-8", "surrogateescape"))
+        return Host(str(root))
+
+    return build
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ _FOLDERS = tuple(
     )
 )
 # What only the tasks `prove` and `benchmark` need is sent with them, and never installed.
-_MEASURING = tuple(f"{_PREFIX}{name}/" for name in ("_ansible", "_benchmarks", "_engine/benchmark", "_prove"))
+_MEASURING = tuple(f"{_PREFIX}{name}/" for name in ("_benchmark", "_prove"))
 # The cache beside the agent has the same modules, compiled by one version of Python; another version goes without.
 _MAIN = """import os
 import sys

@@ -32,13 +32,13 @@ class Task(NamedTuple):
 
 # Module → the file in whose TASKS it is; those of concerns are all alike.
 _FILES = {
-    "benchmark": ".._ansible.benchmarking",
+    "benchmark": ".._benchmark.host.benchmarking",
     "capture": ".observing",
     "confirm": ".restoring",
     "host_facts": ".observing",
     "instance_facts": ".observing",
     "network_facts": ".observing",
-    "prove": ".._ansible.proving",
+    "prove": ".._prove.host.proving",
     "restore": ".restoring",
     "topology_facts": ".observing",
     "tune": ".tuning",

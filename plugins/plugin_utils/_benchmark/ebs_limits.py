@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Mapping, Optional, Tuple
 
-from ...module_utils._benchmarks.disk import SHAPES
+from ...module_utils._benchmark.tools.disk import SHAPES
 from ...module_utils._cloud.types.facts import TypeFacts
 from ...module_utils._facts.disk import EBS
-from ...module_utils._prove.metrics import LARGEST, SMALLEST
+from ...module_utils._prove.statistics.metrics import LARGEST, SMALLEST
 
 # AWS's page "Amazon EBS-optimized instances" gives an instance's requests for 16 KiB, its throughput in MB of 10^6.
 _MB, _KIB = 1e6, 1024

@@ -9,10 +9,19 @@ import json
 import re
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
-from ...module_utils._benchmarks.registry import BENCHMARKS
+from ...module_utils._benchmark.tools.registry import BENCHMARKS
 from ...module_utils._facts.platform import INSTANCE_TYPE
 from ...module_utils._parse import json_text
-from ...module_utils._prove.metrics import LARGER, LARGEST, MOST_METRICS, NAME, SMALLER, SMALLEST, UNIT, Metric
+from ...module_utils._prove.statistics.metrics import (
+    LARGER,
+    LARGEST,
+    MOST_METRICS,
+    NAME,
+    SMALLER,
+    SMALLEST,
+    UNIT,
+    Metric,
+)
 from .._clean import text
 
 FORMAT = 1  # of a line

@@ -20,7 +20,7 @@ import math
 from statistics import fmean, median, stdev
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ...module_utils._prove.metrics import SMALLER
+from ...module_utils._prove.statistics.metrics import SMALLER
 from .entry import Entry
 from .student import quantile
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Callable, List, Optional, Tuple
 
-from ...module_utils._prove.forecast import Activity, activities
-from ...module_utils._prove.history import history_of
-from ...module_utils._prove.order import TUNED, UNTUNED
-from ...module_utils._prove.record import Record
+from ...module_utils._prove.statistics.forecast import Activity, activities
+from ...module_utils._prove.statistics.history import history_of
+from ...module_utils._prove.statistics.order import TUNED, UNTUNED
+from ...module_utils._prove.statistics.record import Record
 from ...module_utils._words import clipped, printable
 
 _LONGEST_NAME = 40

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List
 
-from ...module_utils._prove.forecast import activities
-from ...module_utils._prove.history import history_of
-from ...module_utils._prove.record import Record
-from ...module_utils._prove.verdict import Verdict
+from ...module_utils._prove.statistics.forecast import activities
+from ...module_utils._prove.statistics.history import history_of
+from ...module_utils._prove.statistics.record import Record
+from ...module_utils._prove.statistics.verdict import Verdict
 from .._files import write as write_file
 from .._files import writing
 from . import activity, page, sentences

@@ -12,10 +12,10 @@ from statistics import mean
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from urllib.parse import quote
 
-from ...module_utils._prove.evidence import NEEDED, path
-from ...module_utils._prove.interval import bounds, estimate, percent
-from ...module_utils._prove.metrics import SMALLER
-from ...module_utils._prove.settings import MULTIPLY
+from ...module_utils._prove.statistics.evidence import NEEDED, path
+from ...module_utils._prove.statistics.interval import bounds, estimate, percent
+from ...module_utils._prove.statistics.metrics import SMALLER
+from ...module_utils._prove.statistics.settings import MULTIPLY
 from .._clean import NAME, text
 from .._columns import clip, pad, width, wrap
 from . import figures

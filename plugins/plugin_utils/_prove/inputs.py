@@ -9,11 +9,11 @@ import os
 import secrets
 from typing import Any, Mapping
 
-from ...module_utils._ansible.proving import CONTROLLER, HOST
-from ...module_utils._benchmarks import registry
-from ...module_utils._benchmarks.pair import CLIENT, SERVER
+from ...module_utils._benchmark.tools import registry
+from ...module_utils._benchmark.tools.pair import CLIENT, SERVER
 from ...module_utils._error import NearmetalError
-from ...module_utils._prove.settings import Settings, settings_of
+from ...module_utils._prove.host.proving import CONTROLLER, HOST
+from ...module_utils._prove.statistics.settings import Settings, settings_of
 from ...module_utils._words import shown
 
 _LONGEST_PROGRAM = 15  # bytes of a name in /proc/PID/comm (TASK_COMM_LEN in include/linux/sched.h, with a final 0)

@@ -9,8 +9,8 @@ import os
 from typing import Optional
 
 from ...module_utils._error import NearmetalError
-from ...module_utils._prove import lines
-from ...module_utils._prove.record import Entry, Record, Start, with_entry
+from ...module_utils._prove.statistics import lines
+from ...module_utils._prove.statistics.record import Entry, Record, Start, with_entry
 from ...module_utils._words import plain
 from .._files import append, writing
 

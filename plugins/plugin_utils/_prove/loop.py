@@ -10,11 +10,11 @@ from abc import ABC, abstractmethod
 from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Tuple
 
 from ...module_utils._error import NearmetalError
-from ...module_utils._prove import metrics
-from ...module_utils._prove.record import WARM_UP, End, Measurement, Sample
-from ...module_utils._prove.settings import Settings
-from ...module_utils._prove.step import DECIDE, Step, next_step
-from ...module_utils._prove.verdict import Verdict, verdict
+from ...module_utils._prove.statistics import metrics
+from ...module_utils._prove.statistics.record import WARM_UP, End, Measurement, Sample
+from ...module_utils._prove.statistics.settings import Settings
+from ...module_utils._prove.statistics.step import DECIDE, Step, next_step
+from ...module_utils._prove.statistics.verdict import Verdict, verdict
 from ...module_utils._words import clipped, printable, sentence
 from .log import Log
 

@@ -8,9 +8,15 @@ from __future__ import annotations
 from typing import Any, Mapping, NamedTuple, Tuple
 
 from ...module_utils._error import NearmetalError
-from ...module_utils._prove.order import TUNED, UNTUNED
-from ...module_utils._prove.rules import FEWEST_SHAMS, most_reboots
-from ...module_utils._prove.settings import ANSWER_SECONDS, BOOT_SECONDS, FEWEST_PAIRS, Settings, longest_load
+from ...module_utils._prove.statistics.order import TUNED, UNTUNED
+from ...module_utils._prove.statistics.rules import FEWEST_SHAMS, most_reboots
+from ...module_utils._prove.statistics.settings import (
+    ANSWER_SECONDS,
+    BOOT_SECONDS,
+    FEWEST_PAIRS,
+    Settings,
+    longest_load,
+)
 from ...module_utils._words import clipped, sentence
 from .. import _clean as clean
 from . import figures

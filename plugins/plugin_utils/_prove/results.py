@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping
 
 from ...module_utils._error import NearmetalError
-from ...module_utils._prove.record import Record, Start
-from ...module_utils._prove.settings import Settings
-from ...module_utils._prove.verdict import Verdict
+from ...module_utils._prove.statistics.record import Record, Start
+from ...module_utils._prove.statistics.settings import Settings
+from ...module_utils._prove.statistics.verdict import Verdict
 from ...module_utils._version import VERSION
 from ...module_utils._words import sentence
 from . import reboots, sentences

@@ -10,15 +10,15 @@ import time
 from contextlib import nullcontext, suppress
 from typing import Any, Callable, Dict, Mapping, NoReturn, Protocol
 
-from ...module_utils._ansible.proving import CONTROLLER, HOST, OPTIONS
-from ...module_utils._engine.experiment import load, load_version
+from ...module_utils._benchmark.host import load
 from ...module_utils._error import NearmetalError
-from ...module_utils._facts import load_sample
 from ...module_utils._facts.host import Host
 from ...module_utils._planning.options import validate
-from ...module_utils._prove.order import TUNED, UNTUNED
-from ...module_utils._prove.record import Measurement
-from ...module_utils._prove.settings import longest_load
+from ...module_utils._prove.host import load_sample, load_version
+from ...module_utils._prove.host.proving import CONTROLLER, HOST, OPTIONS
+from ...module_utils._prove.statistics.order import TUNED, UNTUNED
+from ...module_utils._prove.statistics.record import Measurement
+from ...module_utils._prove.statistics.settings import longest_load
 from ...module_utils._tasks.tuning import WANTED
 from ...module_utils._words import sentence
 from .._files import file_name, make_folder, short_path, writing

@@ -8,16 +8,16 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ...module_utils._prove.forecast import measurements_at_most
-from ...module_utils._prove.guards import GUARDS
-from ...module_utils._prove.history import history_of
-from ...module_utils._prove.interval import Comparison
-from ...module_utils._prove.order import UNTUNED
-from ...module_utils._prove.parts import Part
-from ...module_utils._prove.record import EACH, PAIR, SHAM, WARM_UP, Measurement, Record
-from ...module_utils._prove.rules import BETTER, SAME, WORSE
-from ...module_utils._prove.settings import Settings
-from ...module_utils._prove.verdict import Verdict, verdict
+from ...module_utils._prove.statistics.forecast import measurements_at_most
+from ...module_utils._prove.statistics.guards import GUARDS
+from ...module_utils._prove.statistics.history import history_of
+from ...module_utils._prove.statistics.interval import Comparison
+from ...module_utils._prove.statistics.order import UNTUNED
+from ...module_utils._prove.statistics.parts import Part
+from ...module_utils._prove.statistics.record import EACH, PAIR, SHAM, WARM_UP, Measurement, Record
+from ...module_utils._prove.statistics.rules import BETTER, SAME, WORSE
+from ...module_utils._prove.statistics.settings import Settings
+from ...module_utils._prove.statistics.verdict import Verdict, verdict
 from ...module_utils._words import clipped, printable, status_words
 from . import activity
 from .figures import duration, figure, interval, percent, ratio

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ...module_utils._concerns.registry import CONCERNS
-from ...module_utils._prove.rules import BETTER, VERDICTS
+from ...module_utils._prove.statistics.rules import BETTER, VERDICTS
 from .._clean import NAME, Budget, text
 from .._files import file_name, read_json
 from .._prove import document, figures

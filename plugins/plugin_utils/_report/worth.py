@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
-from ...module_utils._prove.rules import BETTER
+from ...module_utils._prove.statistics.rules import BETTER
 from . import model
 from .model import HostReport, Report, ReportedFinding
 

@@ -9,7 +9,7 @@ import math
 import random
 from typing import Callable, Dict, Iterator, List
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.order import order
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.order import order
 
 PAIRS = 40
 SLOTS = 2 * PAIRS

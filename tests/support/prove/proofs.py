@@ -9,16 +9,16 @@ import random
 from typing import Any, Callable, Mapping, Optional, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import (
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import Metric
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import (
     Measurement,
     Record,
     Sample,
     Start,
     with_entry,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import settings_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import DECIDE, Step, next_step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.settings import settings_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import DECIDE, Step, next_step
 
 Load = Callable[[Step], Tuple[Metric, ...]]
 Change = Callable[[Measurement], Measurement]

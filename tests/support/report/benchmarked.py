@@ -9,7 +9,7 @@ import math
 import random
 from typing import Any, Dict, List, Sequence
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import LARGER, Metric
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import LARGER, Metric
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._benchmark.entry import Entry
 
 DAY = 86400

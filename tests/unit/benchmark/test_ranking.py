@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List
 
 import jsonschema
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import LARGER, SMALLER, Metric
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import LARGER, SMALLER, Metric
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._benchmark import entry, ranking, sentences, store, student
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._benchmark.entry import Entry
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html, markdown, terminal

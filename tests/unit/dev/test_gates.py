@@ -188,7 +188,7 @@ def test_a_folder_with_too_many_files_is_named(tmp_path: Path, folder: str, coun
 PLACES = [
     ("tests/unit/engine/test_run.py", f"{UTILS}/_engine/run.py"),
     ("tests/unit/engine/run/test_killed.py", f"{UTILS}/_engine/run.py"),
-    ("tests/unit/engine/test_benchmark.py", f"{UTILS}/_engine/benchmark/disks.py"),
+    ("tests/unit/benchmark/test_host.py", f"{UTILS}/_benchmark/host/disks.py"),
     ("tests/unit/report/test_page.py", "plugins/plugin_utils/_report/page.py"),
     ("tests/unit/filter/test_sizing.py", "plugins/filter/sizing.py"),
     ("tests/unit/docs/audit/test_guide.py", "docs/audit.md"),

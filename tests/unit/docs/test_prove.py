@@ -15,11 +15,11 @@ import yaml
 from ansible_collections.nearmetal.ec2.plugins.action import prove as action
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import metrics_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import VERDICTS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import metrics_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import Measurement
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.rules import VERDICTS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import Step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.module_utils._tasks.tuning import WANTED
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import document, host_map, sentences
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import proven

@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS, options_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.tools.registry import BENCHMARKS, options_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import imds
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
@@ -42,7 +42,7 @@ SEED = os.environ.get("NEARMETAL_FUZZ_SEED", "1")
 CAPTURES = INPUTS // 100  # a plan takes as long as hundreds of texts
 SLOW = 2.0  # seconds of CPU: such an input is shown, and fails nothing
 
-RECORDED = Path(__file__).parents[1] / "benchmarks/read"
+RECORDED = Path(__file__).parents[1] / "benchmark/tools/read"
 _NAMES = ("tx-checksum-ipv4", "rx-gro") * 40
 
 

@@ -14,7 +14,7 @@ from typing import Any, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import capture
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.tools.registry import BENCHMARKS
 
 from tests.support import hosts
 from tests.support.fresh_host import fresh

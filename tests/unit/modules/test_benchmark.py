@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any, Callable, Dict
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible import benchmarking
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.benchmark import Result, Tool
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmarks.registry import BENCHMARKS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import (
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host import (
+    benchmarking,
     clock_read,
     measure,
     refusals,
     session,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark.measure import Measured
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host.measure import Measured
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.tools.benchmark import Result, Tool
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.tools.registry import BENCHMARKS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.modules import benchmark
 
 Call = Callable[..., Dict[str, Any]]

@@ -11,10 +11,10 @@ from typing import Any, Dict
 
 import jsonschema
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.parts import Part
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.rules import VERDICTS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.parts import Part
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import Record
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.rules import VERDICTS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import document, sentences
 
 from tests.support.prove.proofs import noisy, run, shared, start

@@ -11,10 +11,10 @@ import re
 from typing import Any, Dict, List, Optional, Sequence
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.evidence import LAMBDAS, path
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.evidence import LAMBDAS, path
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import Measurement
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import Step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import figures, host_map
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove.page import heat_map
 

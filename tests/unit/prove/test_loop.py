@@ -13,10 +13,10 @@ from typing import Any, Callable, List, Mapping, Optional
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.metrics import Metric
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import PHASES, Start
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.settings import settings_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import Verdict, verdict
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import Metric
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import PHASES, Start
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.settings import settings_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import Verdict, verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import document, log, loop, sentences
 
 from tests.support.prove.proofs import run

@@ -11,8 +11,8 @@ from typing import Any, Dict, Optional
 
 import jsonschema
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Record
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import Record
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html, markdown, prometheus
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import document as proof_document
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import sentences

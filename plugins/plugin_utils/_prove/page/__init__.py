@@ -13,9 +13,9 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from ....module_utils._prove.history import history_of
-from ....module_utils._prove.record import Record
-from ....module_utils._prove.verdict import Verdict
+from ....module_utils._prove.statistics.history import history_of
+from ....module_utils._prove.statistics.record import Record
+from ....module_utils._prove.statistics.verdict import Verdict
 from .. import sentences
 from . import plot
 

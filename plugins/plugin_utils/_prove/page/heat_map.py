@@ -10,8 +10,8 @@ import os
 import time
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
-from ....module_utils._prove.metrics import LARGER
-from ....module_utils._prove.rules import BETTER, SAME, UNCLEAR, WORSE
+from ....module_utils._prove.statistics.metrics import LARGER
+from ....module_utils._prove.statistics.rules import BETTER, SAME, UNCLEAR, WORSE
 from ..._files import make_folder, writing
 from ..._files import write as write_file
 from .. import figures, host_map

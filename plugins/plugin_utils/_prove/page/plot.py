@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from typing import List, NamedTuple, Sequence, Tuple
 
-from ....module_utils._prove.history import Attempt, History
-from ....module_utils._prove.interval import Comparison, Interval, interval, percent
-from ....module_utils._prove.metrics import SMALLER
-from ....module_utils._prove.settings import Settings
+from ....module_utils._prove.statistics.history import Attempt, History
+from ....module_utils._prove.statistics.interval import Comparison, Interval, interval, percent
+from ....module_utils._prove.statistics.metrics import SMALLER
+from ....module_utils._prove.statistics.settings import Settings
 from .. import figures
 
 WIDTH, HEIGHT = 420, 260

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.action import prove as action
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import load_sample
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.host import load_sample
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of

@@ -20,7 +20,7 @@ from ansible.playbook.play_context import PlayContext
 from ansible.playbook.task import Task
 from ansible.template import Templar
 from ansible_collections.nearmetal.ec2.plugins.action import prove as action
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.benchmark import measure, session
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host import measure, session
 from ansible_collections.nearmetal.ec2.plugins.modules import prove
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible.delegation import action_on
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Dict
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.experiment import health
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.record import Measurement
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.step import Step
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.verdict import verdict
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.host import health
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import Measurement
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import Step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.prove.plays import CURRENT, Play, current, load

@@ -25,9 +25,9 @@ from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
 from tests.support.prove.experiments import Steps, current, files, swappiness
 from tests.support.prove.reboots import rebooting
-from tests.unit.engine.experiment.test_reboots import RebootSteps
 from tests.unit.engine.lease.test_confirmation import cutting
 from tests.unit.engine.lease.test_faults import NEXT_BOOT, Systemd, source_wanted, traces, tuned
+from tests.unit.prove.host.test_reboots import RebootSteps
 
 __all__ = ["cutting"]
 

@@ -1,0 +1,47 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options of a benchmark that depend on this host. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import os
+from typing import Tuple
+
+from ..._facts import topology
+from ..._facts.host import Host
+from ..tools.benchmark import Benchmark, Machine, Options
+
+Cpus = Tuple[int, ...]
+
+
+def fitted(host: Host, benchmark: Benchmark, options: Options) -> Options:
+    """The options with what the user left out and this host knows."""
+    if benchmark.fit is None:
+        return options
+    known = topology.observe(host)
+    cpus = known.cpus_online or (0,)
+    of_server, of_client = halves(known.cores or tuple((cpu,) for cpu in cpus))
+    counts = (len(of_server) or len(cpus), len(of_client) or len(cpus))
+    return benchmark.fit(options, Machine(len(cpus), topology.largest_cache_kib(host, cpus[0]), *counts))
+
+
+def divided(host: Host) -> Tuple[Cpus, Cpus]:
+    """The CPUs of the server and of the load that share this host, of those that this process may use."""
+    allowed = os.sched_getaffinity(0)
+    cores = topology.observe(host).cores or tuple((cpu,) for cpu in sorted(allowed))
+    allowed_cores = (tuple(cpu for cpu in core if cpu in allowed) for core in cores)
+    return halves(tuple(core for core in allowed_cores if core))
+
+
+def halves(cores: Tuple[Cpus, ...]) -> Tuple[Cpus, Cpus]:
+    """Half of the cores each, the load one more of an odd number, because a busy client would be the limit.
+
+    The threads of a single core are divided. Of a single CPU, neither has one of its own.
+    """
+    parts = cores if len(cores) > 1 else tuple((cpu,) for core in cores for cpu in core)
+    half = len(parts) // 2
+    if not half:
+        return (), ()
+    first, second = ([cpu for core in share for cpu in core] for share in (parts[:half], parts[half:]))
+    return tuple(sorted(first)), tuple(sorted(second))

@@ -1,0 +1,149 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Running a ready benchmark once, within its limits. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+import sys
+import time
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+
+from ..._facts.host import Host
+from ..._host.host import WritableHost
+from ..._parse import cpulist
+from ..._words import clipped, printable
+from ..tools.benchmark import Benchmark, Command, Options, Result, Tool, tools_of
+from ..tools.registry import BENCHMARKS
+from . import clock_read, disks, machine, page_fault, raw_device, refusals, served
+from .session import Session, Usage
+
+_PROGRAMS = {"clock_read": clock_read, "page_fault": page_fault, "served": served}
+_FOLDER = "/var/tmp"  # in memory on no distribution, unlike /tmp
+_LONGEST_VERSION = 80
+
+
+class Measured(NamedTuple):
+    """One run of a benchmark, with the commands and the tools that made it."""
+
+    result: Result
+    commands: Tuple[str, ...]  # as somebody would type them
+    versions: Mapping[str, str]  # tool → what it says about itself
+    used: Usage
+    seconds: float
+
+
+def measure(
+    host: WritableHost,
+    name: str,
+    options: Options,
+    goes_on: Callable[[], bool],
+    seconds: float = float("inf"),
+) -> Measured:
+    """Run a benchmark once with checked options, for at most `seconds`, and as long as `goes_on`.
+
+    Raises NearmetalError.
+
+    Whatever happens, no process and no file of it is left.
+    """
+    benchmark = BENCHMARKS[name]
+    with raw_device.claimed(host, machine.fitted(host, benchmark, options)) as settled:
+        _demand(host, name, settled)
+        return _measured(host, benchmark, settled, goes_on, seconds)
+
+
+def _measured(
+    host: WritableHost, benchmark: Benchmark, options: Options, goes_on: Callable[[], bool], seconds: float
+) -> Measured:
+    limits = benchmark.limits(options)
+    demand_tools(host, benchmark, options)
+    before = disks.counters(host) if benchmark.disks else {}
+    server_cpus, client_cpus = machine.divided(host) if benchmark.divides(options) else ((), ())
+    started = time.monotonic()
+    until = started + min(limits.seconds, seconds)
+    with Session(_folder(options), limits.memory_mib) as session:
+        run = benchmark.run(options, session.folder)
+        tools = {tool.program: tool for tool in tools_of(benchmark, options)}
+        versions = {name: _version(session, tool, until) for name, tool in tools.items() if tool.version}
+        for file_name, text in run.files.items():
+            session.write(file_name, text)
+        for server in run.servers:
+            session.serve(_named(server, tools), limits.port, server_cpus)
+        outputs: List[str] = []
+        begun: List[Command] = []
+        commands = run.commands
+        while commands:
+            begun += commands
+            for command in commands:
+                argv = _own_program(command) if command.own else _named(command.argv, tools)
+                how = (command.as_root, command.result, command.messages, client_cpus)
+                outputs.append(session.complete(argv, until, goes_on, *how))
+            commands = benchmark.then(outputs, options)
+    result = benchmark.read(outputs, options)
+    if benchmark.divides(options):
+        result = result._replace(details={**result.details, **_division(server_cpus, client_cpus)})
+    if benchmark.disks:
+        loads = disks.loaded(host, result.details["disks"], before, disks.counters(host))
+        result = result._replace(details={**result.details, **loads})
+    return Measured(
+        result,
+        tuple(" ".join(map(shlex.quote, argv)) for argv in (*run.servers, *(command.argv for command in begun))),
+        versions,
+        session.used,
+        round(time.monotonic() - started, 3),
+    )
+
+
+def _division(server: Sequence[int], client: Sequence[int]) -> Dict[str, Any]:
+    """Which of the host's CPUs the server and its load had."""
+    if not server:
+        return {"cpus": "shared by server and client"}
+    return {"server_cpus": cpulist.render(server), "client_cpus": cpulist.render(client)}
+
+
+def demand(host: Host, name: str, options: Options) -> None:
+    """Raises NearmetalError for what keeps the benchmark from running here, its tools left out."""
+    with raw_device.claimed(host, options) as settled:
+        _demand(host, name, settled)
+
+
+def _demand(host: Host, name: str, options: Options) -> None:
+    benchmark = BENCHMARKS[name]
+    limits = benchmark.limits(machine.fitted(host, benchmark, options))
+    refusals.demand_setpriv()
+    refusals.demand_connections(host, limits)
+    refusals.demand_memory(host, limits)
+    refusals.demand_disk(host, _folder(options), limits)
+    refusals.demand_room(_folder(options), limits)
+    refusals.demand_port(limits.port, limits.takes_over)
+
+
+def demand_tools(host: Host, benchmark: Benchmark, options: Options) -> None:
+    """Raises NearmetalError for a tool that isn't installed."""
+    for tool in tools_of(benchmark, options):
+        refusals.demand_tool(host, tool)
+
+
+def _folder(options: Options) -> str:
+    return str(options.get("directory") or _FOLDER)
+
+
+def _named(argv: Sequence[str], tools: Mapping[str, Tool]) -> List[str]:
+    """The command with the name that its program has on this host."""
+    tool = tools.get(argv[0])
+    return [(refusals.program_of(tool) if tool else None) or argv[0], *argv[1:]]
+
+
+def _own_program(command: Command) -> List[str]:
+    # A module of Ansible's payload is no file, so Python gets its text.
+    return [sys.executable, "-I", "-c", inspect.getsource(_PROGRAMS[command.argv[0]]), *command.argv[1:]]
+
+
+def _version(session: Session, tool: Tool, until: float) -> str:
+    lines = session.answer([refusals.program_of(tool) or tool.program, *tool.version], until).split("\n")
+    said = next((line.strip() for line in lines if line.strip()), "")
+    version = clipped(printable(said), _LONGEST_VERSION)
+    refusals.demand_version(tool, version, "\n".join(lines))
+    return version

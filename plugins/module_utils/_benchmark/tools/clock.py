@@ -1,0 +1,57 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What reading the clock costs. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Sequence
+
+from ..._words import plain
+from .benchmark import (
+    Benchmark,
+    Command,
+    Limits,
+    Options,
+    Result,
+    Run,
+    json_of,
+    seconds_option,
+    smaller,
+    unreadable,
+    value_at,
+)
+
+PROGRAM = "clock_read"
+
+
+def _limits(options: Options) -> Limits:
+    return Limits(seconds=2 * options["seconds"] + 60)
+
+
+def _run(options: Options, _folder: str) -> Run:
+    return Run((Command((PROGRAM, f"{options['seconds']:g}"), own=True, as_root=True),))
+
+
+def _read(outputs: Sequence[str], _options: Options) -> Result:
+    document = json_of(PROGRAM, outputs[0])
+    calls, source = value_at(PROGRAM, document, "system_calls"), value_at(PROGRAM, document, "clock_source")
+    if calls is not None and (isinstance(calls, bool) or not isinstance(calls, int) or calls < 0):
+        raise unreadable(PROGRAM, f"{plain(str(calls))} system calls")
+    details: Dict[str, Any] = {
+        "clock_source": plain(str(source or "unknown")),
+        "system_calls_per_1000_reads": calls,  # None: nobody may trace a process
+    }
+    return Result((smaller(PROGRAM, "read", value_at(PROGRAM, document, "read_ns"), "ns"),), details)
+
+
+CLOCK = Benchmark(
+    name="clock",
+    question="What does one clock read cost, and is it a system call?",
+    limitation="how often your program reads the clock",
+    options={"seconds": seconds_option(2.0)},
+    tools=(),
+    limits=_limits,
+    run=_run,
+    read=_read,
+)

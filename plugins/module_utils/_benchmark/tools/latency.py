@@ -1,0 +1,105 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How late a waiting thread is woken: cyclictest. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Dict, Sequence
+
+from ..._number import is_number
+from .benchmark import (
+    Benchmark,
+    Command,
+    Limits,
+    Options,
+    Result,
+    Run,
+    Tool,
+    count_of,
+    json_of,
+    seconds_option,
+    smaller,
+    unreadable,
+    value_at,
+)
+
+_TOOL = "cyclictest"
+_FILE = "result.json"
+_MOST_US = 10000  # of the histogram; later wake-ups count in max alone
+_SHARE = 0.99
+
+
+def _limits(options: Options) -> Limits:
+    return Limits(seconds=2 * options["seconds"] + 60)
+
+
+def _run(options: Options, _folder: str) -> Run:
+    # By itself cyclictest keeps the CPUs from sleeping deeply while it measures, whatever the host's own setting.
+    measure = [
+        *(
+            _TOOL,
+            f"--json={_FILE}",
+            "-q",
+            "--mlockall",
+            "--smp",
+            "--default-system",
+            "-p",
+            "90",
+            "-i",
+            str(options["interval_us"]),
+        ),
+        *("-h", str(_MOST_US), "--histfile=histogram", "-D", str(max(1, round(options["seconds"])))),
+    ]
+    # A thread with a priority of real time needs root.
+    return Run((Command(tuple(measure), as_root=True, result=_FILE),))
+
+
+def _read(outputs: Sequence[str], options: Options) -> Result:
+    threads = value_at(_TOOL, json_of(_TOOL, outputs[0]), "thread")
+    if not isinstance(threads, dict) or not threads:
+        raise unreadable(_TOOL, "it measured no thread")
+    counts: Dict[int, int] = {}
+    cycles, latest = 0, 0
+    for thread in threads.values():
+        cycles += count_of(_TOOL, value_at(_TOOL, thread, "cycles"))
+        latest = max(latest, count_of(_TOOL, value_at(_TOOL, thread, "max")))
+        histogram = value_at(_TOOL, thread, "histogram")
+        if not isinstance(histogram, dict):
+            raise unreadable(_TOOL, "histogram isn't a mapping")
+        for us, count in histogram.items():
+            if not (isinstance(us, str) and is_number(us)):
+                raise unreadable(_TOOL, "histogram has a time that isn't a number")
+            counts[int(us)] = counts.get(int(us), 0) + count_of(_TOOL, count)
+    return Result(
+        (
+            smaller(_TOOL, "p99", _percentile(counts, cycles, latest), "us"),
+            smaller(_TOOL, "max", latest, "us"),
+        ),
+        {"interval_us": options["interval_us"], "threads": len(threads), "wake_ups": cycles},
+    )
+
+
+def _percentile(counts: Dict[int, int], cycles: int, latest: int) -> int:
+    """The delay that a share of _SHARE doesn't exceed; wake-ups beyond the histogram are the latest ones."""
+    count = 0
+    for us in sorted(counts):
+        count += counts[us]
+        if count >= _SHARE * cycles:
+            return us
+    return latest
+
+
+LATENCY = Benchmark(
+    name="latency",
+    question="How late is a waiting thread of the highest priority woken?",
+    limitation="how late threads of ordinary priority are, which also wait for each other",
+    options={
+        "seconds": seconds_option(10.0),
+        "interval_us": {"type": "int", "range": (100, 1000000), "default": 1000},
+    },
+    tools=(Tool(_TOOL, ("--help",), {"debian": "rt-tests", "fedora": "realtime-tests"}, has="--default-system"),),
+    limits=_limits,
+    run=_run,
+    read=_read,
+)

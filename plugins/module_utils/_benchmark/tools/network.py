@@ -1,0 +1,173 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How much a network carries between two hosts, how many packets, and how soon: iperf3, sockperf. PRIVATE."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List, Sequence
+
+from ..._error import NearmetalError
+from ..._words import plain
+from . import pair
+from .benchmark import (
+    Benchmark,
+    Command,
+    Limits,
+    Options,
+    Result,
+    Run,
+    Tool,
+    count_of,
+    json_of,
+    larger,
+    number_of,
+    seconds_option,
+    smaller,
+    unreadable,
+    value_at,
+)
+from .pair import BOTH, CLIENT, SERVER
+
+_TOOL = "iperf3"
+_SOCKPERF = "sockperf"
+_TOOLS = {
+    _TOOL: Tool(_TOOL, ("--version",), {"debian": "iperf3", "fedora": "iperf3", "amzn": "iperf3", "suse": "iperf"}),
+    _SOCKPERF: Tool(_SOCKPERF, ("--version",), {"debian": "sockperf", "fedora": "sockperf"}),
+}
+_BYTES = 64  # of the payload of one datagram
+_PERCENTILE = re.compile(r"percentile ([0-9.]{1,10}) = +([0-9.]{1,20})$", re.ASCII | re.MULTILINE)
+_LOST = re.compile(r"# dropped messages = ([0-9]{1,20});", re.ASCII)
+_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}", re.ASCII)
+
+
+def _check(options: Options) -> None:
+    pair.check("network", options, _ADDRESS, must_listen=False)
+    other = [name for name in ("packets", "reverse") if options[name]]
+    other += ["streams"] if options["streams"] > 1 else []
+    if options["latency"] and other:
+        raise NearmetalError(
+            f"benchmark.options of network has latency with {other[0]}; one message at a time waits for its answer, so"
+            " leave that out"
+        )
+
+
+def _limits(options: Options) -> Limits:
+    # sockperf doesn't ask the kernel for a port that is still in TIME_WAIT; iperf3 leaves it so.
+    return Limits(pair.seconds(options), port=pair.port(options), takes_over=not options["latency"])
+
+
+def _run(options: Options, _folder: str) -> Run:
+    return _run_sockperf(options) if options["latency"] else _run_iperf(options)
+
+
+def _run_sockperf(options: Options) -> Run:
+    """One message of TCP at a time, so that each answer's time is known."""
+    port = ("--tcp", "-p", str(options["port"]))
+    if options["part"] == SERVER:
+        address = ("-i", options["address"]) if options.get("address") else ()
+        return Run((pair.until_served(options),), ((_SOCKPERF, "server", *port, *address),))
+    client = [
+        *(_SOCKPERF, "ping-pong", *port, "-i", pair.reached_at(options), "-m", str(_BYTES), "--full-rtt"),
+        *("-t", str(max(1, round(options["seconds"])))),
+    ]
+    servers = ((_SOCKPERF, "server", *port, "-i", pair.LOOPBACK),) if options["part"] == BOTH else ()
+    return Run((Command(tuple(client)),), servers)
+
+
+def _run_iperf(options: Options) -> Run:
+    server = (_TOOL, "--server", "--one-off", "--port", str(options["port"]))
+    if options["part"] == SERVER:
+        bind = ("--bind", options["address"]) if options.get("address") else ()
+        return Run((Command((*server, *bind, "--json")),))
+    client = [
+        *(_TOOL, "--client", pair.reached_at(options), "--port", str(options["port"]), "--json"),
+        *("--time", str(max(1, round(options["seconds"]))), "--parallel", str(options["streams"])),
+    ]
+    if options["packets"]:
+        client += ["--udp", "--bitrate", "0", "--length", str(_BYTES)]
+    if options["reverse"]:
+        client.append("--reverse")
+    servers = ((*server[:2], *server[3:], "--bind", pair.LOOPBACK),) if options["part"] == BOTH else ()
+    return Run((Command(tuple(client)),), servers)
+
+
+def _read(outputs: Sequence[str], options: Options) -> Result:
+    return _read_sockperf(outputs[0], options) if options["latency"] else _read_iperf(outputs, options)
+
+
+def _read_sockperf(output: str, options: Options) -> Result:
+    details: Dict[str, Any] = {"part": options["part"]}
+    if options["part"] == SERVER:
+        return pair.served(output)  # it only answers
+    percentiles = dict(_PERCENTILE.findall(output))
+    counts = _LOST.search(output)
+    if counts is None or not {"50.000", "99.000", "99.900"} <= set(percentiles):
+        raise unreadable(_SOCKPERF, "no percentiles of the answers' times")
+    lost = number_of(_SOCKPERF, counts[1])
+    details.update(round_trips="TCP", message_bytes=_BYTES, lost=int(lost))
+    names = (("p50", "50.000"), ("p99", "99.000"), ("p99.9", "99.900"))
+    return Result(
+        tuple(smaller(_SOCKPERF, name, number_of(_SOCKPERF, percentiles[key]), "us") for name, key in names), details
+    )
+
+
+def _read_iperf(outputs: Sequence[str], options: Options) -> Result:
+    document = json_of(_TOOL, outputs[0])
+    if isinstance(document, dict) and document.get("error"):
+        raise NearmetalError(f"iperf3 couldn't measure: {plain(str(document['error']))}")
+    end = value_at(_TOOL, document, "end")
+    protocol = value_at(_TOOL, document, "start", "test_start", "protocol")
+    details: Dict[str, Any] = {"part": options["part"], "streams": len(_list(value_at(_TOOL, end, "streams")))}
+    if options["part"] == SERVER and value_at(_TOOL, document, "start", "test_start", "reverse"):
+        return Result((), {**details, "figures_at": CLIENT})  # the server doesn't know what arrived
+    if protocol == "TCP":
+        bits = larger(_TOOL, "throughput", value_at(_TOOL, end, "sum_received", "bits_per_second"), "Gbit/s")
+        if details["streams"] > 1:
+            flows = [
+                _gbit(value_at(_TOOL, flow, "receiver", "bits_per_second")) for flow in value_at(_TOOL, end, "streams")
+            ]
+            details.update(slowest_flow_gbit=min(flows), fastest_flow_gbit=max(flows))
+        return Result((bits._replace(value=bits.value / 1e9),), details)
+    received = value_at(_TOOL, end, "sum_received") if "sum_received" in end else value_at(_TOOL, end, "sum")
+    lost, sent = (count_of(_TOOL, value_at(_TOOL, received, name)) for name in ("lost_packets", "packets"))
+    seconds = number_of(_TOOL, value_at(_TOOL, received, "seconds"))
+    if not sent or not 0 < seconds < 1e6:
+        raise unreadable(_TOOL, "it sent no packets")
+    metric = larger(_TOOL, "packets", sent - lost, "1/s")
+    rate = metric.value / seconds
+    details.update(lost_percent=round(100 * lost / sent, 2), budget_ns=round(1e9 / rate, 1))
+    return Result((larger(_TOOL, "packets", rate, "1/s"),), details)
+
+
+def _gbit(bits: Any) -> float:
+    return round(number_of(_TOOL, bits) / 1e9, 3)
+
+
+def _list(value: Any) -> List[Any]:
+    if not isinstance(value, list):
+        raise unreadable(_TOOL, "streams isn't a list")
+    return value
+
+
+NETWORK = Benchmark(
+    name="network",
+    question="How much does the network between two hosts carry, in bits or in packets a second, and how soon?",
+    limitation="with part: both it stays inside the host, and measures the kernel alone",
+    options={
+        "seconds": seconds_option(10.0),
+        **pair.OPTIONS,
+        "port": {"type": "int", "range": (1024, 65535), "default": 15201},
+        "streams": {"type": "int", "range": (1, 128), "default": 1},
+        "packets": {"type": "bool", "default": False},
+        "reverse": {"type": "bool", "default": False},
+        "latency": {"type": "bool", "default": False},
+    },
+    tools=tuple(_TOOLS.values()),
+    limits=_limits,
+    run=_run,
+    read=_read,
+    check=_check,
+    needs=lambda options: (_TOOLS[_SOCKPERF if options["latency"] else _TOOL],),
+)

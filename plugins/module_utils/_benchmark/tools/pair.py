@@ -1,0 +1,107 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A server and its load, on one host or on a host each. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Mapping, Tuple
+
+from ..._error import NearmetalError
+from ..._planning.options import Spec
+from ..._words import shown
+from .benchmark import Command, Machine, Options, Result, Tool, count_of, json_of, value_at
+
+BOTH, SERVER, CLIENT = "both", "server", "client"
+PROGRAM = "served"
+LOOPBACK = "127.0.0.1"
+# Seconds that a server waits for its client: Ansible starts one after the other, which takes long on slow hosts.
+WAITS = 120
+# A name or an address of IPv4: memcaslap divides its argument at the first colon.
+_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
+
+OPTIONS: Spec = {
+    "part": {"type": "str", "choices": [BOTH, SERVER, CLIENT], "default": BOTH},
+    "server": {"type": "str"},
+    "address": {"type": "str"},
+}
+
+
+def check(name: str, options: Options, pattern: "re.Pattern[str]" = _ADDRESS, must_listen: bool = True) -> None:
+    """Raises NearmetalError where the options don't say where the server listens, or where the client finds it."""
+    part, server, address = options["part"], options.get("server"), options.get("address")
+    wrong = address is not None and (part != SERVER or not pattern.fullmatch(address))
+    if wrong or (part == SERVER and must_listen and address is None):
+        raise NearmetalError(
+            f"benchmark.options of {name} has address: {shown(address)}; it must be the address of the host on"
+            " which part: server listens"
+        )
+    if part == CLIENT and not (server and pattern.fullmatch(server)):
+        raise NearmetalError(
+            f"benchmark.options of {name} has server: {shown(server)}; part: client needs the name or the address of"
+            " the host on which part: server runs"
+        )
+    if part != CLIENT and server is not None:
+        raise NearmetalError(f"benchmark.options of {name} has server: {shown(server)}; only part: client takes it")
+
+
+def port(options: Options) -> int:
+    """The port on which this host listens; 0 on a host with the client alone."""
+    return 0 if options["part"] == CLIENT else int(options["port"])
+
+
+def listens_on(options: Options) -> str:
+    """The address of the server on its own host."""
+    return str(options.get("address") or LOOPBACK)
+
+
+def reached_at(options: Options) -> str:
+    """The server's address for the client."""
+    return str(options.get("server") or LOOPBACK)
+
+
+def until_served(options: Options) -> Command:
+    """On a host with the server alone: wait until the client has come and gone."""
+    longest = 3 * options["seconds"] + 60
+    return Command((PROGRAM, str(options["port"]), str(WAITS), f"{longest:g}"), own=True)
+
+
+def seconds(options: Options) -> float:
+    """The longest that a run may take. A server alone also waits for its client."""
+    return float(3 * options["seconds"] + 60 + (WAITS if options["part"] == SERVER else 0))
+
+
+def server_cpus(options: Options, machine: Machine) -> int:
+    """How many CPUs the server has."""
+    return machine.server_cpus if options["part"] == BOTH else machine.cpus
+
+
+def client_cpus(options: Options, machine: Machine) -> int:
+    """How many CPUs the load has."""
+    return machine.client_cpus if options["part"] == BOTH else machine.cpus
+
+
+def served(output: str) -> Result:
+    """The result on a host with the server alone: the client has the figures."""
+    most = count_of(PROGRAM, value_at(PROGRAM, json_of(PROGRAM, output), "connections"))
+    if not most:
+        raise NearmetalError(
+            f"no client came within {WAITS} s: check that the port is open to it and that it got this address"
+        )
+    return Result((), {"part": SERVER, "connections": most, "figures_at": CLIENT})
+
+
+def details(options: Options) -> Dict[str, Any]:
+    """Where the load came from: part of what each figure means."""
+    return {"client_on": "same host" if options["part"] == BOTH else "a host of its own"}
+
+
+def tools(options: Options, server: Tool, client: Tool) -> Tuple[Tool, ...]:
+    """The tools that this host needs."""
+    return {BOTH: (server, client), SERVER: (server,), CLIENT: (client,)}[options["part"]]
+
+
+def divided(options: Mapping[str, Any]) -> bool:
+    """Whether server and load are to have CPUs of their own on one host."""
+    return bool(options["part"] == BOTH)

@@ -1,0 +1,144 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How many small answers a web server gives: nginx with wrk. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Sequence
+
+from ..._error import NearmetalError
+from . import pair
+from .benchmark import (
+    Benchmark,
+    Command,
+    Limits,
+    Machine,
+    Options,
+    Result,
+    Run,
+    Tool,
+    count_of,
+    json_of,
+    larger,
+    number_of,
+    seconds_option,
+    smaller,
+    unreadable,
+    value_at,
+)
+
+_TOOL = "wrk"
+_SERVER_TOOL = Tool(
+    "nginx", ("-v",), {"debian": "nginx-light", "fedora": "nginx", "amzn": "nginx", "suse": "nginx"}, "nginx"
+)
+_LOAD_TOOL = Tool(_TOOL, ("-v",), {"debian": "wrk"})
+_MOST_THREADS = 128
+_SCRIPT = """done = function(summary, latency, requests)
+  local errors = summary.errors
+  io.write(string.format(
+    '{"requests": %d, "us": %d, "errors": %d, "p50_us": %.0f, "p99_us": %.0f}\\n',
+    summary.requests, summary.duration,
+    errors.connect + errors.read + errors.write + errors.status + errors.timeout,
+    latency:percentile(50), latency:percentile(99)))
+end
+"""
+_SERVER = """daemon off;
+worker_processes {workers};
+pid nginx.pid;
+error_log stderr;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off;
+  keepalive_requests 1000000000;
+  client_body_temp_path body;
+  proxy_temp_path proxy;
+  fastcgi_temp_path fastcgi;
+  uwsgi_temp_path uwsgi;
+  scgi_temp_path scgi;
+  server {{
+    listen {address}:{port}{reuseport};
+    location / {{ return 200 "ok\\n"; }}
+  }}
+}}
+"""
+
+
+def _check(options: Options) -> None:
+    pair.check("web", options)
+
+
+def _fit(options: Options, machine: Machine) -> Options:
+    return {
+        "workers": pair.server_cpus(options, machine),
+        "threads": min(pair.client_cpus(options, machine), _MOST_THREADS),
+        **options,
+    }
+
+
+def _limits(options: Options) -> Limits:
+    return Limits(seconds=pair.seconds(options), port=pair.port(options), connections=options["connections"])
+
+
+def _run(options: Options, folder: str) -> Run:
+    port, seconds = options["port"], max(1, round(options["seconds"]))
+    configuration = _SERVER.format(
+        address=pair.listens_on(options),
+        port=port,
+        reuseport=" reuseport" if options["reuseport"] else "",
+        workers=options.get("workers", 1),
+    )
+    servers = (("nginx", "-p", folder, "-c", f"{folder}/nginx.conf"),)
+    if options["part"] == pair.SERVER:
+        return Run((pair.until_served(options),), servers, {"nginx.conf": configuration})
+    load = [
+        *(_TOOL, "-t", str(min(options.get("threads", 1), options["connections"]))),
+        *("-c", str(options["connections"]), "-d", f"{seconds}s"),
+        *("--latency", "-s", "done.lua", f"http://{pair.reached_at(options)}:{port}/"),
+    ]
+    if options["part"] == pair.CLIENT:
+        return Run((Command(tuple(load)),), (), {"done.lua": _SCRIPT})
+    return Run((Command(tuple(load)),), servers, {"nginx.conf": configuration, "done.lua": _SCRIPT})
+
+
+def _read(outputs: Sequence[str], options: Options) -> Result:
+    if options["part"] == pair.SERVER:
+        return pair.served(outputs[0])
+    document = json_of(_TOOL, outputs[0])
+    errors = value_at(_TOOL, document, "errors")
+    if errors != 0:
+        count = count_of(_TOOL, errors)
+        raise NearmetalError(f"wrk had {count} errors: the server doesn't keep up, use fewer connections")
+    requests, us = (count_of(_TOOL, value_at(_TOOL, document, name)) for name in ("requests", "us"))
+    if not us:
+        raise unreadable(_TOOL, "it measured no time")
+    p99 = smaller(_TOOL, "p99", number_of(_TOOL, value_at(_TOOL, document, "p99_us")), "ms")
+    details: Dict[str, Any] = pair.details(options)
+    if options["part"] == pair.BOTH:  # otherwise the server has its own settings, which the client doesn't know
+        details.update(reuseport=options["reuseport"], workers=options.get("workers", 1))
+    return Result(
+        (larger(_TOOL, "requests", requests / us * 1e6, "1/s"), p99._replace(value=p99.value / 1000)), details
+    )
+
+
+WEB = Benchmark(
+    name="web",
+    question="How many small answers a second does a web server give, and how soon?",
+    limitation="with part: both what a real network adds, and more than half of the host's CPUs",
+    options={
+        "seconds": seconds_option(10.0),
+        "connections": {"type": "int", "range": (1, 4000), "default": 64},
+        "threads": {"type": "int", "range": (1, _MOST_THREADS)},
+        "reuseport": {"type": "bool", "default": True},
+        "port": {"type": "int", "range": (1024, 65535), "default": 18080},
+        **pair.OPTIONS,
+    },
+    tools=(_SERVER_TOOL, _LOAD_TOOL),
+    limits=_limits,
+    run=_run,
+    read=_read,
+    check=_check,
+    needs=lambda options: pair.tools(options, _SERVER_TOOL, _LOAD_TOOL),
+    fit=_fit,
+    divides=pair.divided,
+)

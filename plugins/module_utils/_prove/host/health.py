@@ -1,0 +1,44 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a host still does its work after a switch: by a command, and by the programs that serve the load. PRIVATE."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from ..._benchmark.host import load
+from ..._error import NearmetalError
+from ..._facts.host import Host
+from ..._words import printable
+from . import load_sample
+
+LIMIT = 10.0  # seconds that the command may take
+
+
+def demand(command: str) -> None:
+    """Raise NearmetalError when the host isn't healthy before anything is switched."""
+    failure = _failure(command)
+    if failure:
+        raise NearmetalError(
+            f"{failure}, before anything was switched: repair the host, or correct the option prove.health"
+        )
+
+
+def failure(host: Host, command: str, served: load_sample.Served) -> str:
+    """What failed since `served` was observed, in one sentence; empty for a healthy host."""
+    ended = load_sample.ended(served, load_sample.served(host, tuple(served)))
+    if ended:
+        return f"{' and '.join(ended)} ended or was restarted"
+    return _failure(command)
+
+
+def _failure(command: str) -> str:
+    if not command:
+        return ""
+    ran = load.run(command, LIMIT, lambda: True)
+    if ran.end:
+        return f"the health command didn't end within {LIMIT:g} s"
+    lines: Sequence[str] = (ran.message.strip() or ran.output.strip()).splitlines()
+    said = f": {printable(lines[-1])[:200]}" if lines else ""
+    return f"the health command ended with code {ran.code}{said}" if ran.code else ""

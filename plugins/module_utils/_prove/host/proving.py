@@ -1,0 +1,210 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps of `prove` on a host: each is one call of the module. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Dict, Mapping, Tuple
+
+from ..._benchmark.host import load
+from ..._benchmark.tools.registry import BENCHMARKS, is_benchmark
+from ..._engine.lease.record import REBOOTED, SWITCHED, UNTUNED
+from ..._facts.switch import compares
+from ..._host.host import WritableHost
+from ..._planning.options import Spec
+from ..._tasks.task import Task
+from ..statistics.settings import KEEP, SEVERAL, Settings, longest_load
+from . import health, in_force, load_sample, load_version, running, samples, second_clock, states
+from .running import Experiment
+
+STEPS = ("plan", "begin", "switch", "measure", "load", "look", "back", "keep")
+HOST, CONTROLLER = "host", "controller"  # where the load runs; any other value is a host of the inventory
+_SETTINGS: Spec = {
+    name: {"type": type(default).__name__, "default": default} for name, default in Settings._field_defaults.items()
+}
+OPTIONS: Spec = {
+    "command": {"type": "str", "lines": True},
+    "benchmark": {"type": "str", "choices": list(BENCHMARKS)},
+    "benchmark_options": {"type": "dict", "default": {}},
+    "load_on": {"type": "str", "default": HOST},
+    "health": {"type": "str", "default": "", "lines": True},
+    "programs": {"type": "list", "elements": "str", "default": []},
+    **_SETTINGS,
+    "keep": {**_SETTINGS["keep"], "choices": list(KEEP)},
+    "several": {**_SETTINGS["several"], "choices": list(SEVERAL)},
+    "seed": {"type": "int"},
+    "only": {"type": "list", "elements": "str", "default": []},
+    "resume": {"type": "str", "default": ""},
+    "tune": {"type": "dict", "default": {}},
+    "against": {"type": "dict", "default": {}},
+    "step": {"type": "str", "choices": list(STEPS), "default": "back"},
+    "run": {"type": "str", "default": ""},
+    "state": {"type": "str", "choices": list(states.STATES), "default": UNTUNED},
+    "without": {"type": "str", "default": ""},
+}
+_CHANGES = ("begin", "switch", "measure", "back", "keep")
+_BUSIEST = 5  # how many of the other programs are named, those that used the CPU most
+
+
+def forecast(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The result in check mode, in which only the step `plan` is done. Raises NearmetalError."""
+    step = options["step"]
+    if step == "plan":
+        return carry_out(host, options)
+    return {"changed": False, "skipped": True, "msg": f"{step} would switch the host"}
+
+
+def carry_out(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The result of one step. Raises NearmetalError."""
+    answer, step = _do(host, options), options["step"]
+    return {"changed": step in _CHANGES, "msg": f"{step}: {answer.pop('msg', 'done')}", "answer": answer}
+
+
+def _do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    step = options["step"]
+    if step in _STEPS:
+        return _STEPS[step](host, options)
+    # Planning is imported for the steps that need it: a measurement, some fifty times in it, costs what it imports.
+    from . import proposal
+
+    return proposal.STEPS[step](host, options)
+
+
+def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """Switch, settle, and measure where the load runs on this host."""
+    started = time.monotonic()
+    compared, served = _brought_into_state(host, options)
+    switched = time.monotonic() - started
+    time.sleep(options["settle"])
+    answer: Dict[str, Any] = {"switch_seconds": round(switched, 3)}
+    unhealthy = health.failure(host, options["health"], served)
+    if unhealthy:
+        return {**answer, "unhealthy": unhealthy}
+    if options["load_on"] != HOST:
+        return {**answer, "before": samples.before_load(host, options["programs"]).as_dict(None)}
+    by_real_time = options["timed"] and _compares_clocks(compared)
+    first = second_clock.next_second(host) if by_real_time else None
+    before = samples.before_load(host, options["programs"])
+    ran = _with_missing_programs(_run(host, options), served)
+    after = samples.after_load(host, options["programs"])
+    if first is not None:
+        # The clock that times the load is held against the controller's.
+        last = second_clock.next_second(host)
+        ran = ran._replace(seconds=second_clock.seconds(ran.seconds, first, last))
+        before, after = (
+            sample._replace(host_seconds=float(second.real)) for sample, second in ((before, first), (after, last))
+        )
+    return {**answer, "load": ran._asdict(), **_compared(host, compared, options, before, after)}
+
+
+def _run(host: WritableHost, options: Mapping[str, Any]) -> load.Ran:
+    """One run of the command, or of the benchmark in its place."""
+    command, limit = options["command"] or "", longest_load(options["seconds"])
+
+    def goes_on() -> bool:  # what takes the experiment back removes its file
+        return compares(host)
+
+    return _ran(host, command, limit, goes_on)
+
+
+def _with_missing_programs(ran: load.Ran, served: load_sample.Served) -> load.Ran:
+    """The run; if it failed, its message names the programs that should serve it and of which no process runs."""
+    missing = " and ".join(name for name, processes in served.items() if not processes)
+    if not missing or not (ran.code or ran.end):
+        return ran
+    message = f"{ran.message.strip()} (no process of {missing} runs)"
+    return ran._replace(message=message.lstrip())
+
+
+def _ran(host: WritableHost, command: str, limit: float, goes_on: Callable[[], bool]) -> load.Ran:
+    if not is_benchmark(command):
+        load.adopt_orphans()
+        ran = load.run(command, limit, goes_on)
+        return ran._replace(version=load_version.of_command(command))
+    from ..._benchmark.host import benchmarking
+
+    return benchmarking.ran(host, command, limit, goes_on)
+
+
+def _compared(
+    host: WritableHost,
+    compared: Experiment,
+    options: Mapping[str, Any],
+    before: load_sample.Sample,
+    after: load_sample.Sample,
+) -> Dict[str, Any]:
+    return {**_around(before, after, options), **_in_force(host, compared, options)}
+
+
+def _around(before: load_sample.Sample, after: load_sample.Sample, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The counters of the host on which the load ran, before and after it, and the programs that weren't its own."""
+    others = load_sample.foreign(before, after, options["programs"])
+    return {
+        "before": before.as_dict(0.0),
+        "after": after.as_dict(round(sum(seconds for _name, seconds in others), 2)),
+        "others": [{"name": name, "seconds": round(seconds, 2)} for name, seconds in others[:_BUSIEST]],
+    }
+
+
+def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """Run the load on a client host, of which nothing else is changed."""
+    before = samples.before_load(host, ())
+    ticks = load_sample.ticks(host)  # around the load alone: observing keeps a CPU busy too
+    ran = _ran(host, options["command"] or "", longest_load(options["seconds"]), load.is_awaited)
+    busy = load_sample.busy(ticks, load_sample.ticks(host))
+    after = samples.after_load(host, ())
+    return {"load": ran._asdict(), "busy": busy, **_around(before, after, options)}
+
+
+def _look(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """Look at the host after a load that ran elsewhere."""
+    compared = running.demand_running(host, options["run"], REBOOTED if options["reboot"] else SWITCHED)
+    return {"after": samples.after_load(host, options["programs"]).as_dict(None), **_in_force(host, compared, options)}
+
+
+def _brought_into_state(host: WritableHost, options: Mapping[str, Any]) -> Tuple[Experiment, load_sample.Served]:
+    """The experiment, when the host is in the state of the step, and the programs that served before the switch."""
+    served: load_sample.Served = {}
+
+    def observe() -> None:
+        served.update(load_sample.served(host, options["programs"]))
+
+    if not options["reboot"]:
+        observe()
+        return states.switch(host, options["run"], options["state"], options["without"]), served
+    from . import proposal
+
+    return proposal.arrive(host, options, observe), served
+
+
+def _compares_clocks(compared: Experiment) -> bool:
+    """Whether the states may differ in the clock by which the load would be timed."""
+    return second_clock.CONCERN in compared.lease.concerns if compared.reboots else second_clock.needed(compared)
+
+
+def _in_force(host: WritableHost, compared: Experiment, options: Mapping[str, Any]) -> Dict[str, Any]:
+    if compared.reboots:
+        from . import proposal
+
+        return {"taken_back": proposal.not_in_force(host, compared, options)}
+    return {"taken_back": in_force.taken_back(host, compared, options["state"], options["without"])}
+
+
+def _back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    if not host.exists(REBOOTED.path):
+        ended = states.end(host, options["run"])
+        return {"ended": ended is not None, **in_force.set_by_others(host, ended)}
+    from . import proposal
+
+    return proposal.take_back(host, options)
+
+
+_STEPS: Mapping[str, Callable[[WritableHost, Mapping[str, Any]], Dict[str, Any]]] = {
+    "measure": _measure,
+    "load": _load,
+    "look": _look,
+    "back": _back,
+}
+TASKS = {"prove": Task(OPTIONS, carry_out, forecast)}

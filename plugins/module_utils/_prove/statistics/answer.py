@@ -1,0 +1,138 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The verdict of a record, with its reason. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import math
+from typing import List, Mapping, Sequence, Tuple
+
+from ..._words import counted
+from . import rules
+from .evidence import NEEDED
+from .history import History, capped, differences, levels
+from .interval import percent
+from .record import Record
+from .rules import BETTER, CAPPED, SAME, UNCLEAR, WORSE
+from .settings import Settings
+
+_BEYOND_CHANCE = 3.0  # standard deviations
+_WORDS = {BETTER: "better", WORSE: "worse", SAME: "the same"}
+
+
+def has_primary(history: History) -> bool:
+    """Whether the primary metric was measured."""
+    return history.primary in [metric.name for metric in history.kinds]
+
+
+def biased_state(history: History) -> str:
+    """The state in which guards voided more pairs than chance explains, which biases the others; "" for none."""
+    return rules.lopsided_state([attempt for attempt in history.pairs if attempt.over and not attempt.valid])
+
+
+def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str]]":
+    """The verdict with its reason, and further reasons to report."""
+    obstacle = rules.obstacle(record, history)
+    if obstacle is not None:
+        return obstacle, []
+    if not has_primary(history):
+        return rules.Answer(UNCLEAR, "the run ended before anything was measured"), []
+    if rules.sham_differs(history):
+        return rules.Answer(
+            UNCLEAR,
+            f"all {rules.MOST_SHAMS} sham pairs, in which nothing was changed, differ in the same direction: the"
+            " measurement itself favors one state; check what the load leaves behind",
+        ), []
+    answer = _by_evidence(record, history)
+    uncleared = rules.uncleared_metrics(record.start.settings, history) if answer.verdict == BETTER else []
+    biased = biased_state(history)
+    capped_attempts = capped(history.repeated)
+    if biased and answer.verdict in (BETTER, WORSE, SAME):
+        return rules.Answer(
+            CAPPED if capped_attempts else UNCLEAR,
+            f"guards voided more attempts in the {biased} state than chance explains, so the remaining pairs are"
+            f" biased (they look {_WORDS[answer.verdict]})",
+        ), []
+    if capped_attempts and answer.verdict in (SAME, UNCLEAR) and rules.ends(record, history):
+        return rules.Answer(
+            CAPPED,
+            f"in {counted(capped_attempts, 'attempt')} an instance's network or disk allowance was exceeded: what the"
+            " tuning would bring without that limit can't be measured",
+        ), [answer.reason]
+    failed = rules.failures_when_tuned(history)[0]
+    if failed and answer.verdict != WORSE:
+        return rules.Answer(
+            UNCLEAR,
+            f"the load failed in {counted(len(failed), 'measurement')} of the tuned host, and in none of the untuned"
+            f" host, which may be chance: {failed[-1]}",
+        ), [answer.reason]
+    if uncleared:
+        lost = f"{' and '.join(uncleared)} may have lost {record.start.settings.margin:g} % or more"
+        return answer, [f"{lost}: the pairs don't exclude it"]
+    return answer, []
+
+
+def after_switches(effects: Mapping[str, float], names: Mapping[str, str]) -> str:
+    """What switches leave behind in each state, where it outweighs what the states differ by."""
+    phrases = [
+        f"{abs(percent(effect)):.1f} % {'better' if effect > 0 else 'worse'} right after a switch to {names[state]}"
+        for state, effect in effects.items()
+    ]
+    return (
+        f"{' and '.join(phrases)} than later in the same state, which outweighs what the states differ by: let the host"
+        " settle longer, or let the load run once before it is measured"
+    )
+
+
+def _by_evidence(record: Record, history: History) -> "rules.Answer":
+    settings = record.start.settings
+    harmed = rules.harmed_metrics(history)
+    if harmed:
+        return rules.Answer(WORSE, f"{' and '.join(harmed)} became worse")
+    word = rules.decision(settings, history)
+    pairs = len(differences(history.pairs, history.primary))
+    if word == UNCLEAR:
+        return rules.Answer(UNCLEAR, "the pairs show both a gain and a loss: the effect changed during the run")
+    reasons = {
+        SAME: f"{history.primary} changes by less than {settings.margin:g} %, if at all",
+        BETTER: f"{history.primary} is better with evidence of more than {NEEDED:.0f}:1",
+        WORSE: f"{history.primary} is worse with evidence of more than {NEEDED:.0f}:1",
+    }
+    suspected = rules.suspected_metrics(settings, history) if rules.pairs_done(settings, history) else []
+    if word == BETTER and suspected:
+        return rules.Answer(
+            UNCLEAR,
+            f"{reasons[word]}, but {' and '.join(suspected)} may have lost {settings.margin:g} % or more: {pairs}"
+            " pairs don't decide that",
+        )
+    if word:
+        return rules.Answer(word, reasons[word], by_primary=True)
+    unsettled = rules.unsettled_states(settings, history)
+    explanations = _explanations(settings, history, unsettled)
+    if pairs >= settings.pairs and explanations:
+        effects = after_switches(explanations, {state: state for state in explanations})
+        return rules.Answer(UNCLEAR, f"{history.primary} is {effects}")
+    if pairs >= settings.pairs:
+        reason = f"{pairs} pairs, the most allowed, don't decide whether {history.primary} changed"
+        return rules.Answer(UNCLEAR, reason, undecided=not unsettled)
+    return rules.Answer(UNCLEAR, f"the run isn't over: {pairs} of at most {settings.pairs} pairs")
+
+
+def _explanations(settings: Settings, history: History, unsettled: Mapping[str, float]) -> Mapping[str, float]:
+    """Of the unsettled states those that explain why there is no verdict.
+
+    All of them if they alone prevent one. Otherwise those that differ by more than chance: the noise of a load that
+    varies much makes medians differ too.
+    """
+    if rules.shown_verdict(settings, differences(history.pairs, history.primary), NEEDED):
+        return unsettled
+    samples = levels(history, "")
+    return {state: effect for state, effect in unsettled.items() if rank_sum_score(*samples[state]) > _BEYOND_CHANCE}
+
+
+def rank_sum_score(first: Sequence[float], second: Sequence[float]) -> float:
+    """Standard deviations between the rank sum of two samples and that of equal ones (Mann and Whitney, 1947)."""
+    pairs = len(first) * len(second)
+    larger = sum((left > right) + (left == right) / 2 for left in first for right in second)
+    return abs(larger - pairs / 2) / math.sqrt(pairs * (len(first) + len(second) + 1) / 12)

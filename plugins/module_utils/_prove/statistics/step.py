@@ -1,0 +1,71 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is to be done next in a run. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Sequence
+
+from ..._error import NearmetalError
+from . import parts, rules
+from .history import Attempt, history_of
+from .order import UNTUNED, order
+from .record import EACH, PAIR, SHAM, WARM_UP, Record
+
+MEASURE, DECIDE = "measure", "decide"
+
+
+class Step(NamedTuple):
+    """One step, as data: run the load in a state, or decide.
+
+    phase, pair, attempt and state belong into the Measurement as they are. `switch_to` is the state in which the
+    host must be: in warm-up and sham pairs always untuned, but through the same code as a real switch.
+    """
+
+    action: str  # MEASURE | DECIDE
+    phase: str = ""
+    pair: int = 0
+    attempt: int = 0
+    state: str = ""
+    switch_to: str = ""
+    concern: str = ""  # in EACH: untuned is tuned but for this concern
+
+
+def next_step(record: Record) -> Step:
+    """What follows from the record alone: the same after a crash as without it."""
+    history = history_of(record)
+    if rules.ends(record, history):
+        waiting = parts.waiting_concerns(record, history)
+        return _in_pair(record, EACH, history.attempts(waiting[0]), waiting[0]) if waiting else Step(DECIDE)
+    if not rules.has_settled(record.start.settings, history):
+        return Step(MEASURE, WARM_UP, len(history.warm_ups) + 1, 1, UNTUNED, UNTUNED)
+    if not rules.shams_done(history):
+        return _in_pair(record, SHAM, history.shams)
+    return _in_pair(record, PAIR, history.pairs)
+
+
+def _in_pair(record: Record, phase: str, attempts: Sequence[Attempt], concern: str = "") -> Step:
+    pair, attempt, position = 1, 1, 0
+    if attempts:
+        last = attempts[-1]
+        if not last.over:
+            pair, attempt, position = last.pair, last.attempt, 1
+        elif last.valid:
+            pair = last.pair + 1
+        else:
+            pair, attempt = last.pair, last.attempt + 1
+    coin = f"{phase} {concern}" if concern else phase
+    state = order(record.start.settings.seed, record.start.host, coin, pair, attempt)[position]
+    return Step(MEASURE, phase, pair, attempt, state, UNTUNED if phase == SHAM else state, concern)
+
+
+def check(record: Record) -> None:
+    """Raises NearmetalError when a measurement isn't the one that the seed and the lines before it ask for."""
+    for index, measurement in enumerate(record.measurements):
+        before = record._replace(measurements=record.measurements[:index], end=None)
+        step = next_step(before)
+        if (*measurement[:4], measurement.concern) != (*step[1:5], step.concern):
+            raise NearmetalError(
+                f"line {index + 2} of the record doesn't follow from the seed and the lines before it; start a new run"
+            )
