@@ -27,13 +27,12 @@ from .._prove import figures
 from .._report import model, summary, worth
 from .._report.headings import OTHER, heading_of, headings
 from .._report.model import HostReport, Report, ReportedFinding
-from .._report.statuses import BY_NAME, FAILED, LOOKS, ORDER, worst
+from .._report.statuses import BY_NAME, LOOKS, ORDER, worst
 from .picture import figure
 from .sources import links
 
 TOPS = 6
 DRIFT = 200
-PLATFORM = ("instance_type", "host_class", "architecture", "distribution", "distribution_version", "kernel")
 _FOLDER = Path(__file__).parent
 # In a script element a browser looks only for its end tag and for comments.
 _INERT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
@@ -198,10 +197,6 @@ def _with_trend(report: Report, plain: List[Dict[str, Any]]) -> List[Dict[str, A
 def _host(host: HostReport, concerns: List[str], place: Dict[str, int], pool: _Pool, pictures: _Pool) -> Dict[str, Any]:
     costs = worth.risks_of(host)
     rows = [
-        [place[concern], 0, 0, ORDER[FAILED], 0, 0, pool.add(why), 0, 0, 0, 0, -1, -1]
-        for concern, why in host.errors.items()
-    ]
-    rows += [
         [
             place[finding.concern],
             pool.add(finding.knob),
@@ -216,14 +211,13 @@ def _host(host: HostReport, concerns: List[str], place: Dict[str, int], pool: _P
             int(finding.upkeep),
             *_worth(host, finding, costs),
         ]
-        for finding in host.findings
+        for finding in host.rows
     ]
-    platform = [str(host.platform[key]) for key in PLATFORM if host.platform.get(key)]
     return {
         "name": host.name,
         "state": pool.add(host.state),
         "trouble": pool.add(summary.trouble(host)),
-        "platform": pool.add(" · ".join(platform)),
+        "platform": pool.add(host.about),
         "type": pool.add(host.platform.get("instance_type") or host.platform.get("host_class") or ""),
         "kernel": pool.add(host.platform.get("kernel") or ""),
         "workload": pool.add(host.workload),

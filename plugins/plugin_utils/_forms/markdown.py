@@ -12,7 +12,7 @@ from .._benchmark import sentences
 from .._report import summary, worth
 from .._report.headings import heading_of
 from .._report.model import HostReport, Report, ReportedFinding
-from .._report.statuses import BY_NAME, FAILED
+from .._report.statuses import BY_NAME
 from .sources import SEPARATOR, links
 
 TOPS = 20
@@ -75,10 +75,9 @@ def _tops(report: Report) -> List[str]:
     lines = ["## What would help most", ""]
     rows = []
     for top in tops[:TOPS]:
-        name = ".".join(part for part in (top.concern, top.knob) if part)
         why = escape(top.reason) + (f" *{escape(top.gain)}*" if top.gain else "")
         mark = f"{BY_NAME[top.status].mark} {BY_NAME[top.status].words}"
-        rows.append((f"{len(top.hosts):,}", mark, escape(name), escape(top.change), why, escape(top.fix)))
+        rows.append((f"{len(top.hosts):,}", mark, escape(top.name), escape(top.change), why, escape(top.fix)))
     return lines + _table(("hosts", "status", "knob", "change", "why", "fix"), rows)
 
 
@@ -142,19 +141,12 @@ def _drift(report: Report) -> List[str]:
 def _host(host: HostReport) -> List[str]:
     """The open findings of one host below the nine headings, and the number of settled ones."""
     lines = [f"## {escape(host.name)}", ""]
-    platform = [
-        str(host.platform[key])
-        for key in ("instance_type", "host_class", "architecture", "distribution", "kernel")
-        if host.platform.get(key)
-    ]
-    lines += [escape(" · ".join(platform)), ""] if platform else []
+    lines += [escape(host.about), ""] if host.about else []
     trouble = summary.trouble(host)
     lines += [f"**{escape(trouble)}**", ""] if trouble else []
     lines += [f"Reboot required: {escape('; '.join(host.reboot_reasons))}", ""] if host.reboot_required else []
-    rows = [ReportedFinding(concern, "", FAILED, why) for concern, why in host.errors.items()]
-    rows += [finding for finding in host.findings if finding.status not in SETTLED]
     grouped: Dict[int, List[ReportedFinding]] = {}
-    for row in rows:
+    for row in (row for row in host.rows if row.status not in SETTLED):
         grouped.setdefault(heading_of(row.concern).number, []).append(row)
     for number in sorted(grouped):
         lines += [f"### {heading_of(grouped[number][0].concern).title}", ""]
@@ -172,7 +164,7 @@ def _host(host: HostReport) -> List[str]:
 
 
 def _row(row: ReportedFinding) -> Sequence[str]:
-    name = ".".join(part for part in (row.concern, row.knob) if part) + (f" {row.place}" if row.place else "")
+    name = row.name + (f" {row.place}" if row.place else "")
     why = escape(row.reason) + (f" *{escape(row.gain)}*" if row.gain else "")
     look = BY_NAME[row.status]
     cells = (name, summary.show(row.now, 200), summary.show(row.wanted, 200))

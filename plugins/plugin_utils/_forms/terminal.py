@@ -12,7 +12,7 @@ from .._columns import Paint, clip, pad, plain, width, wrap
 from .._report import model, summary, worth
 from .._report.headings import heading_of, in_order
 from .._report.model import HostReport, Report, ReportedFinding
-from .._report.statuses import BY_NAME, FAILED, ORDER
+from .._report.statuses import BY_NAME, ORDER
 
 ROWS = 40  # a longer table is folded: hosts with equal marks share a row
 PATTERNS = 25  # rows of a folded table
@@ -159,16 +159,10 @@ def _row(
 
 
 def _detail(host: HostReport, columns: int, paint: Paint) -> List[str]:
-    head = " · ".join(
-        str(host.platform[key])
-        for key in ("instance_type", "host_class", "architecture", "kernel")
-        if host.platform.get(key)
-    )
-    lines = [f"{paint(host.name, 'bold')}  {paint(clip(head, columns - width(host.name) - 2), 'dark gray')}"]
-    rows: List[ReportedFinding] = [ReportedFinding(concern, "", FAILED, why) for concern, why in host.errors.items()]
-    rows += host.findings
-    places = {concern: place for place, concern in enumerate(in_order(row.concern for row in rows))}
-    rows.sort(key=lambda row: places[row.concern])
+    about = clip(host.about, columns - width(host.name) - 2)
+    lines = [f"{paint(host.name, 'bold')}  {paint(about, 'dark gray')}"]
+    places = {concern: place for place, concern in enumerate(in_order(row.concern for row in host.rows))}
+    rows = sorted(host.rows, key=lambda row: places[row.concern])
     cells = [(row.concern, _knob(row), summary.show(row.now, 24), summary.show(row.wanted, 24)) for row in rows]
     titles = ("concern", "knob", "now", "wanted")
     widths = [max(width(text) for text in column) for column in zip(titles, *cells)]
@@ -254,9 +248,8 @@ def _tops(report: Report, columns: int, paint: Paint) -> List[str]:
     lines = [paint("What would help most", "bold")]
     for top in tops[:TOPS]:
         lead = summary.plural(len(top.hosts), "host").rjust(11)
-        name = ".".join(part for part in (top.concern, top.knob) if part)
         words = "" if top.change else f"  {BY_NAME[top.status].words}"
-        name = clip(name, columns - width(lead) - 4)
+        name = clip(top.name, columns - width(lead) - 4)
         rest = clip(f"{words}  {top.change}".rstrip(), columns - width(lead) - 4 - width(name))
         lines.append(f"{lead}  {_mark(top.status, paint)} {paint(name, 'bold')}{rest}")
         more = f" (and {summary.plural(top.other_reasons, 'other reason')})" if top.other_reasons else ""

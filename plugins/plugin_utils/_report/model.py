@@ -17,6 +17,7 @@ VERSION = 1  # of the schema: a reader refuses another one
 
 REPORTED, FAILED, UNREACHABLE, SKIPPED, SILENT = "reported", "failed", "unreachable", "skipped", "silent"
 PERSIST = "persist"  # the knob of every concern that makes its values permanent
+_ABOUT = ("instance_type", "host_class", "architecture", "distribution", "distribution_version", "kernel")
 STATES = (REPORTED, FAILED, UNREACHABLE, SKIPPED, SILENT)
 
 
@@ -27,6 +28,11 @@ def sentence_of(errors: Mapping[str, str]) -> str:
 
 class ReportedFinding(Finding):
     """A finding as a host reported it, with the knob's owner if the host names one."""
+
+    @property
+    def name(self) -> str:
+        """`concern.knob`, or the concern alone."""
+        return ".".join(filter(None, (self.concern, self.knob)))
 
     @property
     def place(self) -> str:
@@ -66,6 +72,16 @@ class HostReport:
     sizing: Tuple[str, ...] = ()  # the arithmetic of sizing, line by line
     notes: Tuple[str, ...] = ()  # sentences about values that were cut or not understood
     proven: Optional[Mapping[str, Any]] = None  # the last verdict of prove: see proven.py
+
+    @property
+    def rows(self) -> List[ReportedFinding]:
+        """The findings, and before them each concern that ended with an error."""
+        return [*(ReportedFinding(concern, "", FAILED, why) for concern, why in self.errors.items()), *self.findings]
+
+    @property
+    def about(self) -> str:
+        """Its type, system and kernel in a few words."""
+        return " · ".join(str(self.platform[name]) for name in _ABOUT if self.platform.get(name))
 
     @property
     def family(self) -> str:

@@ -93,9 +93,10 @@ def with_proof(findings: Iterable[ReportedFinding], proof: Optional[Proof]) -> T
         return tuple(findings)
     gains = {measured: proof.says(measured) for measured in (True, False)}
     return tuple(
-        finding._replace(gain=gains[finding.wanted in proof.wanted.get(name, ())]) if name in proof.tested else finding
+        finding._replace(gain=gains[finding.wanted in proof.wanted.get(finding.name, ())])
+        if finding.name in proof.tested
+        else finding
         for finding in findings
-        for name in (f"{finding.concern}.{finding.knob}",)
     )
 
 

@@ -49,6 +49,11 @@ class Top:
     worth: str = ""  # what is known of the gain, on the host that knows most: see worth.py
     risk: str = ""  # what the change costs at most
 
+    @property
+    def name(self) -> str:
+        """`concern.knob`, or the concern alone."""
+        return ".".join(filter(None, (self.concern, self.knob)))
+
 
 def concerns_of(report: Report) -> List[str]:
     """Every concern that any host reported, in the order of the nine headings."""

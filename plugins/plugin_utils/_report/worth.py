@@ -48,7 +48,7 @@ class Verdict(NamedTuple):
 def worth_of(host: HostReport, finding: ReportedFinding) -> str:
     """What is known of the gain of a finding on its host."""
     proof: Mapping[str, Any] = host.proven or {}
-    if f"{finding.concern}.{finding.knob}" in proof.get("tested", ()):
+    if finding.name in proof.get("tested", ()):
         return PROVEN if proof["verdict"] == BETTER else NO_GAIN
     return PUBLISHED if finding.gain else UNMEASURED
 
