@@ -23,7 +23,7 @@ from ..plugin_utils._files import brief, short_path
 from ..plugin_utils._forms.write import write_all
 from ..plugin_utils._report import allowances, document, history, proven, summary, worth
 from ..plugin_utils._report.collect import Collector
-from ..plugin_utils._report.model import Report
+from ..plugin_utils._report.model import Report, plural
 from ..plugin_utils._report.run import Clock
 from ..plugin_utils._report.statuses import FAILABLE
 
@@ -138,7 +138,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _sentence(fail_on: list[str], findings: int, hosts: tuple[str, ...]) -> str:
-    kinds = summary.plural(findings, "finding")
+    kinds = plural(findings, "finding")
     return f"audit_fail_on: {kinds} with a status of {', '.join(fail_on)} on {summary.span(hosts)}; see report.json"
 
 

@@ -68,6 +68,12 @@ def wrap(text: str, columns: int) -> List[str]:
     return [*lines, line] if line or not lines else lines
 
 
+def led(lead: str, text: str, columns: int) -> List[str]:
+    """The text behind a lead, its further lines indented as far."""
+    first, *more = wrap(text, columns - len(lead))
+    return [lead + first, *(" " * len(lead) + line for line in more)]
+
+
 def _parts(word: str, columns: int) -> Iterator[str]:
     part = ""
     for character in word:

@@ -10,18 +10,11 @@ import re
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from ...module_utils._benchmark.tools.registry import BENCHMARKS
+from ...module_utils._error import NearmetalError
 from ...module_utils._facts.platform import INSTANCE_TYPE
 from ...module_utils._parse import json_text
-from ...module_utils._prove.statistics.metrics import (
-    LARGER,
-    LARGEST,
-    MOST_METRICS,
-    NAME,
-    SMALLER,
-    SMALLEST,
-    UNIT,
-    Metric,
-)
+from ...module_utils._prove.statistics.lines import metrics_from
+from ...module_utils._prove.statistics.metrics import MOST_METRICS, Metric
 from .._clean import text
 
 FORMAT = 1  # of a line
@@ -65,7 +58,7 @@ def entry_of_result(host: str, at: int, name: str, options: str, result: Mapping
     }
     try:
         return _entry(plain) if plain["metrics"] else None
-    except (ValueError, TypeError, KeyError):
+    except (NearmetalError, ValueError, TypeError, KeyError):
         return None
 
 
@@ -82,12 +75,12 @@ def entry_of_line(line: bytes) -> Optional[Entry]:
         return None
     try:
         return _entry(json_text.parse(line.decode("utf-8")))
-    except (ValueError, TypeError, KeyError):
+    except (NearmetalError, ValueError, TypeError, KeyError):
         return None
 
 
 def _entry(plain: Any) -> Entry:
-    """Raises ValueError, TypeError or KeyError for anything that isn't an entry."""
+    """Raises NearmetalError, ValueError, TypeError or KeyError for anything that isn't an entry."""
     if not isinstance(plain, Mapping) or plain["format"] != FORMAT or isinstance(plain["format"], bool):
         raise ValueError("another format")
     at, kind, instance = plain["at"], plain["instance_type"], plain["instance"]
@@ -97,8 +90,8 @@ def _entry(plain: Any) -> Entry:
         raise ValueError("benchmark")
     if (kind and not INSTANCE_TYPE.fullmatch(kind)) or (instance and not _DIGEST.fullmatch(instance)):
         raise ValueError("instance")
-    metrics = plain["metrics"]
-    if not isinstance(metrics, list) or not 1 <= len(metrics) <= MOST_METRICS:
+    metrics = metrics_from(plain["metrics"])
+    if not metrics:
         raise ValueError("metrics")
     versions = plain["versions"]
     if not isinstance(versions, list) or len(versions) > MOST_METRICS:
@@ -112,18 +105,8 @@ def _entry(plain: Any) -> Entry:
         instance=instance,
         kernel=_text(plain["kernel"], LONGEST),
         versions=tuple(_text(version, 2 * LONGEST + 2) for version in versions),
-        metrics=tuple(map(_metric, metrics)),
+        metrics=metrics,
     )
-
-
-def _metric(plain: Mapping[str, Any]) -> Metric:
-    name, value, unit, better = (plain[field] for field in Metric._fields)
-    number = isinstance(value, (int, float)) and not isinstance(value, bool) and SMALLEST <= value <= LARGEST
-    if not re.fullmatch(NAME, name, re.ASCII) or not number or better not in (LARGER, SMALLER):
-        raise ValueError("metric")
-    if unit and not re.fullmatch(UNIT, unit):
-        raise ValueError("unit")
-    return Metric(name, float(value), unit, better)
 
 
 def _text(value: Any, longest: int) -> str:

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import json
-from typing import Callable, List, Sequence, Tuple
+from typing import List, Sequence, Tuple
 
 from ...module_utils._words import counted
-from .._columns import clip, pad, width, wrap
+from .._columns import Paint, clip, led, pad, width
 from .ranking import Ranked, Ranking
 
-Paint = Callable[[str, str], str]
 _ENDS = 5  # hosts at each end of a longer ranking that a terminal shows
 _COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _LONGEST_OPTIONS = 60
@@ -67,8 +66,7 @@ def lines(rankings: Sequence[Ranking], paint: Paint, columns: int) -> List[str]:
     """The rankings for a terminal."""
     text: List[str] = []
     for ranking in rankings:
-        head, *rest = wrap(title(ranking), columns - len(_LEAD))
-        text += ["", paint(_LEAD + head, "bold"), *(paint(" " * len(_LEAD) + line, "bold") for line in rest)]
+        text += ["", *(paint(line, "bold") for line in led(_LEAD, title(ranking), columns))]
         rows = _rows(ranking)
         name_width = max((width(host.host) for _place, host in rows), default=0)
         before = 0
@@ -79,8 +77,7 @@ def lines(rankings: Sequence[Ranking], paint: Paint, columns: int) -> List[str]:
             line = f"  {place:>3}  {pad(host.host, name_width)}  {host.value:.6g}{change}"
             text.append(paint(clip(line, columns), "red" if (host.change or 0) < 0 else "green") if host.odd else line)
         for sentence in sentences(ranking):
-            first, *more = wrap(sentence, columns - 4)
-            text += [f"  {first}", *(f"    {line}" for line in more)]
+            text += led("  ", sentence, columns)
     return text
 
 

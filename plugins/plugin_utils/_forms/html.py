@@ -26,7 +26,7 @@ from .._benchmark import sentences
 from .._prove import figures
 from .._report import model, summary, worth
 from .._report.headings import OTHER, heading_of, headings
-from .._report.model import HostReport, Report, ReportedFinding
+from .._report.model import HostReport, Report, ReportedFinding, plural
 from .._report.statuses import BY_NAME, LOOKS, ORDER, worst
 from .picture import figure
 from .sources import links
@@ -73,7 +73,7 @@ def render(report: Report) -> str:
         left_out=summary.left_out(report),
         all_clear=summary.all_clear,
         span=summary.span,
-        plural=summary.plural,
+        plural=plural,
         ranking_title=sentences.title,
         ranking_says=sentences.sentences,
     )

@@ -11,7 +11,7 @@ from typing import Dict, Iterable, List, Sequence
 from .._benchmark import sentences
 from .._report import summary, worth
 from .._report.headings import heading_of
-from .._report.model import HostReport, Report, ReportedFinding
+from .._report.model import HostReport, Report, ReportedFinding, plural
 from .._report.statuses import BY_NAME
 from .sources import SEPARATOR, links
 
@@ -33,7 +33,7 @@ def escape(text: str) -> str:
 def render(report: Report) -> str:
     """The text of report.md."""
     run = report.run
-    lines = [f"# {run.mode.capitalize()} of {summary.plural(len(report.hosts), 'host')}", ""]
+    lines = [f"# {run.mode.capitalize()} of {plural(len(report.hosts), 'host')}", ""]
     lines += [f"{escape(summary.counts_line(report))}. Ended {run.finished}, took {run.seconds:.1f} s.", ""]
     totals = summary.status_totals(report)
     lines += _verdict(report)
@@ -64,7 +64,7 @@ def _gate(report: Report) -> List[str]:
     statuses = ", ".join(report.gate.statuses)
     if not report.gate.hosts:
         return [f"**audit\\_fail\\_on** ({escape(statuses)}): {summary.all_clear(report, 'none found')}.", ""]
-    hits = f"{summary.plural(report.gate.findings, 'finding')} on {summary.plural(len(report.gate.hosts), 'host')}"
+    hits = f"{plural(report.gate.findings, 'finding')} on {plural(len(report.gate.hosts), 'host')}"
     return [f"**audit\\_fail\\_on** ({escape(statuses)}): {hits}: {escape(summary.span(report.gate.hosts, 20))}.", ""]
 
 
@@ -157,9 +157,7 @@ def _host(host: HostReport) -> List[str]:
     if host.sizing:
         lines += ["### Sizing", "", *(f"- {escape(line)}" for line in host.sizing), ""]
     settled = len(host.findings) - sum(finding.status not in SETTLED for finding in host.findings)
-    lines += (
-        [f"{summary.plural(settled, 'knob')} {'needs' if settled == 1 else 'need'} no change.", ""] if settled else []
-    )
+    lines += [f"{plural(settled, 'knob')} {'needs' if settled == 1 else 'need'} no change.", ""] if settled else []
     return lines + [line for note in host.notes for line in (f"Note: {escape(note)}", "")]
 
 

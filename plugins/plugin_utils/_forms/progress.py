@@ -13,8 +13,9 @@ import time
 from typing import Callable, Optional, TextIO
 
 from .._columns import clip, width
-from .._report import model, summary
+from .._report import model
 from .._report.collect import Collector
+from .._report.model import plural
 
 REDRAW = 0.1  # seconds: a shorter time costs CPU, and the eye sees no difference
 LOG = 10.0  # seconds between lines of a log
@@ -63,7 +64,7 @@ class Progress:
 
 def _words(collector: Collector, mode: str, elapsed: float) -> str:
     parts = [
-        f"{mode}: {collector.seen():,}/{summary.plural(collector.total(), 'host')}",
+        f"{mode}: {collector.seen():,}/{plural(collector.total(), 'host')}",
         f"{collector.findings:,} to act on",
     ]
     parts += [f"{count:,} {state}" for state in (model.FAILED, model.UNREACHABLE) if (count := collector.count(state))]

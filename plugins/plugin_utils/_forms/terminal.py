@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Dict, List, Sequence, Tuple
 
 from .._benchmark import sentences
-from .._columns import Paint, clip, pad, plain, width, wrap
+from .._columns import Paint, clip, led, pad, plain, width, wrap
 from .._report import model, summary, worth
 from .._report.headings import heading_of, in_order
-from .._report.model import HostReport, Report, ReportedFinding
+from .._report.model import HostReport, Report, ReportedFinding, plural
 from .._report.statuses import BY_NAME, ORDER
 
 ROWS = 40  # a longer table is folded: hosts with equal marks share a row
@@ -46,9 +46,8 @@ def _title(report: Report, columns: int, paint: Paint) -> List[str]:
     run = report.run
     totals = summary.status_totals(report)
     counts = ", ".join(BY_NAME[status].counted(count) for status, count in totals.items())
-    head = f"{run.mode.upper()}  "
-    counted = wrap(f"{summary.counts_line(report)} in {run.seconds:.1f} s", columns - len(head))
-    lines = [paint(f"{' ' * len(head) if i else head}{line}", "bold") for i, line in enumerate(counted)]
+    counted = f"{summary.counts_line(report)} in {run.seconds:.1f} s"
+    lines = [paint(line, "bold") for line in led(f"{run.mode.upper()}  ", counted, columns)]
     if counts or any(host.state == model.REPORTED for host in report.hosts):
         lines += wrap(worth.verdict(report).lead, columns)
     kept = sum(finding.upkeep for host in report.hosts for finding in host.findings)
@@ -207,10 +206,7 @@ def _sizing(host: HostReport, columns: int, paint: Paint) -> List[str]:
     """The arithmetic behind the findings about the instance's size."""
     if not host.sizing:
         return []
-    lines = ["", paint("Sizing", "bold")]
-    for text in host.sizing:
-        lines += [("  " if i else "- ") + part for i, part in enumerate(wrap(text, columns - 2))]
-    return lines
+    return ["", paint("Sizing", "bold"), *(line for text in host.sizing for line in led("- ", text, columns))]
 
 
 def _next_step(report: Report, columns: int, paint: Paint) -> List[str]:
@@ -247,17 +243,17 @@ def _tops(report: Report, columns: int, paint: Paint) -> List[str]:
         return [f"{summary.all_clear(report, 'nothing is left to do').capitalize()}."]
     lines = [paint("What would help most", "bold")]
     for top in tops[:TOPS]:
-        lead = summary.plural(len(top.hosts), "host").rjust(11)
+        lead = plural(len(top.hosts), "host").rjust(11)
         words = "" if top.change else f"  {BY_NAME[top.status].words}"
         name = clip(top.name, columns - width(lead) - 4)
         rest = clip(f"{words}  {top.change}".rstrip(), columns - width(lead) - 4 - width(name))
         lines.append(f"{lead}  {_mark(top.status, paint)} {paint(name, 'bold')}{rest}")
-        more = f" (and {summary.plural(top.other_reasons, 'other reason')})" if top.other_reasons else ""
+        more = f" (and {plural(top.other_reasons, 'other reason')})" if top.other_reasons else ""
         lines += _titled("why", wrap(top.reason + more, columns - 11), paint)
         lines += _titled("gain", wrap(top.gain, columns - 11), paint) if top.gain else []
         lines += _titled("fix", [paint(line, "bold") for line in _fix(top.fix, columns - 11)], paint) if top.fix else []
     hidden = len(tops) - TOPS
-    return lines + ([f"     {summary.plural(hidden, 'further finding')} in the report"] if hidden > 0 else [])
+    return lines + ([f"     {plural(hidden, 'further finding')} in the report"] if hidden > 0 else [])
 
 
 def _titled(title: str, lines: Sequence[str], paint: Paint) -> List[str]:
@@ -268,7 +264,7 @@ def _reboots(report: Report, columns: int, paint: Paint) -> List[str]:
     names = tuple(host.name for host in report.hosts if host.reboot_required)
     if not names:
         return []
-    sentence = f"{summary.plural(len(names), 'host')} {'needs' if len(names) == 1 else 'need'} a reboot: "
+    sentence = f"{plural(len(names), 'host')} {'needs' if len(names) == 1 else 'need'} a reboot: "
     return [paint(line, "purple") for line in _indented(sentence, summary.span(names), columns)]
 
 
@@ -276,17 +272,17 @@ def _drift(report: Report, columns: int, paint: Paint) -> List[str]:
     if report.drift is None:
         return []
     changes = report.drift["changes"]
-    counted = summary.plural(len(changes), "change")
+    counted = plural(len(changes), "change")
     head = f"Drift since {report.drift['since']}: {counted if changes else summary.all_clear(report, counted)}"
     lines = ["", *(paint(line, "bold") for line in wrap(head, columns))]
     for change in changes[:TOPS]:
         sentence = f"{change['host']}  {change['what']}: {change['before']} → {change['after']}"
         sentence += f", owner: {change['owner']}" if change["owner"] else ""
-        lines += [f"  {line}" for line in wrap(sentence, columns - 2)]
+        lines += led("  ", sentence, columns)
     rest = len(changes) - TOPS
     lines += [f"  and {rest:,} more in the report"] if rest > 0 else []
     left_out = summary.left_out(report)
-    return lines + ([f"  {line}" for line in wrap(left_out, columns - 2)] if left_out else [])
+    return lines + (led("  ", left_out, columns) if left_out else [])
 
 
 def _gate(report: Report, columns: int, paint: Paint) -> List[str]:
@@ -296,5 +292,5 @@ def _gate(report: Report, columns: int, paint: Paint) -> List[str]:
     if not gate.hosts:
         line = f"audit_fail_on ({', '.join(gate.statuses)}): {summary.all_clear(report, 'none found')}"
         return [paint(line, "green") if line.endswith("found") else line]
-    sentence = f"{summary.plural(gate.findings, 'finding')} on {summary.span(gate.hosts)}"
+    sentence = f"{plural(gate.findings, 'finding')} on {summary.span(gate.hosts)}"
     return [paint(line, "red") for line in _indented("audit_fail_on: ", sentence, columns)]

@@ -9,7 +9,7 @@ import math
 import os
 from collections import Counter
 from statistics import mean
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from urllib.parse import quote
 
 from ...module_utils._prove.statistics.evidence import NEEDED, path
@@ -17,10 +17,9 @@ from ...module_utils._prove.statistics.interval import bounds, estimate, percent
 from ...module_utils._prove.statistics.metrics import SMALLER
 from ...module_utils._prove.statistics.settings import MULTIPLY
 from .._clean import NAME, text
-from .._columns import clip, pad, width, wrap
+from .._columns import Paint, clip, led, pad, width
 from . import figures
 
-Paint = Callable[[str, str], str]
 MARKS = {"better": "▲", "worse": "▼", "same": "=", "unsafe": "✗", "failed": "✗", "unreachable": "✗"}
 _COLORS = {"better": "green", "worse": "red", "unsafe": "red", "failed": "red", "unreachable": "red", "same": "blue"}
 _LARGEST_LOGARITHM = 700.0  # beyond it the product overflows a float
@@ -133,8 +132,7 @@ def lines(hosts: Sequence[Host], paint: Paint, columns: int = 120) -> List[str]:
 
     If the terminal is too narrow for the columns, each figure has a line of its own below its host.
     """
-    title, *continuation = wrap(f"{len(hosts)} hosts: {counted(hosts)}", columns - len(_TITLE))
-    text_lines = [_TITLE + title, *(" " * len(_TITLE) + line for line in continuation)]
+    text_lines = led(_TITLE, f"{len(hosts)} hosts: {counted(hosts)}", columns)
     names: List[str] = list(dict.fromkeys(str(metric["name"]) for host in hosts for metric in host.metrics))
     rows = [["", "host", "verdict", *names], *([*_clipped_head(host), *_cells(host, names)] for host in hosts)]
     widths = [max(width(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -146,8 +144,7 @@ def lines(hosts: Sequence[Host], paint: Paint, columns: int = 120) -> List[str]:
         text_lines.append(f"  {paint(line, color) if color else line}")
         if stacked and verdict:
             text_lines += [f"     {name}: {cell}" for name, cell in zip(names, row[3:]) if cell != NONE]
-    text_lines += [f"  {line}" for line in wrap(closing(hosts), columns - 2) if line]
-    return text_lines
+    return text_lines + (led("  ", closing(hosts), columns) if closing(hosts) else [])
 
 
 def counted(hosts: Sequence[Host]) -> str:

@@ -21,6 +21,11 @@ _ABOUT = ("instance_type", "host_class", "architecture", "distribution", "distri
 STATES = (REPORTED, FAILED, UNREACHABLE, SKIPPED, SILENT)
 
 
+def plural(number: int, noun: str, nouns: str = "") -> str:
+    """`1 host`, `2 hosts`, `1,000 hosts`"""
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+
+
 def sentence_of(errors: Mapping[str, str]) -> str:
     """The errors of concerns in one line."""
     return text("; ".join(f"{concern}: {why}" for concern, why in errors.items()))

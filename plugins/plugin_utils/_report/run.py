@@ -10,7 +10,7 @@ import re
 import time
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Dict, Iterable, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Optional, Tuple, TypeVar
 
 import yaml
 from ansible import constants as C
@@ -27,6 +27,7 @@ from .summary import PROGRAM
 
 # Playbooks that audit what another playbook changes.
 AUDITS = {AUDIT: TUNE, "nearmetal.ec2.cloud_audit": TUNE}
+_Loaded = TypeVar("_Loaded")
 _WORKLOAD = re.compile(r"[a-z0-9_]{1,64}(?:,[a-z0-9_]{1,64}){0,15}", re.ASCII)
 
 
@@ -143,16 +144,15 @@ class GateTask:
 
     def earlier_audits(self) -> Tuple[Past, ...]:
         """The earlier audits; none without a directory of them, or when it can't be read."""
-        try:
-            return history.load(self.history) if self.history else ()
-        except NearmetalError as error:
-            self.complaint = str(error)
-            return ()
+        return self._loaded(history.load, self.history) or ()
 
     def earlier_report(self) -> Optional[Tuple[str, Tuple[HostReport, ...]]]:
         """The earlier report to compare with; None without one or when it can't be read."""
+        return self._loaded(document.load, self._baseline)
+
+    def _loaded(self, load: Callable[[str], _Loaded], path: str) -> Optional[_Loaded]:
         try:
-            return document.load(self._baseline) if self._baseline else None
+            return load(path) if path else None
         except NearmetalError as error:
             self.complaint = str(error)
             return None

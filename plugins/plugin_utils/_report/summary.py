@@ -22,7 +22,7 @@ from ...module_utils._words import in_words
 from .._ansible.plays import COLLECTION, TUNE
 from . import model, worth
 from .headings import BY_API, heading_of, headings, in_order
-from .model import HostReport, Report
+from .model import HostReport, Report, plural
 from .statuses import FAILED, OPEN, ORDER, worst
 
 LIMIT = 3  # hosts that a command names; more are in a file beside the reports
@@ -124,11 +124,6 @@ def counts_line(report: Report) -> str:
     """`12 hosts: 10 reported, 2 unreachable`"""
     states = [f"{count} {state}" for state, count in report.states().items() if count]
     return f"{plural(len(report.hosts), 'host')}{': ' if states else ''}{', '.join(states)}"
-
-
-def plural(number: int, noun: str) -> str:
-    """`1 host`, `2 hosts`, `1,000 hosts`"""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def span(hosts: Tuple[str, ...], shown: int = LIMIT) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
 from ...module_utils._prove.statistics.rules import BETTER
 from . import model
-from .model import HostReport, Report, ReportedFinding
+from .model import HostReport, Report, ReportedFinding, plural
 
 # What is known of a gain, the best first.
 PROVEN, PUBLISHED, UNMEASURED, NO_GAIN = "proven", "published", "unmeasured", "no_gain"
@@ -95,9 +95,9 @@ def _lead(report: Report, reported: List[HostReport], changes: List[Tuple[HostRe
     states = report.states()
     parts = [
         *(_of_changes(report, changes) if changes else _of_nothing(report, reported)),
-        f"{_counted(errors, 'concern')} failed" if errors else "",
+        f"{plural(errors, 'concern')} failed" if errors else "",
         *(
-            f"{_counted(states[state], 'host')} {words[states[state] != 1]}"
+            f"{plural(states[state], 'host')} {words[states[state] != 1]}"
             for state, words in _WITHOUT_REPORT.items()
             if states[state]
         ),
@@ -109,16 +109,16 @@ def _of_nothing(report: Report, reported: List[HostReport]) -> Iterable[str]:
     clear = sum(not host.errors for host in reported)
     refused = sum(finding.status == "refused" for host in report.hosts for finding in host.findings)
     left = "give back" if report.run.mode == "restore" else "change"
-    yield f"Nothing is left to {left} on {_counted(clear, 'host')}" if clear else ""
-    yield f"{_counted(refused, 'setting')} {'was' if refused == 1 else 'were'} refused" if refused else ""
+    yield f"Nothing is left to {left} on {plural(clear, 'host')}" if clear else ""
+    yield f"{plural(refused, 'setting')} {'was' if refused == 1 else 'were'} refused" if refused else ""
 
 
 def _of_changes(report: Report, changes: List[Tuple[HostReport, ReportedFinding]]) -> Iterable[str]:
     hosts = len({host.name for host, _finding in changes})
-    of_all = f"{hosts:,} of {_counted(len(report.hosts), 'host')}" if len(report.hosts) > 1 else "this host"
+    of_all = f"{hosts:,} of {plural(len(report.hosts), 'host')}" if len(report.hosts) > 1 else "this host"
     done = _DONE.get(report.run.mode, _DONE["audit"])
     done = done.replace("were", "was") if len(changes) == 1 else done
-    yield f"{_counted(len(changes), 'setting')} on {of_all} {done}"
+    yield f"{plural(len(changes), 'setting')} on {of_all} {done}"
 
 
 def _facts(
@@ -126,7 +126,7 @@ def _facts(
 ) -> Iterable[Tuple[str, str]]:
     workloads = Counter(host.workload for host in reported if host.workload)
     if workloads:
-        named = (f"{name} on {_counted(count, 'host')}" for name, count in workloads.most_common(6))
+        named = (f"{name} on {plural(count, 'host')}" for name, count in workloads.most_common(6))
         rest = len(workloads) - 6
         yield "Workloads", ", ".join(named) + (f", and {rest} more" if rest > 0 else "")
     if changes:
@@ -135,10 +135,10 @@ def _facts(
         yield "Risk", _risk(changes)
     upkeep = sum(finding.upkeep for host in reported for finding in host.findings)
     if upkeep:
-        yield "Kept over reboots", f"by {_counted(upkeep, 'file or unit', 'files and units')}"
+        yield "Kept over reboots", f"by {plural(upkeep, 'file or unit', 'files and units')}"
     waiting = sum(host.reboot_required for host in report.hosts)
     if waiting:
-        yield "Reboot", f"{_counted(waiting, 'host')} {'waits' if waiting == 1 else 'wait'} for a reboot"
+        yield "Reboot", f"{plural(waiting, 'host')} {'waits' if waiting == 1 else 'wait'} for a reboot"
     failed = [f"{host.name} ({host.state})" for host in report.hosts if host.state != model.REPORTED]
     if failed:
         yield "Without a full report", ", ".join(failed[:4]) + (f" and {len(failed) - 4:,} more" if failed[4:] else "")
@@ -155,15 +155,11 @@ def _risk(changes: List[Tuple[HostReport, ReportedFinding]]) -> str:
     if set(count) == {FREE}:
         return "none interrupts anything or needs a reboot"
     parts = []
-    for kind, singular, plural in (
+    for kind, singular, plurals in (
         (INTERRUPTS, "may interrupt traffic or work for a moment", "may interrupt traffic or work for a moment"),
         (REBOOT, "takes effect after a reboot", "take effect after a reboot"),
     ):
         if count[kind]:
-            where = _counted(len(hosts[kind]), "host")
-            parts.append(f"{count[kind]:,} {singular if count[kind] == 1 else plural} on {where}")
+            where = plural(len(hosts[kind]), "host")
+            parts.append(f"{count[kind]:,} {singular if count[kind] == 1 else plurals} on {where}")
     return "; ".join([*parts, *([f"{count[FREE]:,} without either"] if count[FREE] else [])])
-
-
-def _counted(number: int, noun: str, nouns: str = "") -> str:
-    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"

@@ -196,7 +196,8 @@ def _texts(value: Any) -> "tuple[str, ...]":
     return tuple(_sentence(item) for item in value)
 
 
-def _metrics(value: Any) -> "tuple[Metric, ...]":
+def metrics_from(value: Any) -> "tuple[Metric, ...]":
+    """The metrics of a record. Raises NearmetalError, or KeyError, for anything else."""
     if not isinstance(value, list) or len(value) > MOST_METRICS:
         raise NearmetalError(f"it has {_brief(value)} in place of a list of metrics")
     metrics = tuple(_checked_form(Metric, item, _METRIC) for item in value)
@@ -263,7 +264,7 @@ _MEASUREMENT: "Mapping[str, Callable[[Any], Any]]" = {
     "state": _choice(UNTUNED, TUNED),
     "began": _seconds,
     "ended": _seconds,
-    "metrics": _metrics,
+    "metrics": metrics_from,
     "error": _sentence,
     "state_lost": _sentence,
     "generator_busy": _or_null(_number(0, 1)),
