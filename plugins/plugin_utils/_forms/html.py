@@ -10,8 +10,6 @@ PRIVATE to the collection.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import re
 import time
@@ -19,10 +17,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Tuple
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from .._benchmark import sentences
+from .._page import fill
 from .._prove import figures
 from .._report import model, summary, worth
 from .._report.headings import OTHER, heading_of, headings
@@ -33,25 +31,19 @@ from .sources import links
 
 TOPS = 6
 DRIFT = 200
-_FOLDER = Path(__file__).parent
 # In a script element a browser looks only for its end tag and for comments.
 _INERT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
 def render(report: Report) -> str:
     """The text of report.html."""
-    style = "".join((_FOLDER / name).read_text("utf-8") for name in ("report.css", "picture.css", "paper.css"))
-    script = (_FOLDER / "report.js").read_text("utf-8")
-    concerns = summary.concerns_of(report)
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(breakable=_breakable, command=_command)
-    template = environment.from_string((_FOLDER / "report.html.j2").read_text("utf-8"))
-    tops = summary.top_findings(report)
-    return template.render(
-        style=Markup(style),
-        script=Markup(script),
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+    concerns, tops = summary.concerns_of(report), summary.top_findings(report)
+    return fill(
+        Path(__file__).with_name("report.html.j2"),
+        ["report.css", "picture.css", "paper.css"],
+        ["report.js"],
+        breakable=_breakable,
+        command=_command,
         data=Markup(_data(report, concerns)),
         report=report,
         run=report.run,
@@ -87,10 +79,6 @@ def _breakable(name: str) -> Markup:
 def _command(text: str) -> Markup:
     """A command that a narrow page breaks between its words, not behind the hyphens of an option."""
     return Markup(" ").join(Markup("<span class='word'>{}</span>").format(word) for word in text.split(" "))
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _headings(report: Report, concerns: List[str]) -> List[Dict[str, Any]]:

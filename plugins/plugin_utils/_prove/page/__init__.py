@@ -5,28 +5,24 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from pathlib import Path
-from typing import Any
-
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
 
 from ....module_utils._prove.statistics.history import history_of
 from ....module_utils._prove.statistics.record import Record
 from ....module_utils._prove.statistics.verdict import Verdict
+from ..._page import fill
 from .. import sentences
 from . import plot
 
-_FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent
 
 
 def render(record: Record, result: Verdict, ending: sentences.Ending) -> str:
     """The text of the page, in which the output of a load or a host is never markup."""
     history, settings = history_of(record), record.start.settings
     return fill(
-        "page",
+        FOLDER / "page.html.j2",
+        ["page.css"],
         host=record.start.host,
         headline=sentences.headline(result, ending),
         look=result.verdict,
@@ -40,13 +36,3 @@ def render(record: Record, result: Verdict, ending: sentences.Ending) -> str:
         height=plot.HEIGHT,
         scope=sentences.SCOPE,
     )
-
-
-def fill(template: str, **values: Any) -> str:
-    """The template of this name, with the style of all pages and its own; values are never markup."""
-    names = dict.fromkeys(("page", template))
-    style = "".join((_FOLDER / f"{name}.css").read_text("utf-8") for name in names)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    source = (_FOLDER / f"{template}.html.j2").read_text("utf-8")
-    return environment.from_string(source).render(style=Markup(style), style_hash=f"sha256-{digest}", **values)

@@ -14,8 +14,9 @@ from ....module_utils._prove.statistics.metrics import LARGER
 from ....module_utils._prove.statistics.rules import BETTER, SAME, UNCLEAR, WORSE
 from ..._files import make_folder, writing
 from ..._files import write as write_file
+from ..._page import fill
 from .. import figures, host_map
-from . import fill
+from . import FOLDER
 
 _DECIDED = (BETTER, WORSE, SAME, UNCLEAR)  # verdicts by the figures; what voids or stops a run makes them worthless
 _STRONG = (5.0, 20.0)  # percent from which a change has a darker shade
@@ -59,7 +60,8 @@ def render(hosts: Sequence[host_map.Host], now: float) -> str:
     """The text of the page, in which nothing that a host reported is markup."""
     figures = _figures(hosts)
     return fill(
-        "heat_map",
+        FOLDER / "heat_map.html.j2",
+        ["page.css", "heat_map.css"],
         count=len(hosts),
         counted=host_map.counted(hosts),
         closing=host_map.closing(hosts),

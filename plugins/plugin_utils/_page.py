@@ -1,0 +1,27 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A page that loads nothing, and in which only its own style and script are allowed, by their hashes. PRIVATE."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any, Sequence
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+
+def fill(template: Path, styles: Sequence[str], scripts: Sequence[str] = (), **values: Any) -> str:
+    """The template with the styles and scripts beside it; values are never markup."""
+    folder = template.parent
+    for kind, names in (("style", styles), ("script", scripts)):
+        text = "".join((folder / name).read_text("utf-8") for name in names)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        values.update({kind: Markup(text), f"{kind}_hash": f"sha256-{digest}"})
+    loader = FileSystemLoader([folder, Path(__file__).parent])
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
+    return environment.get_template(template.name).render(values)
