@@ -23,7 +23,7 @@ from .._benchmark import sentences
 from .._page import fill
 from .._prove import figures
 from .._report import model, summary, worth
-from .._report.headings import OTHER, heading_of, headings
+from .._report.headings import OTHER, under_headings
 from .._report.model import HostReport, Report, ReportedFinding, plural
 from .._report.statuses import BY_NAME, LOOKS, ORDER, worst
 from .picture import figure
@@ -84,8 +84,7 @@ def _command(text: str) -> Markup:
 def _headings(report: Report, concerns: List[str]) -> List[Dict[str, Any]]:
     """The nine headings, each with the number of hosts per status."""
     tiles = []
-    for heading in (*headings(), OTHER):
-        under_heading = [concern for concern in concerns if heading_of(concern) == heading]
+    for heading, under_heading in under_headings(concerns):
         count = (
             Counter(worst(filter(None, summary.cells(host, under_heading))) for host in report.hosts)
             if under_heading
@@ -142,10 +141,6 @@ def _data(report: Report, concerns: List[str]) -> str:
     pool, pictures = _Pool(), _Pool()
     place = {concern: number for number, concern in enumerate(concerns)}
     hosts = [_host(host, concerns, place, pool, pictures) for host in report.hosts]
-    under = [
-        [heading.number, heading.title, [place[concern] for concern in concerns if heading_of(concern) == heading]]
-        for heading in (*headings(), OTHER)
-    ]
     parts = [json.loads(picture or "[null, null]") for picture in pictures.places]
     drawn = [layout and figure(layout, queue_map, pool.add) for layout, queue_map in parts]
     plain = {
@@ -153,7 +148,11 @@ def _data(report: Report, concerns: List[str]) -> str:
         "worth": list(worth.WORTH.values()),
         "risk": list(worth.RISK.values()),
         "concerns": concerns,
-        "headings": [heading for heading in under if heading[2]],
+        "headings": [
+            [heading.number, heading.title, [place[concern] for concern in under]]
+            for heading, under in under_headings(concerns)
+            if under
+        ],
         "hosts": _with_trend(report, hosts),
         "past": [past.finished for past in report.past],
         "texts": list(pool.places),

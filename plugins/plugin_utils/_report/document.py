@@ -21,7 +21,7 @@ from .._benchmark.ranking import Ranking
 from .._clean import Budget, text
 from .._files import read_json
 from . import allowances, model, summary
-from .headings import OTHER, heading_of, headings
+from .headings import under_headings
 from .model import HostReport, Past, Report, ReportedFinding
 
 LARGEST = 512 * 1024 * 1024  # bytes of an earlier report; 1,000 hosts are some 20 MB
@@ -30,7 +30,6 @@ LARGEST = 512 * 1024 * 1024  # bytes of an earlier report; 1,000 hosts are some 
 def document(report: Report) -> Dict[str, Any]:
     """The report as plain JSON data."""
     tops = summary.top_findings(report)
-    concerns = summary.concerns_of(report)
     return {
         "version": model.VERSION,
         "run": asdict(report.run),
@@ -42,12 +41,8 @@ def document(report: Report) -> Dict[str, Any]:
         "blind_spots": list(report.blind_spots),
         "fail_on": asdict(report.gate) if report.gate else None,
         "headings": [
-            {
-                "number": heading.number,
-                "title": heading.title,
-                "concerns": [concern for concern in concerns if heading_of(concern) == heading],
-            }
-            for heading in (*headings(), OTHER)
+            {"number": heading.number, "title": heading.title, "concerns": under}
+            for heading, under in under_headings(summary.concerns_of(report))
         ],
         "top": [asdict(top) for top in tops],
         "drift": report.drift,

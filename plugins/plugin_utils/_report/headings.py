@@ -65,3 +65,9 @@ def in_order(concerns: Iterable[str]) -> List[str]:
     """The concerns in the order of the headings, then by name."""
     requested, known = set(concerns), _by_concern()
     return [concern for concern in known if concern in requested] + sorted(requested - known.keys())
+
+
+def under_headings(concerns: Iterable[str]) -> List[Tuple[Heading, List[str]]]:
+    """Each heading, Other at last, with the concerns that stand under it."""
+    named = list(concerns)
+    return [(heading, [name for name in named if heading_of(name) == heading]) for heading in (*headings(), OTHER)]
