@@ -44,8 +44,8 @@ LEFT_OUT |= {"deselect", "collect_ignore", "collect_ignore_glob"}
 # and only the edges know Ansible.
 _PLAIN = {"_error", "_measured", "_number", "_parameters", "_plan", "_version", "_words"}
 _PURE = {*_PLAIN, "_parse", "_facts", "_planning", "_concerns", "_workloads"}
-_WRITING = {*_PURE, "_host", "_levers", "_memory", "_engine"}
-_HOST = {*_WRITING, "_requests", "_tasks"}
+_WRITING = {*_PURE, "_host", "_levers", "_memory", "_requests", "_engine"}
+_HOST = {*_WRITING, "_tasks"}
 LAYERS = {
     "_parse": {"_parse", "_error", "_number"},
     "_facts": {"_facts", "_parse", "_error", "_number", "_parameters", "_plan"},
@@ -55,9 +55,9 @@ LAYERS = {
     "_host": {"_host", "_facts", "_error"},
     "_levers": {*_PLAIN, "_levers", "_host", "_facts", "_parse"},
     "_memory": {*_PLAIN, "_memory", "_levers", "_host", "_planning", "_facts", "_parse"},
+    "_requests": {*_PURE, "_host", "_memory", "_requests"},
     "_engine": _WRITING,
-    "_requests": {*_WRITING, "_requests"},
-    "_agent": {*_WRITING, "_requests", "_agent"},
+    "_agent": {*_WRITING, "_agent"},
     "_tasks": {*_HOST, "_agent"},
     "_prove/statistics": {"_prove/statistics", "_parse", "_error", "_words"},
     "_benchmark/tools": {"_benchmark/tools", "_prove/statistics", "_planning", "_parse", "_error", "_number", "_words"},

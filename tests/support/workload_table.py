@@ -16,11 +16,11 @@ from typing import Any, Callable, Dict, FrozenSet, Iterable, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Tune
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts, observe, project
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import with_type
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import tune_requests
 
 PATH = Path(__file__).resolve().parents[2] / "docs" / "workload_status.csv"
 DOMAINS = tuple(sorted({"platform"}.union(*(concern.domains for concern in CONCERNS.values()))))

@@ -16,7 +16,7 @@ from typing import Dict, List
 
 import pytest
 import yaml
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 
 from dev.gates import Copy
 from dev.gates.references import anchors

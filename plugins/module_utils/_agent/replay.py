@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
+from .._engine.requests import tune_requests
 from .._engine.result import described
 from .._engine.run import Conditions, Run, plan_run
 from .._engine.session import Outcome
 from .._facts.json_data import json_data
 from .._planning.unit import NAME as UNIT
 from .._requests.choice import ADVISE, Chosen, choose
-from .._requests.requests import tune_requests
 from .._words import in_words, sentence, status_words
 from .captured import read
 from .captured_host import CapturedHost

@@ -10,6 +10,7 @@ import platform
 import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from .._engine.requests import all_stored
 from .._engine.restore import waits_for_boot
 from .._engine.run import Conditions, Run, plan_run
 from .._engine.session import Outcome
@@ -25,7 +26,6 @@ from .._memory.stored import CHOICE, Stored, StoredWanted
 from .._plan import Finding
 from .._planning.unit import METRICS
 from .._planning.unit import NAME as UNIT
-from .._requests.requests import all_stored
 from .._version import VERSION
 from .._words import in_words, status_words
 

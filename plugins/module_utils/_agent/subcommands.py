@@ -14,12 +14,12 @@ from typing import Callable, List, Optional, Sequence, Tuple
 from .._engine import ending
 from .._engine.lease import confirmation, expiry
 from .._engine.planning import Tune
+from .._engine.requests import restore_requests, stored_requests
 from .._engine.result import contract, described
 from .._engine.run import Conditions, plan_run, run
 from .._engine.session import Known, Origin, Outcome, UnitSession
 from .._facts.unit import AGENT
 from .._host.host import WritableHost
-from .._requests.requests import restore_requests, stored_requests
 from .._words import LONGEST_VALUE, counted, in_words
 from .output import print_error, print_line
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Callable, Dict, List, Mapping
 
 from .._concerns.registry import CONCERNS
+from .._engine.defaults import wanted_or_base
 from .._engine.planning import Request, Restore
 from .._engine.result import contract
 from .._engine.run import Ask, Conditions, Run, plan_run, run
@@ -19,7 +20,6 @@ from .._host.host import WritableHost
 from .._plan import Wanted
 from .._planning.concern import Concern
 from .._planning.options import COMMON, Spec
-from .._requests.defaults import wanted_or_base
 from .answer import answer
 from .task import Task
 

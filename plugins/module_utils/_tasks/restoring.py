@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any, Callable, Dict, Mapping
 
 from .._engine.lease import confirmation
+from .._engine.requests import restore_requests
 from .._engine.run import Ask, Conditions, Run, plan_run, run
 from .._host.host import WritableHost
-from .._requests.requests import restore_requests
 from .answer import answer
 from .task import Task
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Mapping, NamedTuple
 
+from .._engine.requests import tune_requests
 from .._engine.run import Ask, Conditions, Run, plan_run, run
 from .._engine.session import BakeSession, Origin, Session
 from .._error import NearmetalError
@@ -15,7 +16,6 @@ from .._host.host import WritableHost
 from .._planning.options import COMMON, Spec
 from .._planning.waivers import OPTIONS as WAIVERS
 from .._requests.choice import Chosen, choose
-from .._requests.requests import tune_requests
 from .answer import answer
 from .task import Task
 

@@ -22,9 +22,9 @@ from typing import Callable, Dict, List
 
 sys.path.insert(0, sys.argv[1])
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import restore_requests, tune_requests
 
 JOURNAL = "/var/lib/nearmetal/journal.json"
 

@@ -17,12 +17,12 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, 
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, Run, plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.choice import choose
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import restore_requests, tune_requests
 
 from tests.support.kernel.boot import conditions_hold
 from tests.support.sequences.faults import Killed, Writes

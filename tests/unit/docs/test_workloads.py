@@ -12,11 +12,11 @@ import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Tune
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import EVERY, LEAST, MOST, WIDEST
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.programs import SIGNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.choice import ADVISE, choose
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN
 
 from dev import ROOT

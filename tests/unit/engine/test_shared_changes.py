@@ -11,6 +11,7 @@ from typing import Dict, List, Optional, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Tune
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, Run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
@@ -18,7 +19,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action,
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.boot_argument import plan_argument
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import boot_argument
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import restore_requests
 
 from tests.support.boot_trees import BootHost, debian
 

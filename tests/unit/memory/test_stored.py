@@ -12,6 +12,11 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns import registry
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import (
+    restore_requests,
+    stored_requests,
+    tune_requests,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
@@ -19,11 +24,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import as_data, stored_of, to_store
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import (
-    restore_requests,
-    stored_requests,
-    tune_requests,
-)
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
 
 from tests.support.fake_kernel import CLOCK, FakeKernel
@@ -49,7 +49,7 @@ def second(monkeypatch: pytest.MonkeyPatch) -> None:
     concern = Concern("second", {"level": {"type": "int"}}, ("platform",), _second)
     monkeypatch.setattr(registry, "CONCERNS", {**registry.CONCERNS, concern.name: concern})
     monkeypatch.setattr(
-        "ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests.CONCERNS", registry.CONCERNS
+        "ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests.CONCERNS", registry.CONCERNS
     )
 
 

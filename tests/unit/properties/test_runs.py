@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, List
 
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import restore_requests, tune_requests
 from hypothesis import given
 from hypothesis import strategies as st
 

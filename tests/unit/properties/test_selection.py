@@ -14,9 +14,9 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Set, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import plan_run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.unit import NAME as UNIT
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
 

@@ -12,12 +12,12 @@ from typing import Any, Dict, List, Sequence, Tuple
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Request, Tune
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import program
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import bounds, programs
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._requests import combined as module
 from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.combined import combined
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads import base
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN, WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import Choice, inherited, values

@@ -16,11 +16,11 @@ from typing import Any, Dict, Iterable, List, Mapping, Set, Tuple
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.subcommands import OF_UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import stored_requests, tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, Run, plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import place_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import stored_requests, tune_requests
 
 from tests.support import hosts
 from tests.support.fake_kernel import FakeKernel

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict
 import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Leave, Tune
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import OWN, WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.workload import values
 from ansible_collections.nearmetal.ec2.plugins.modules import tune

@@ -13,9 +13,9 @@ from typing import Any, Callable, Dict, Optional, Sequence
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import report
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.subcommands import OF_UNIT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.fingerprint import fingerprint
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import stored_requests
 from ansible_collections.nearmetal.ec2.plugins.modules import network_irq, restore
 
 from tests.support.fake_kernel import FakeKernel

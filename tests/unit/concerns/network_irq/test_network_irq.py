@@ -16,9 +16,9 @@ from typing import Any, Callable, Dict, List
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.subcommands import OF_UNIT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.network_irq import compute
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import native_files, network_sample
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import stored_requests
 from ansible_collections.nearmetal.ec2.plugins.modules import network_facts, network_irq, restore
 
 from tests.support.fake_kernel import FakeKernel

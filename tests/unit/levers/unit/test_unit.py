@@ -12,12 +12,12 @@ from typing import Any, Callable, Dict
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Conditions, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Origin
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, installed
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.unit import MAX_BYTES
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import restore_requests, tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, network_irq, numa, restore, tune
 

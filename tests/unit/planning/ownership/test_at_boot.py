@@ -11,8 +11,8 @@ from typing import Any, Callable, Dict
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.subcommands import OF_UNIT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import stored_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import stored_requests
 from ansible_collections.nearmetal.ec2.plugins.modules import tune
 
 from tests.support.fresh_host import fresh

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from .._engine.planning import Leave, Request, Tune
 from .._plan import Finding, Wanted
 from .._planning.concern import Concern
 from .._planning.waivers import managed
 from .._words import LONGEST_VALUE, choices
 from .._workloads import base
 from .._workloads.workload import values
+from .planning import Leave, Request, Tune
 
 _BASE = values(base.OWN)
 

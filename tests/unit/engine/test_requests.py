@@ -10,11 +10,11 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import restore_requests, tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import Run, plan_run, run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._memory.stored import StoredWanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning import unit
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.requests import restore_requests, tune_requests
 
 from tests.support import hosts
 from tests.support.fake_kernel import FakeKernel

@@ -9,8 +9,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, AbstractSet, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .._concerns.registry import CONCERNS
-from .._engine.planning import Export, Remember, Request, Restore, Tune
-from .._engine.session import Known
 from .._error import NearmetalError
 from .._memory.stored import CHOICE, Stored
 from .._plan import Finding, Wanted
@@ -18,12 +16,14 @@ from .._planning.concern import Concern
 from .._planning.knob import limited, merged, without
 from .._planning.options import COMMON, validate
 from .._planning.waivers import REFERENCE, excluded_options, managed, only_options, waivers_by_concern
+from .._requests.recognized import KNOB, stored_choice, with_choice
 from .._words import shown
 from .defaults import base_options, leave, manages_nothing, nothing_wanted
-from .recognized import KNOB, stored_choice, with_choice
+from .planning import Export, Remember, Request, Restore, Tune
+from .session import Known
 
 if TYPE_CHECKING:
-    from .combined import Contradiction
+    from .._requests.combined import Contradiction
 
 _FORGOTTEN = (Finding(CHOICE, KNOB, "advice", "what auto recognized on this host is forgotten", reference=REFERENCE),)
 
@@ -67,7 +67,7 @@ def tune_requests(
         )
     limits = only_options(only, CONCERNS)
     # Imported late, because the unit, which plans from what is stored, never needs it.
-    from .combined import combined, reason_of
+    from .._requests.combined import combined, reason_of
 
     named, contradictions = combined(workloads, CONCERNS)
     from_workload: Mapping[str, Any] = workload_concerns or named
