@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from functools import partial
-from typing import Callable, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from .._engine import ending
 from .._engine.lease import confirmation, expiry
@@ -56,12 +55,8 @@ def plan(host: WritableHost, as_json: bool, as_commands: bool) -> int:
 
 def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:
     """Plan these concerns again (all of them when none is named), and do it; returns the names of those that failed."""
-    damage = confirmation.damage(host)
-    if damage:
-        print_line(f"<4>{damage}")
-    for concern in confirmation.unconfirmed(host):
-        print_line(f"<4>{concern}: nobody confirmed its network change before the reboot, so it isn't set again")
-
+    for sentence in confirmation.warnings(host):
+        print_line(f"<4>{sentence}")
     installed = host.exists(AGENT)
 
     def ask(known: Known) -> List[Tune]:
@@ -99,19 +94,10 @@ def confirm(host: WritableHost) -> int:
     return 0
 
 
-def expire(host: WritableHost, timer: str) -> int:
-    """Take back what a timer waited for."""
-    return _warn(partial(expiry.expire, host, timer))
-
-
-def left_alone(host: WritableHost) -> None:
-    """Take back what prove compares, where nothing else would."""
-    _warn(partial(expiry.expire_without_timer, host))
-
-
-def _warn(take_back: Callable[[], List[str]]) -> int:
+def expire(host: WritableHost, timer: str, stopped: bool = False) -> int:
+    """Take back what a timer waited for, or with `stopped` what prove switches, if somebody stopped its timer."""
     with ending.at_signals():
-        sentences = take_back()
+        sentences = expiry.expire(host, timer, stopped)
     for sentence in sentences:
         print_line(f"<4>{sentence}")
     return 0

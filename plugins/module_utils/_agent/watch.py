@@ -49,7 +49,7 @@ def _reapply(host: WritableHost, if_changed: bool) -> int:
     if host.exists(EXPERIMENT):
         from . import subcommands
 
-        subcommands.left_alone(host)
+        subcommands.expire(host, "prove", stopped=True)
     off = switched_off(host)
     if off is not None:
         print_line(f"switched off by {off}: nothing is planned")

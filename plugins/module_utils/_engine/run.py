@@ -10,29 +10,27 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from functools import partial
-from typing import Callable, Dict, List, Mapping, NamedTuple, Sequence, Set, Tuple, Type
+from typing import Callable, Dict, List, NamedTuple, Sequence, Set, Tuple, Type
 
 from .._error import Damaged, NearmetalError
 from .._facts.facts import Facts
-from .._host import bundle, store
+from .._host import store
 from .._host.host import RUNNING, WritableHost
 from .._levers.registry import lever_of
-from .._memory import failures, metrics
+from .._memory import failures
 from .._memory.entry import Entry
-from .._memory.stored import Stored
 from .._plan import Action, Plan
-from .._planning import unit
 from .._planning.unit import NAME as UNIT
 from . import ending
-from .apply import apply, obstacles, roll_back, settle_neighbors
+from .apply import apply, roll_back, settle_neighbors
 from .declined import do_accepted, still_wanted
 from .learnt_type import with_learnt_type
 from .lease import confirmation
 from .lease.taking_back import give_way
 from .planning import Request, Restore, Tune, domains, plan_all
-from .restore import plan_restore
 from .session import Known, Origin, Outcome, Session
 from .shared_changes import SharedChanges, split
+from .unit import do_unit, plan_unit
 
 ANONYMOUS = Origin("nearmetal")
 Ask = Callable[[Known], Sequence[Request]]
@@ -77,10 +75,9 @@ class Planned(NamedTuple):
         """The result while nothing is done."""
         return Run(self.facts, (*self.outcomes, *self.unit), self.confirm_within)
 
-    @property
-    def restores(self) -> Set[str]:
-        """The concerns that it takes back."""
-        return {request.name for request in self.requests if isinstance(request, Restore)}
+    def concerns(self, kind: Type[Request]) -> Set[str]:
+        """The concerns that it tunes, or takes back."""
+        return {request.name for request in self.requests if isinstance(request, kind)}
 
     @property
     def cuts_off(self) -> List[Action]:
@@ -104,8 +101,7 @@ def run(host: WritableHost, ask: Ask, conditions: Conditions = PLAIN) -> Run:
     _demand_possible(host, conditions)
     with conditions.kind.locked(host):
         planned = _prepared(host, ask, conditions)
-        tunes = any(isinstance(request, Tune) for request in planned.requests)
-        if give_way(host, tunes, planned.restores, conditions.restores_all):
+        if give_way(host, bool(planned.concerns(Tune)), planned.concerns(Restore), conditions.restores_all):
             planned = _plan(conditions.kind(host, conditions.origin), ask, conditions)
         return _carry_out(planned, conditions)
 
@@ -131,7 +127,7 @@ def _prepared(host: WritableHost, ask: Ask, conditions: Conditions) -> Planned:
 
 def _end_lease(planned: Planned, outcomes: List[Outcome], everything: bool) -> List[Outcome]:
     """End the lease of what was restored, after the run, because what it could not restore still needs the timer."""
-    restored = {outcome.name for outcome in outcomes if outcome.done and outcome.name in planned.restores}
+    restored = {outcome.name for outcome in outcomes if outcome.done and outcome.name in planned.concerns(Restore)}
     everything = everything and all(outcome.done for outcome in outcomes)
     try:
         if restored or everything:
@@ -142,19 +138,15 @@ def _end_lease(planned: Planned, outcomes: List[Outcome], everything: bool) -> L
     return outcomes
 
 
-def _demand_bounds(seconds: int) -> None:
-    """Raise NearmetalError unless `seconds` is 0 or within the bounds of the dead-man timer."""
+def _demand_possible(host: WritableHost, conditions: Conditions) -> None:
+    if not host.is_root():
+        raise NearmetalError("nearmetal needs root on the host to read its journal and to tune: set become: true")
+    seconds = conditions.confirm_within
     if seconds and not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
         raise NearmetalError(
             f"confirm_within: {seconds} is not possible: give {_LEAST_SECONDS} to {_MOST_SECONDS} seconds, or 0 to go"
             " without confirmation"
         )
-
-
-def _demand_possible(host: WritableHost, conditions: Conditions) -> None:
-    if not host.is_root():
-        raise NearmetalError("nearmetal needs root on the host to read its journal and to tune: set become: true")
-    _demand_bounds(conditions.confirm_within)
 
 
 def _plan(session: Session, ask: Ask, conditions: Conditions) -> Planned:
@@ -169,7 +161,7 @@ def _plan(session: Session, ask: Ask, conditions: Conditions) -> Planned:
         if outcome.keep is not None:
             wanted[outcome.name] = outcome.keep
     try:
-        plan, _forget = _plan_unit(session, wanted)
+        plan, _forget = plan_unit(session, wanted)
         of_unit = [Outcome(UNIT, plan)] if plan.findings else []
     except NearmetalError as error:
         if not conditions.lenient and not isinstance(error, Damaged):
@@ -182,13 +174,13 @@ def _plan(session: Session, ask: Ask, conditions: Conditions) -> Planned:
 def _carry_out(planned: Planned, conditions: Conditions) -> Run:
     """Do the plan, one concern after the other, and the unit last."""
     session, cuts_off, waits = planned.session, planned.cuts_off, planned.confirm_within
-    if cuts_off and session.kind is RUNNING and any(isinstance(request, Tune) for request in planned.requests):
+    if cuts_off and session.kind is RUNNING and planned.concerns(Tune):
         confirmation.demand_none_waits(session.host)
     session.prepare()
     guard = confirmation.Guard(session, cuts_off, waits)
     with ending.without_terminal() if cuts_off else nullcontext():
         outcomes = _do_all(planned, conditions.roll_back_all, guard)
-        of_unit = _do_unit(session)
+        of_unit = do_unit(session)
     kept = any(outcome.done and confirmation.cuts_off(outcome.plan.actions) for outcome in outcomes)
     if cuts_off and not kept and not guard.end():
         waits = 0  # each of these concerns failed and was taken back
@@ -202,8 +194,8 @@ def _note_failures(planned: Planned, outcomes: Sequence[Outcome]) -> None:
     session = planned.session
     if session.kind is not RUNNING:
         return  # the unit tries again, and an image isn't this host
-    tuned = {request.name for request in planned.requests if isinstance(request, Tune)}
-    decided = {UNIT, *tuned, *planned.restores}
+    tuned = planned.concerns(Tune)
+    decided = {UNIT, *tuned, *planned.concerns(Restore)}
     name = session.origin.name
     failed = [outcome for outcome in outcomes if outcome.error and outcome.name in decided]
     present = {outcome.name: failures.failure(name, outcome.error) for outcome in failed}
@@ -213,46 +205,6 @@ def _note_failures(planned: Planned, outcomes: Sequence[Outcome]) -> None:
     kept = {concern: failure for concern, failure in kept.items() if concern not in decided}
     if earlier or present:
         failures.write(session.host, {**kept, **present})
-
-
-def _plan_unit(session: Session, wanted: Mapping[str, Stored]) -> Tuple[Plan, Tuple[Entry, ...]]:
-    """What the unit needs for what is wanted after the run, and the journal entries that need no action."""
-    if not session.has_unit:
-        return Plan(), ()
-    session.journal.demand_readable(UNIT)
-    if not any(stored.replan for stored in wanted.values()):
-        if session.stored.damaged:
-            return Plan(), ()  # nobody knows whether it is needed
-        entries = session.journal.entries(UNIT)
-        restore = plan_restore(session.host, entries, "nothing is left to plan at boot any more")
-        return unit.summarized(restore.plan), restore.forget
-    facts = session.observed(("unit", "files"))
-    if facts.unit is None or facts.files is None or unit.obstacle(facts.unit):
-        return Plan(), ()
-    identity = bundle.identity(session.origin.version)
-    plan = unit.plan(facts.unit, facts.files, identity, metrics.directory_among(wanted))
-    in_the_way = obstacles(session.host, plan.actions)
-    if in_the_way:
-        raise NearmetalError("; ".join(in_the_way))
-    return plan, ()
-
-
-def _do_unit(session: Session) -> List[Outcome]:
-    """Plan the unit again, because the only concern that needs it may have failed, and do it."""
-    wanted = session.stored.everything()
-    try:
-        plan, forget = _plan_unit(session, wanted)
-        if plan.actions:
-            apply(session.host, session.journal, plan.actions, partial(_remaining_of_unit, session, wanted))
-        if forget:
-            session.journal.forget(forget)
-    except NearmetalError as error:
-        return [Outcome(UNIT, Plan(), error=str(error))]
-    return [Outcome(UNIT, plan, done=True)] if plan.findings else []
-
-
-def _remaining_of_unit(session: Session, wanted: Mapping[str, Stored]) -> Tuple[Action, ...]:
-    return _plan_unit(session, wanted)[0].actions if any(stored.replan for stored in wanted.values()) else ()
 
 
 def _do_all(planned: Planned, roll_back_all: bool, guard: confirmation.Guard) -> List[Outcome]:

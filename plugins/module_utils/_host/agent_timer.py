@@ -26,7 +26,7 @@ Description={purpose}
 
 [Service]
 Type=oneshot
-ExecStart={python} -I {agent} {command}
+ExecStart={python} -I {agent} expire {name}
 """
 # A soft reboot, which keeps the kernel and its values, ends all units but those that nothing stops for it
 # (systemd-soft-reboot.service(8)).
@@ -49,35 +49,42 @@ def python_of(host: WritableHost) -> str:
 
 
 class AgentTimer(NamedTuple):
-    """One timer, by the name of its units."""
+    """One timer, by its name, with its copy of the agent in a folder of nearmetal."""
 
     name: str
     purpose: str
-    agent: str  # the path of its copy of the agent
-    command: str  # what the agent is to do
-    at_boot: bool = False
+    folder: str = store.RUN  # in store.DATA its timer starts at each boot
+
+    @property
+    def agent(self) -> str:
+        """The path of its agent, by which one knows a timer that is left."""
+        return f"{self.folder}/{self.name}.pyz"
 
     @property
     def unit(self) -> str:
         """The unit that counts down."""
-        return f"{self.name}.timer"
+        return f"nearmetal-{self.name}.timer"
 
     @property
-    def _folder(self) -> str:
-        return "/etc/systemd/system" if self.at_boot else "/run/systemd/system"
+    def _service(self) -> str:
+        return f"nearmetal-{self.name}.service"
+
+    def _path(self, unit: str) -> str:
+        return f"{'/etc' if self.folder == store.DATA else '/run'}/systemd/system/{unit}"
 
     def arm(self, host: WritableHost, version: str, python: str, seconds: int) -> None:
         """Start it. Raises NearmetalError, with nothing of it left, at the first question that systemd doesn't answer.
 
         It counts as started only if systemd has it afterwards, whatever systemctl says.
         """
-        service = _SERVICE.format(**self._asdict(), python=python)
-        mode = 0o700 if self.agent.startswith(store.DATA) else 0o755
+        service = _SERVICE.format(**self._asdict(), agent=self.agent, python=python)
+        at_boot = self.folder == store.DATA
+        agent = bundle.agent_of(host.real("/"), version)
         try:
-            store.replace_file(host, self.agent, bundle.agent_of(host.real("/"), version), 0o600, mode)
-            store.replace_file(host, f"{self._folder}/{self.name}.service", service.encode(), 0o644, 0o755)
-            if self.at_boot:
-                store.link_unit(host, f"{self._folder}/timers.target.wants/{self.unit}")
+            store.replace_file(host, self.agent, agent, mode=0o600, folder_mode=0o700 if at_boot else 0o755)
+            store.replace_file(host, self._path(self._service), service.encode(), mode=0o644, folder_mode=0o755)
+            if at_boot:
+                store.link_unit(host, self._path(f"timers.target.wants/{self.unit}"))
             self.wait(host, seconds)
         except NearmetalError:
             with suppress(NearmetalError):
@@ -88,7 +95,7 @@ class AgentTimer(NamedTuple):
     def wait(self, host: WritableHost, seconds: int) -> None:
         """Let it run out in so many seconds from now on, and from each boot on."""
         text = _TIMER.format(**self._asdict(), seconds=seconds, retry=RETRY)
-        store.replace_file(host, f"{self._folder}/{self.unit}", text.encode(), 0o644, 0o755)
+        store.replace_file(host, self._path(self.unit), text.encode(), mode=0o644, folder_mode=0o755)
         ask(host, "daemon-reload")
         self.restart(host)
 
@@ -118,9 +125,8 @@ class AgentTimer(NamedTuple):
         ask(host, "daemon-reload")
 
     def _remove_files(self, host: WritableHost) -> None:
-        """Remove the agent last, by which one knows a timer that is left."""
-        units = (f"timers.target.wants/{self.unit}", self.unit, f"{self.name}.service")
-        for path in (*(f"{self._folder}/{unit}" for unit in units), self.agent):
+        units = (f"timers.target.wants/{self.unit}", self.unit, self._service)
+        for path in (*map(self._path, units), self.agent):
             store.remove_file(host, path)
             store.remove_file(host, store.temporary_path(path))
 

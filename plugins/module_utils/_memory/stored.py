@@ -154,6 +154,12 @@ class StoredWanted:
             raise
         self._concerns = concerns
 
+    def want_again(self, earlier: Mapping[str, Optional[Stored]]) -> None:
+        """Store what was wanted earlier of these concerns. A damaged file stays: the unit plans nothing from it."""
+        if not self.damage:
+            concerns = {**self._concerns, **earlier}
+            self.reset({name: stored for name, stored in concerns.items() if stored is not None})
+
     def _write(self, concerns: Dict[str, Stored]) -> None:
         if concerns:
             content = {"version": FORMAT, "concerns": {name: as_data(stored) for name, stored in concerns.items()}}
@@ -162,22 +168,6 @@ class StoredWanted:
         else:
             store.remove_file(self._host, PATH)
             store.remove_empty_data(self._host)
-
-
-def text(host: WritableHost) -> str:
-    """The text of the file, for `put_text`; empty when there is none. Raises NearmetalError."""
-    return (store.read_file(host, PATH) or b"").decode("utf-8", "surrogateescape")
-
-
-def put_text(host: WritableHost, content: str) -> None:
-    """Bring the file back to an earlier `text`. Raises NearmetalError."""
-    if content == text(host):
-        return
-    if content:
-        store.replace_file(host, PATH, content.encode("utf-8", "surrogateescape"), mode=0o600, folder_mode=0o700)
-    else:
-        store.remove_file(host, PATH)
-        store.remove_empty_data(host)
 
 
 def _decided(stored: Stored) -> Stored:
@@ -228,6 +218,13 @@ def as_data(stored: Stored) -> Any:
     del data["damage"], data["raw"]
     data["remembered"] = [[*place, reason] for place, reason in sorted(stored.remembered.items())]
     return stored.raw if stored.damage else data
+
+
+def earlier_of(raw: Any) -> Dict[str, Optional[Stored]]:
+    """Concern → what was wanted of it earlier, from the file of a lease: data, or before 0.3.0 all of it as text."""
+    if isinstance(raw, str):
+        raw = {CHOICE: None, **json_text.parse(raw or '{"concerns": {}}')["concerns"]}
+    return {str(name): stored_of(data) if data else None for name, data in (raw or {}).items()}
 
 
 def stored_of(raw: Any) -> Stored:

@@ -10,7 +10,7 @@ stays then, so that the unit doesn't set the new values again but stores again w
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Container, List, Mapping, Optional, Sequence
+from typing import Container, List, Optional, Sequence
 
 from ..._error import Damaged, NearmetalError
 from ..._facts.facts import observe
@@ -18,7 +18,7 @@ from ..._host import agent_timer, store
 from ..._host.host import WritableHost
 from ..._levers.registry import place_of
 from ..._memory.journal import Journal
-from ..._memory.stored import Stored, StoredWanted
+from ..._memory.stored import StoredWanted
 from ..._plan import Action
 from .. import ending
 from ..apply import roll_back
@@ -70,17 +70,13 @@ class Guard:
 
         What the run couldn't undo is left to the timer, which tries until it can.
         """
-        if self.armed and not all(_is_undone(self._host, action) for action in self._actions):
+        places = [(place_of(self._host, action.key), action.before) for action in self._actions if self.armed]
+        if not all(place.detached() or place.values.same(place.read(), before) for place, before in places):
             return True
         if self.armed:
             with suppress(NearmetalError):  # the timer will find nothing to put back
                 release(self._host, CHANGE)
         return False
-
-
-def _is_undone(host: WritableHost, action: Action) -> bool:
-    place = place_of(host, action.key)
-    return place.detached() or place.values.same(place.read(), action.before)
 
 
 def demand_none_waits(host: WritableHost) -> None:
@@ -97,15 +93,6 @@ def waits(host: WritableHost) -> bool:
     with suppress(Damaged):
         return present(host, CHANGE) is not None
     return False
-
-
-def damage(host: WritableHost) -> str:
-    """What is wrong with the file of the change, and what to do; empty when nothing is."""
-    try:
-        read(host, CHANGE)
-    except Damaged as error:
-        return str(error)
-    return ""
 
 
 def confirm(host: WritableHost) -> bool:
@@ -148,13 +135,16 @@ def give_up(host: WritableHost, concerns: Optional[Container[str]]) -> None:
             write(host, lease._replace(actions=actions, devices=devices, journal=entries, wanted=wanted))
 
 
-def unconfirmed(host: WritableHost) -> List[str]:
-    """The concerns whose changes nobody had confirmed when the host was rebooted."""
-    with suppress(Damaged):
+def warnings(host: WritableHost) -> List[str]:
+    """What is to be known of a change that nobody confirms any more, in sentences."""
+    try:
         lease = read(host, CHANGE)
-        if lease is not None and lease.boot_id != host.boot_id():
-            return sorted(lease.wanted)
-    return []
+    except Damaged as error:
+        return [str(error)]
+    if lease is None or lease.boot_id == host.boot_id():
+        return []
+    ended = "nobody confirmed its network change before the reboot, so it isn't set again"
+    return [f"{concern}: {ended}" for concern in sorted(lease.wanted)]
 
 
 def complete(host: WritableHost, journal: Journal, stored: StoredWanted) -> None:
@@ -167,7 +157,7 @@ def complete(host: WritableHost, journal: Journal, stored: StoredWanted) -> None
     with suppress(Damaged):
         lease = read(host, CHANGE)
         if lease is not None and lease.boot_id != host.boot_id() and not stored.damage:
-            _want_again(stored, lease.wanted)
+            stored.want_again(lease.wanted)
             release(host, CHANGE)
         elif lease is not None and host.exists(CHANGE.fired):
             journal.keep(lease.journal)
@@ -195,8 +185,10 @@ def take_back(host: WritableHost) -> List[str]:
             release(host, CHANGE)
             return []
         places = [(action, place_of(host, action.key), device) for action, device in zip(lease.actions, lease.devices)]
-        replaced = [action for action, place, device in places if place.exchanged(device)]
-        kept = [(action, place) for action, place, _ in places if action not in replaced and not place.detached()]
+        replaced = [(action, place) for action, place, device in places if place.exchanged(device)]
+        kept = [
+            (action, place) for action, place, device in places if not (place.exchanged(device) or place.detached())
+        ]
         changed = [action for action, place in kept if place.read() != action.before]
         with suppress(NearmetalError):  # should this process be killed, nobody confirms, and the next run completes it
             store.replace_file(host, CHANGE.fired, b"", mode=0o600, folder_mode=0o755)
@@ -209,7 +201,16 @@ def take_back(host: WritableHost) -> List[str]:
         if failures:
             raise NearmetalError(f"the dead-man timer {' and '.join(failures)}")
         release(host, CHANGE)
-        return [*(_put_back(action) for action in changed), *(_left_alone(host, action) for action in replaced)]
+    sentences = [
+        f"{action.concern}.{action.knob}: nobody confirmed the change, so {action.what} {action.where} has its earlier"
+        " value again"
+        for action in changed
+    ]
+    return sentences + [
+        f"{action.concern}.{action.knob}: nobody confirmed the change, but {place.device_name()} is not the device that"
+        f" was at {action.where} then: it is left as it is"
+        for action, place in replaced
+    ]
 
 
 def _record(host: WritableHost, lease: Lease, restored: Sequence[Action]) -> None:
@@ -217,31 +218,9 @@ def _record(host: WritableHost, lease: Lease, restored: Sequence[Action]) -> Non
 
     This is needed even when this attempt changed nothing, because an earlier one may have ended before it.
     """
-    stored = StoredWanted(host)
-    if not stored.damage:  # the unit plans nothing from a damaged file
-        _want_again(stored, lease.wanted)
+    StoredWanted(host).want_again(lease.wanted)
     platform = observe(host, ("platform",)).platform
     journal = Journal(host, platform.instance_id if platform else None)
     if not journal.damage:
         journal.keep(lease.journal)  # the run has forgotten those whose originals it brought back
         journal.settle([action._replace(after=action.before) for action in restored])
-
-
-def _want_again(stored: StoredWanted, earlier: Mapping[str, Optional[Stored]]) -> None:
-    wanted = {**stored.everything(), **earlier}
-    stored.reset({concern: value for concern, value in wanted.items() if value is not None})
-
-
-def _put_back(action: Action) -> str:
-    return (
-        f"{action.concern}.{action.knob}: nobody confirmed the change, so {action.what} {action.where} has its earlier"
-        " value again"
-    )
-
-
-def _left_alone(host: WritableHost, action: Action) -> str:
-    name = place_of(host, action.key).device_name()
-    return (
-        f"{action.concern}.{action.knob}: nobody confirmed the change, but {name} is not the device that was at"
-        f" {action.where} then: it is left as it is"
-    )

@@ -17,48 +17,44 @@ from ..planning import Remember, Request, Restore
 from ..run import Conditions, run_step
 from ..session import Known, Origin
 from . import confirmation
-from .record import PATIENCE, REBOOTED, SWITCHED, UNTUNED, Lease, present, release, write
+from .record import CHANGE, PATIENCE, REBOOTED, SWITCHED, TUNED, UNTUNED, Lease, present, release, write
 from .taking_back import demand_none, put_back
 
-OF_CHANGE, OF_PROVE = "dead-man", "prove"
 _TAKEN_BACK = "prove made no step for {seconds} s: the host is as it was before run {run}"
 _REBOOTS = (
     "prove made no step for {seconds} s: what run {run} had tuned is taken back, and the host reboots, because it"
     " still runs with it"
 )
+_STOPPED = "somebody stopped the timer of prove: the host is as it was before run {run}"
 
 
-def expire(host: WritableHost, timer: str) -> List[str]:
-    """Take back what waited for somebody, and remove the timer of a lease that is gone. Raises NearmetalError."""
-    if timer == OF_CHANGE:
+def expire(host: WritableHost, timer: str, stopped: bool = False) -> List[str]:
+    """Take back what the timer of this name waited for, and remove a timer whose lease is gone; in sentences.
+
+    With `stopped` only what prove switches, if somebody stopped its timer. Raises NearmetalError.
+    """
+    if timer == CHANGE.timer.name:
         return confirmation.take_back(host)
-    kind, reboots = REBOOTED if REBOOTED.is_present(host) else SWITCHED, False
+    kind, sentence = REBOOTED if REBOOTED.is_present(host) else SWITCHED, _TAKEN_BACK
+    if stopped and (present(host, kind) is None or kind.timer.waits(host)):
+        return []
     with ending.uninterrupted():
         with store.lock(host, PATIENCE):
             lease = present(host, kind)
+            if stopped and (lease is None or not lease.abandon_after or kind.timer.waits(host)):
+                return []
             if lease is None:
                 release(host, kind)
                 return []
             if kind is SWITCHED:
                 put_back(host, lease)
-            else:
-                reboots = take_back_everything(host, lease)
-        if reboots:
+                sentence = _STOPPED if stopped else _TAKEN_BACK
+            elif take_back_everything(host, lease):
+                sentence = _REBOOTS
+        if sentence is _REBOOTS:
             kind.timer.wait(host, RETRY)  # from that boot on: nothing but the timer is left to remove
             host.command(("systemctl", "reboot"))
-    return [(_REBOOTS if reboots else _TAKEN_BACK).format(seconds=lease.abandon_after, run=lease.run)]
-
-
-def expire_without_timer(host: WritableHost) -> List[str]:
-    """Take back what prove switches, if somebody stopped its timer, as the unit does."""
-    if not _is_left_alone(host):
-        return []
-    with store.lock(host, PATIENCE), ending.uninterrupted():
-        lease = present(host, SWITCHED)
-        if lease is None or not _is_left_alone(host):
-            return []
-        put_back(host, lease)
-        return [f"somebody stopped the timer of prove: the host is as it was before run {lease.run}"]
+    return [sentence.format(seconds=lease.abandon_after, run=lease.run)]
 
 
 def take_back_everything(host: WritableHost, lease: Lease) -> bool:
@@ -67,13 +63,19 @@ def take_back_everything(host: WritableHost, lease: Lease) -> bool:
     The caller holds the lock. Raises NearmetalError.
     """
     boot_id = host.boot_id()
-    lease = lease._replace(ending=True).noted(boot_id)
+    lease = noted(lease, boot_id)._replace(ending=True)
     write(host, lease)
     if restore_everything(host, lease.run) or lease.booted_tuned == boot_id:
         write(host, lease._replace(state=UNTUNED, written_in=boot_id, booted_tuned=boot_id))
         return True
     release(host, REBOOTED)
     return False
+
+
+def noted(lease: Lease, boot_id: str) -> Lease:
+    """The lease of a host that is rebooted, with a note when this boot began with the tuned files."""
+    tuned = lease.state == TUNED and lease.written_in != boot_id
+    return lease._replace(booted_tuned=boot_id) if tuned else lease
 
 
 def restore_everything(host: WritableHost, run: str) -> bool:
@@ -88,8 +90,3 @@ def restore_everything(host: WritableHost, run: str) -> bool:
     outcomes = run_step(host, ask, Conditions(Origin(f"prove {run}"))).outcomes
     demand_none({outcome.name: outcome.error for outcome in outcomes if outcome.error})
     return any(finding.status == "needs_reboot" for outcome in outcomes for finding in outcome.plan.findings)
-
-
-def _is_left_alone(host: WritableHost) -> bool:
-    lease = present(host, SWITCHED)
-    return lease is not None and lease.abandon_after > 0 and not SWITCHED.timer.waits(host)

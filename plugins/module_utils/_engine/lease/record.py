@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from functools import partial
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Tuple
 
 from ..._error import Damaged, NearmetalError
 from ..._facts.json_data import json_data
@@ -23,12 +23,13 @@ from ..._host.agent_timer import AgentTimer
 from ..._host.host import WritableHost
 from ..._levers.registry import lever_of
 from ..._memory.entry import Entry, data_of, entry_of
-from ..._memory.stored import Stored, as_data, stored_of
+from ..._memory.stored import Stored, as_data, earlier_of
 from ..._parse import json_text
 from ..._plan import Action
 from ..._version import VERSION
 
 PATIENCE = 60  # seconds that a confirmation, or a step of prove, waits for an earlier run
+UNTUNED, TUNED = "untuned", "tuned"
 
 
 class Kind(NamedTuple):
@@ -37,13 +38,13 @@ class Kind(NamedTuple):
     path: str
     called: str  # the timer, in a message
     timer: AgentTimer
-    fields: Tuple[str, ...]
+    fields: Mapping[str, Callable[[Any], Any]]  # name → its value, of that in the file
     damage: str  # the message about a file that nearmetal didn't write
 
     @property
     def fired(self) -> str:
         """A mark that the timer has begun, in memory, where neither a full nor a read-only disk refuses it."""
-        return f"{store.RUN}/{self.timer.name.partition('-')[2]}.fired"
+        return f"{store.RUN}/{self.timer.name}.fired"
 
     def is_present(self, host: WritableHost) -> bool:
         """Whether a lease, or the timer of one that is gone, is on this host."""
@@ -52,42 +53,6 @@ class Kind(NamedTuple):
     def damaged(self, error: Exception) -> Damaged:
         """What to do about a file of which a reader says this."""
         return Damaged(f"{self.path} {self.damage.format(json_text.reason(error))}")
-
-
-_COMMON = ("run", "abandon_after", "concerns", "ending")
-_PURPOSE = "Take back what nearmetal.ec2.prove compares, because no step of it came for a while"
-# A change that nobody has confirmed. It is in /var/lib, because after a reboot nobody may set it again.
-CHANGE = Kind(
-    f"{store.DATA}/dead-man.json",
-    "dead-man timer",
-    AgentTimer(
-        "nearmetal-dead-man",
-        "Put back the network change that nobody confirmed",
-        f"{store.RUN}/dead-man.pyz",
-        "expire dead-man",
-    ),
-    ("boot_id", "actions", "devices", "journal", "wanted"),
-    "isn't what nearmetal wrote ({}), so nobody can know what to put back: check that the network is as you want it,"
-    " then remove the file",
-)
-# The values of two states between which prove switches. A reboot ends it.
-SWITCHED = Kind(
-    EXPERIMENT,
-    "timer",
-    AgentTimer("nearmetal-prove", _PURPOSE, f"{store.RUN}/prove.pyz", "expire prove"),
-    (*_COMMON, "boot_id", "python", "knobs", "owned", "unfelt", "earlier", "order", "text"),
-    "isn't what prove wrote ({}): remove it, and run restore, which brings the originals back",
-)
-# All that nearmetal keeps on a host that prove reboots between two states.
-REBOOTED = Kind(
-    REBOOTS,
-    "timer",
-    AgentTimer("nearmetal-prove", _PURPOSE, f"{store.DATA}/prove.pyz", "expire prove", at_boot=True),
-    (*_COMMON, "state", "written_in", "booted_tuned"),
-    "isn't what prove wrote ({}): run restore of everything, without naming concerns, and reboot the host, which brings"
-    " the originals back",
-)
-UNTUNED, TUNED = "untuned", "tuned"
 
 
 class Lease(NamedTuple):
@@ -99,11 +64,11 @@ class Lease(NamedTuple):
     abandon_after: int = 0  # seconds; 0: it has no timer
     python: str = ""  # of the timer
     ending: bool = False  # it is being taken back, and nothing else goes on
+    wanted: Mapping[str, Optional[Stored]] = {}  # concern → what was wanted before; of prove, while a tuning is kept
     # A change is undone, whatever the journal says.
     actions: Tuple[Action, ...] = ()
     devices: Tuple[str, ...] = ()  # the identity of each action's device
     journal: Tuple[Entry, ...] = ()  # the entries of these places
-    wanted: Mapping[str, Optional[Stored]] = {}  # concern → what was confirmed last
     # What is switched comes back by the journal.
     concerns: Tuple[str, ...] = ()
     knobs: Tuple[str, ...] = ()  # `concern.option`; empty: all of the concerns
@@ -111,26 +76,16 @@ class Lease(NamedTuple):
     unfelt: Tuple[str, ...] = ()  # `concern.option` of what a load right after a switch may not show
     earlier: Tuple[Action, ...] = ()  # from the originals to what nearmetal had set before
     order: Tuple[Tuple[str, str], ...] = ()  # the journal's places, in its order before
-    text: Optional[str] = None  # while a tuning is being kept: the text of what was wanted before
     # What is rebooted comes back by a restore of everything, and a reboot if this boot began tuned.
     state: str = UNTUNED  # what the files on disk hold
     written_in: str = ""  # the boot id when that was written; a boot that began before it has another state
     booted_tuned: str = ""  # the last boot that is known to have begun with the tuned files
     own: Mapping[str, Any] = {}  # what its owner keeps beside it
 
-    def names(self, concern: str, knob: str) -> bool:
-        """Whether it is about the knob, be it switched or not."""
-        name = f"{concern}.{knob}"
-        return concern in self.concerns and name not in self.owned and (not self.knobs or name in self.knobs)
-
     def selects(self, concern: str, knob: str) -> bool:
         """Whether the knob is switched."""
-        return self.names(concern, knob) and f"{concern}.{knob}" not in self.unfelt
-
-    def noted(self, boot_id: str) -> "Lease":
-        """The same, with a note when this boot began with the tuned files."""
-        tuned = self.state == TUNED and self.written_in != boot_id
-        return self._replace(booted_tuned=boot_id) if tuned else self
+        name, chosen = f"{concern}.{knob}", concern in self.concerns
+        return chosen and name not in (*self.owned, *self.unfelt) and (not self.knobs or name in self.knobs)
 
 
 class Unread(Damaged):
@@ -149,8 +104,7 @@ def read(host: WritableHost, kind: Kind) -> Optional[Lease]:
         raw = json_text.parse(data.decode("utf-8"))
         if kind is SWITCHED:
             raw.setdefault("unfelt", [])  # 0.2.0 wrote none
-        fields = {name: _READERS[name](raw.pop(_KEYS.get(name, name))) for name in kind.fields}
-        lease = Lease(kind, own=raw, **fields)
+        lease = Lease(kind, **{name: read_field(raw.pop(name)) for name, read_field in kind.fields.items()}, own=raw)
         if len(lease.devices) != len(lease.actions):
             raise NearmetalError("actions and devices differ in number")
         return lease
@@ -166,10 +120,14 @@ def present(host: WritableHost, kind: Kind) -> Optional[Lease]:
 
 def write(host: WritableHost, lease: Lease) -> None:
     """Write the file, which is in effect from now on."""
-    fields = {_KEYS.get(name, name): _WRITERS.get(name, json_data)(getattr(lease, name)) for name in lease.kind.fields}
+    content = {**lease.own, **{name: json_data(getattr(lease, name)) for name in lease.kind.fields}}
+    if "journal" in content:
+        content["journal"] = [data_of(entry) for entry in lease.journal]
+    if "wanted" in content:
+        wanted = {concern: as_data(stored) if stored else None for concern, stored in lease.wanted.items()}
+        content["wanted"] = wanted or None
     mode = 0o700 if lease.kind.path.startswith(store.DATA) else 0o755
-    data = json.dumps({**lease.own, **fields}).encode()
-    store.replace_file(host, lease.kind.path, data, mode=0o600, folder_mode=mode)
+    store.replace_file(host, lease.kind.path, json.dumps(content).encode(), mode=0o600, folder_mode=mode)
 
 
 def arm(host: WritableHost, lease: Lease) -> None:
@@ -228,25 +186,52 @@ def _read_state(raw: Any) -> str:
     return str(raw)
 
 
-def _read_wanted(raw: Any) -> Dict[str, Optional[Stored]]:
-    return {str(name): stored_of(stored) if stored else None for name, stored in raw.items()}
-
-
-_KEYS = {"text": "wanted"}  # in the file
-_READERS: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("run", "boot_id", "python", "written_in", "booted_tuned"), str),
-    **dict.fromkeys(("concerns", "knobs", "owned", "unfelt", "devices"), read_texts),
+_PURPOSE = "Take back what nearmetal.ec2.prove compares, because no step of it came for a while"
+_OF_PROVE: Mapping[str, Callable[[Any], Any]] = {
+    "run": str,
     "abandon_after": int,
+    "concerns": read_texts,
     "ending": bool,
-    "actions": partial(read_actions, written="before"),
-    "journal": lambda raw: tuple(map(entry_of, raw)),
-    "wanted": _read_wanted,
-    "earlier": read_actions,
-    "order": lambda raw: tuple((str(what), str(where)) for what, where in raw),
-    "text": lambda raw: None if raw is None else str(raw),
-    "state": _read_state,
 }
-_WRITERS: Mapping[str, Callable[[Any], Any]] = {
-    "journal": lambda entries: [data_of(entry) for entry in entries],
-    "wanted": lambda wanted: {concern: as_data(stored) if stored else None for concern, stored in wanted.items()},
-}
+# A change that nobody has confirmed. It is in /var/lib, because after a reboot nobody may set it again.
+CHANGE = Kind(
+    f"{store.DATA}/dead-man.json",
+    "dead-man timer",
+    AgentTimer("dead-man", "Put back the network change that nobody confirmed"),
+    {
+        "boot_id": str,
+        "actions": partial(read_actions, written="before"),
+        "devices": read_texts,
+        "journal": lambda raw: tuple(map(entry_of, raw)),
+        "wanted": earlier_of,
+    },
+    "isn't what nearmetal wrote ({}), so nobody can know what to put back: check that the network is as you want it,"
+    " then remove the file",
+)
+# The values of two states between which prove switches. A reboot ends it.
+SWITCHED = Kind(
+    EXPERIMENT,
+    "timer",
+    AgentTimer("prove", _PURPOSE),
+    {
+        **_OF_PROVE,
+        "boot_id": str,
+        "python": str,
+        "knobs": read_texts,
+        "owned": read_texts,
+        "unfelt": read_texts,
+        "earlier": read_actions,
+        "order": lambda raw: tuple((str(what), str(where)) for what, where in raw),
+        "wanted": earlier_of,
+    },
+    "isn't what prove wrote ({}): remove it, and run restore, which brings the originals back",
+)
+# All that nearmetal keeps on a host that prove reboots between two states.
+REBOOTED = Kind(
+    REBOOTS,
+    "timer",
+    AgentTimer("prove", _PURPOSE, store.DATA),
+    {**_OF_PROVE, "state": _read_state, "written_in": str, "booted_tuned": str},
+    "isn't what prove wrote ({}): run restore of everything, without naming concerns, and reboot the host, which brings"
+    " the originals back",
+)

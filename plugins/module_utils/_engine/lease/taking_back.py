@@ -15,9 +15,9 @@ from ..._facts.unit import identity
 from ..._host import bundle, store
 from ..._host.host import WritableHost
 from ..._levers.registry import lever_of, place_of
-from ..._memory import stored
 from ..._memory.entry import Entry
 from ..._memory.journal import Journal
+from ..._memory.stored import StoredWanted
 from ..._plan import Action, Finding
 from ..._version import VERSION
 from ..apply import apply
@@ -66,10 +66,10 @@ def put_back(host: WritableHost, lease: Lease) -> None:
     _findings, failed = untune(host, lease)
     values = [_of_these_sources(host, action) for action in lease.earlier if action.concern not in failed]
     failed.update(set_values(host, values))
-    if lease.text is not None:
+    if lease.wanted:
         _remove_temporary(host, lease.earlier)
         if not lease.ending:  # once: what somebody restores before the next try isn't wanted again
-            stored.put_text(host, lease.text)
+            StoredWanted(host).want_again({**dict.fromkeys(lease.concerns), **lease.wanted})
     if failed:
         remaining = tuple(action for action in lease.earlier if action.concern in failed)
         write(host, lease._replace(concerns=tuple(failed), earlier=remaining, ending=True))
@@ -134,8 +134,10 @@ def set_values(host: WritableHost, actions: Sequence[Action]) -> Dict[str, str]:
     for concern in dict.fromkeys(action.concern for action in attached):
         try:
             for group in (disturbing, undisturbing):  # the queues of a NIC, before the settings of each queue
-                changes = _changes(host, [action for action in group if action.concern == concern])
-                apply(host, journal, changes, tuple)
+                places = [(action, place_of(host, action.key)) for action in group if action.concern == concern]
+                present = [(action, place, place.read()) for action, place in places]
+                differing = [(act, now) for act, place, now in present if not place.values.same(now, act.after)]
+                apply(host, journal, [action._replace(before=now) for action, now in differing], tuple)
         except NearmetalError as error:
             failed[concern] = str(error)
     return failed
@@ -152,7 +154,7 @@ def switched_entries(journal: Journal, lease: Lease) -> List[Entry]:
 
     While the tuning is being kept, also those of the files that this has written.
     """
-    written = [] if lease.text is None else entries_on_disk(journal)
+    written = entries_on_disk(journal) if lease.wanted else []
     entries = [entry for entry in journal.entries() if lever_of(entry.what).scope == "runtime"]
     chosen = [entry for entry in entries if lease.selects(entry.concern, entry.knob)]
     writers = {(entry.concern, entry.what) for entry in chosen}
@@ -163,17 +165,6 @@ def switched_entries(journal: Journal, lease: Lease) -> List[Entry]:
 def entries_on_disk(journal: Journal) -> List[Entry]:
     """The entries of files, which outlive a boot."""
     return [entry for entry in journal.entries() if lever_of(entry.what).scope != "runtime"]
-
-
-def _changes(host: WritableHost, actions: Sequence[Action]) -> List[Action]:
-    """The actions that still change something, each with the present value as `before`."""
-    return [
-        action._replace(before=now)
-        for action in actions
-        for place in (place_of(host, action.key),)
-        for now in (place.read(),)
-        if not place.values.same(now, action.after)
-    ]
 
 
 def _of_these_sources(host: WritableHost, action: Action) -> Action:

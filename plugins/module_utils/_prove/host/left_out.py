@@ -17,8 +17,7 @@ from ..._host.host import WritableHost
 from ..._levers.registry import lever_of
 from ..._plan import Action, Finding
 from ..._words import clipped
-from . import switching
-from .running import Experiment
+from .running import Experiment, untune
 
 _PERSIST = "persist"  # the option that says where a value is kept, which has no effect at runtime
 _LATER = ("would_change", "needs_reboot", "needs_restart")
@@ -58,7 +57,7 @@ def accepted_outcomes(
         accepted = outcome
         if any(action.wanted_by == "workload" for action in uncertain(outcome)):
             accepted, _done = do_accepted(outcome, try_out)
-            switching.untune(host, experiment)
+            untune(host, experiment)
             refused += (
                 finding._replace(reason=f"{finding.reason}; tune leaves it out")
                 for finding in accepted.plan.findings
@@ -86,12 +85,13 @@ def untested_findings(
     resting: Mapping[Tuple[str, str, str], str],
 ) -> List[Finding]:
     """The findings of what `tune` would change and a switch doesn't show, each with the reason for that."""
+    about = experiment.lease._replace(unfelt=())
     return [
         finding._replace(reason=unfelt(finding) or resting.get(setting_of(finding), finding.reason))
         for finding in findings
         if finding.status in _LATER
         and finding.knob != _PERSIST
-        and experiment.lease.names(finding.concern, finding.knob)
+        and about.selects(finding.concern, finding.knob)
         and (finding.concern, finding.knob) not in tested
     ]
 

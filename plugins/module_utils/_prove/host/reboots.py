@@ -14,9 +14,9 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from ..._engine.lease import confirmation, record
-from ..._engine.lease.expiry import restore_everything, take_back_everything
-from ..._engine.lease.record import PATIENCE, REBOOTED, SWITCHED, TUNED, UNTUNED, Lease
+from ..._engine.lease import record
+from ..._engine.lease.expiry import noted, restore_everything, take_back_everything
+from ..._engine.lease.record import PATIENCE, REBOOTED, TUNED, UNTUNED, Lease, renew
 from ..._engine.lease.taking_back import demand_none, journal_of
 from ..._engine.run import Run, plan_run, run_step
 from ..._engine.session import Outcome
@@ -30,7 +30,7 @@ from ..._plan import Action, Finding
 from ..._planning.unit import NAME as UNIT
 from . import states
 from .left_out import NothingDiffers, demand_felt, no_difference, unfelt
-from .running import Experiment, demand_running, with_own, write
+from .running import Experiment, demand_no_other, demand_running, with_own
 from .states import Tuning
 
 _PERSIST = "persist"
@@ -45,7 +45,8 @@ def begin(host: WritableHost, run_id: str, tuning: Tuning, abandon_after: int) -
     """
     python = states.demand_possible(host, abandon_after, reboots=True)
     with store.lock(host, PATIENCE):
-        previous = _previous(host, run_id)
+        demand_no_other(host, run_id)
+        previous = record.present(host, REBOOTED)
         if previous is not None and take_back_everything(host, previous):
             return None
         _demand_untuned(host)
@@ -74,7 +75,7 @@ def preview(
 ) -> Tuple[Tuple[str, ...], Tuple[Finding, ...]]:
     """What `begin` would compare, as `concern.option`, and what it would leave out; nothing is changed."""
     states.demand_possible(host, abandon_after, reboots=True)
-    _previous(host, run_id)
+    demand_no_other(host, run_id)
     _demand_untuned(host)
     actions, findings, _platform = _compared(host, tuning)
     tested = tuple(dict.fromkeys(f"{action.concern}.{action.knob}" for action in actions))
@@ -140,7 +141,7 @@ def arrive(
             refused = tuple(_refused(_tune(host, tuning).outcomes))
             if refused != experiment.refused:
                 experiment = experiment._replace(refused=refused)
-                write(host, experiment)
+                record.write(host, with_own(experiment))
     return experiment
 
 
@@ -200,31 +201,20 @@ def keep(host: WritableHost, run_id: str, tuning: Tuning) -> Tuple[Run, bool]:
     return done, False
 
 
-def _previous(host: WritableHost, run_id: str) -> Optional[Lease]:
-    """What an earlier try of this run left. Raises NearmetalError when another lease is on the host."""
-    for kind in (SWITCHED, REBOOTED):
-        other = record.present(host, kind)
-        if other is not None and other.run != run_id:
-            raise states.another_run(other.run)
-    if confirmation.waits(host):
-        confirmation.demand_none_waits(host)
-    return record.read(host, REBOOTED)
-
-
 def _stepped(host: WritableHost, run_id: str) -> Experiment:
     """The experiment of this run, whose timer starts to count again. Notes a boot that began tuned."""
     experiment = demand_running(host, run_id, REBOOTED)
-    record.renew(host, experiment.lease)
-    noted = experiment.lease.noted(host.boot_id())
-    if noted != experiment.lease:
-        record.write(host, noted)
-    return experiment._replace(lease=noted)
+    renew(host, experiment.lease)
+    lease = noted(experiment.lease, host.boot_id())
+    if lease != experiment.lease:
+        record.write(host, lease)
+    return experiment._replace(lease=lease)
 
 
 def _note(host: WritableHost, experiment: Experiment, state: str) -> Experiment:
     """Note what the files on disk hold."""
     experiment = experiment._replace(lease=experiment.lease._replace(state=state, written_in=host.boot_id()))
-    write(host, experiment)
+    record.write(host, with_own(experiment))
     return experiment
 
 

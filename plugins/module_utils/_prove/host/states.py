@@ -14,18 +14,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..._engine.lease import confirmation, record
-from ..._engine.lease.record import PATIENCE, REBOOTED, SWITCHED, TUNED, UNTUNED, Lease
+from ..._engine.lease import record
+from ..._engine.lease.record import PATIENCE, REBOOTED, SWITCHED, TUNED, UNTUNED, Lease, renew
 from ..._engine.lease.taking_back import journal_of, put_back, setting_of
 from ..._error import NearmetalError
 from ..._facts.json_data import json_data
 from ..._host import store
 from ..._host.agent_timer import python_of
 from ..._host.host import WritableHost
-from ..._memory import stored
+from ..._memory.stored import CHOICE, StoredWanted
 from ..._plan import Action, Finding
 from ..._planning.unit import NAME as UNIT
-from . import switching
 from .left_out import (
     NothingDiffers,
     accepted_outcomes,
@@ -35,7 +34,18 @@ from .left_out import (
     unfelt,
     untested_findings,
 )
-from .running import Experiment, demand_running, running, with_own, write
+from .running import (
+    Experiment,
+    another_run,
+    demand_no_other,
+    demand_running,
+    earlier_actions,
+    on_disk,
+    running,
+    tune,
+    untune,
+    with_own,
+)
 from .two_tunings import Comparison, compare
 
 if TYPE_CHECKING:
@@ -84,9 +94,12 @@ def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[
     """
     python = demand_possible(host, abandon_after)
     with store.lock(host, PATIENCE):
-        previous = _demand_no_other(host, run_id)
+        demand_no_other(host, run_id)
+        if host.exists(REBOOTED.path):
+            raise another_run(run_id)
+        previous = record.present(host, SWITCHED)
         if previous is not None:
-            put_back(host, previous.lease)
+            put_back(host, previous)
         proposals = [_proposal(host, ask) for ask in asks]
         unarmed = _unarmed(host, run_id, proposals, knobs, abandon_after)
         tested, left_out, _findings = _foreseen(host, unarmed, proposals)
@@ -94,7 +107,7 @@ def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[
             demand_felt(left_out)
         experiment = _armed(host, unarmed, python)
         try:
-            return _planned(host, experiment, asks, switching.untune(host, experiment))
+            return _planned(host, experiment, asks, untune(host, experiment))
         except NearmetalError:
             put_back(host, experiment.lease)
             raise
@@ -109,7 +122,7 @@ def preview(
     for an obstacle.
     """
     demand_possible(host, abandon_after)
-    _demand_no_other(host, run_id)
+    demand_no_other(host, run_id)
     proposals = [_proposal(host, ask) for ask in asks]
     experiment = _unarmed(host, run_id, proposals, knobs, abandon_after)
     tested, left_out, findings = _foreseen(host, experiment, proposals)
@@ -136,30 +149,11 @@ def _foreseen(
     if not another:
         # What nearmetal has set already is wanted by no action, and differs from the untuned host.
         wanted = {(finding.concern, finding.knob) for finding in findings if finding.wanted is not None}
-        set_before = switching.earlier_actions(host, experiment.lease)
+        set_before = earlier_actions(host, experiment.lease)
         differing += [action for action in set_before if (action.concern, action.knob) in wanted]
     tested = tuple(dict.fromkeys(f"{action.concern}.{action.knob}" for action in differing))
     in_force = {(action.concern, action.knob) for action in (*differing, *compared.shared)}
     return tested, tuple(untested_findings(experiment, findings, in_force, resting)), findings
-
-
-def _demand_no_other(host: WritableHost, run_id: str) -> Optional[Experiment]:
-    """The experiment of this run, if the host has one already. Raises NearmetalError for that of another run."""
-    for kind in (SWITCHED, REBOOTED):
-        other = record.present(host, kind)
-        if other is not None and (kind is REBOOTED or other.run != run_id):
-            raise another_run(other.run)
-    if confirmation.waits(host):
-        confirmation.demand_none_waits(host)
-    return running(host)
-
-
-def another_run(name: str) -> NearmetalError:
-    """The error for a host on which another run compares something."""
-    return NearmetalError(
-        f"another run of prove compares two states of this host: go on where that run began, with prove_resume:"
-        f" nearmetal-report/prove/{name}.jsonl, or take it back with the module prove and step: back"
-    )
 
 
 def _unarmed(
@@ -210,7 +204,7 @@ def _armed(host: WritableHost, experiment: Experiment, python: str) -> Experimen
     if REBOOTED.is_present(host):  # of a run with reboots that was killed while it began or ended
         record.release(host, REBOOTED)
     lease = experiment.lease._replace(
-        earlier=switching.earlier_actions(host, experiment.lease),
+        earlier=earlier_actions(host, experiment.lease),
         order=tuple(entry.key for entry in journal_of(host).entries()),
         python=python,
     )
@@ -260,7 +254,7 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], st
         against=against,
         untested=names,
     )
-    write(host, experiment)
+    record.write(host, with_own(experiment))
     differing = {(action.concern, action.knob) for action in compared.difference}
     wanted = tuple(finding for finding in findings[0] if (finding.concern, finding.knob) in differing)
     return Begun(experiment, wanted, untested, tuple(left_out), json_data(planned[0].facts.platform))
@@ -277,12 +271,12 @@ def switch(host: WritableHost, run_id: str, state: str, without: str = "") -> Ex
 
 def _switched(host: WritableHost, run_id: str, state: str, without: str = "") -> Experiment:
     experiment = demand_running(host, run_id)
-    record.renew(host, experiment.lease)
+    renew(host, experiment.lease)
     for goal in (UNTUNED, TUNED) if state == TUNED else (TUNED, UNTUNED):
         if goal == TUNED:
-            switching.tune(host, experiment)
+            tune(host, experiment)
         else:
-            switching.untune(host, experiment, without)
+            untune(host, experiment, without)
     return experiment
 
 
@@ -305,9 +299,10 @@ def keep(host: WritableHost, run_id: str, tuning: Tuning) -> Run:
 
     with store.lock(host, PATIENCE):
         experiment = _switched(host, run_id, TUNED)
-        earlier = (*experiment.lease.earlier, *switching.on_disk(host))
-        experiment = experiment._replace(lease=experiment.lease._replace(earlier=earlier, text=stored.text(host)))
-        write(host, experiment)
+        earlier = (*experiment.lease.earlier, *on_disk(host))
+        wanted = {CHOICE: None, **{name: of for name, of in StoredWanted(host).everything().items() if not of.damage}}
+        experiment = experiment._replace(lease=experiment.lease._replace(earlier=earlier, wanted=wanted))
+        record.write(host, with_own(experiment))
         try:
             done = run_step(host, tuning.ask, tuning.conditions)
             errors = "; ".join(f"{outcome.name}: {outcome.error}" for outcome in done.outcomes if outcome.error)

@@ -22,7 +22,7 @@ from tests.unit.engine.lease.test_faults import Systemd, traces, tuned
 __all__ = ["cutting"]
 
 Call = Callable[..., Dict[str, Any]]
-SERVICE = f"{CHANGE.timer.name}.service"
+SERVICE = f"nearmetal-{CHANGE.timer.name}.service"
 
 
 class KeepsFailures(Systemd):

@@ -33,13 +33,13 @@ __all__ = ["cutting"]
 
 Call = Callable[..., Dict[str, Any]]
 OLDER = Path(__file__).parent / "older"
-FILES = {CHANGE: "dead-man", SWITCHED: "switched", REBOOTED: "rebooted"}
+FILES = {CHANGE.path: "dead-man", SWITCHED.path: "switched", REBOOTED.path: "rebooted"}
 SWITCHING = {"concerns": {"clocksource": {"source": "tsc"}, "memory": {"swappiness": 1}}}
 
 
 def armed_by_older(host: FakeKernel, kind: Kind, without: Sequence[str] = ()) -> None:
     """Put the file and the timer of the older version in the place of this version's."""
-    content = json.loads((OLDER / f"{FILES[kind]}.json").read_text())
+    content = json.loads((OLDER / f"{FILES[kind.path]}.json").read_text())
     place = Path(host.root) / kind.path[1:]
     assert content.keys() == json.loads(place.read_text()).keys()
     place.write_text(json.dumps({name: value for name, value in content.items() if name not in without}))
@@ -118,16 +118,15 @@ def test_what_is_rebooted(tmp_path: Path, call: Call, ends: str) -> None:
     assert files(host) == before
 
 
-@pytest.mark.parametrize("kind", FILES.values())
-def test_a_file_is_written_as_it_was_read(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", [CHANGE, SWITCHED, REBOOTED], ids=FILES.values())
+def test_a_file_is_written_as_it_was_read(tmp_path: Path, kind: Kind) -> None:
     """The older agent, which the timer of an older version starts, reads what this version wrote."""
     host = FakeKernel(tmp_path, files_of("xen_hvm"))
-    [of_kind] = [found for found, name in FILES.items() if name == kind]
-    content = json.loads((OLDER / f"{kind}.json").read_text())
-    place = tmp_path / of_kind.path[1:]
+    content = json.loads((OLDER / f"{FILES[kind.path]}.json").read_text())
+    place = tmp_path / kind.path[1:]
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     place.write_text(json.dumps(content))
-    lease = read(host, of_kind)
+    lease = read(host, kind)
     assert lease is not None
     write(host, lease)
     assert json.loads(place.read_text()) == content
