@@ -16,6 +16,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 from dev.running import memory
+from tests.support import simulated
 from tests.support.fake_kernel import FakeKernel
 
 Main = Callable[[FakeKernel], None]
@@ -80,6 +81,12 @@ def host_of(root: Path) -> Callable[[Mapping[str, str]], Host]:
         return Host(str(root))
 
     return build
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_payloads() -> None:
+    """The simulated hosts of a session compile the agent once. Tests that are kept elsewhere name this fixture."""
+    simulated.COMPILED.mkdir(parents=True, exist_ok=True)
 
 
 @pytest.fixture
