@@ -24,13 +24,8 @@ class Judged(NamedTuple):
     # Element that somebody set → its present value, and its original; None at runtime: only a boot shows it.
     foreign: Mapping[str, Tuple[Value, Value]]
 
-    @property
-    def settled(self) -> bool:
-        """Whether nothing that nearmetal set is left."""
-        return not self.held and not self.absent
 
-
-def judge(place: Lever, original: Value, set_values: Sequence[Value], whole: bool = True) -> Judged:
+def judge(place: Lever, original: Value, set_values: Sequence[Value], whole: bool) -> Judged:
     """Read the place and judge it. `set_values` are what runs wrote or intended, the last one last.
 
     Unless they are known to be `whole`, a run may have ended inside the write of an element.

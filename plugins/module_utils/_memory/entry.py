@@ -124,8 +124,8 @@ class Entry(NamedTuple):
         earlier = [value for value in self.set_values if value != intended]
         if len(earlier) >= MOST_VALUES:
             judged = self.judged(host, self.original)
-            held = () if judged.settled else (self.value({**judged.held, **judged.absent}),)
-            earlier = [*held, *earlier[2 - MOST_VALUES :]]
+            left = {**judged.held, **judged.absent}
+            earlier = [*([self.value(left)] if left else []), *earlier[2 - MOST_VALUES :]]
         return self._replace(set_values=(*earlier, intended), whole=False)
 
     def with_made(self, host: WritableHost, action: Action) -> Entry:

@@ -273,6 +273,19 @@ def test_an_element_that_cannot_be_read_now_is_not_forgotten(tmp_path: Path, cal
     assert not (tmp_path / JOURNAL).exists()
 
 
+def test_an_element_that_went_after_two_killed_runs_had_the_last_value(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "metal")
+    before = state(host)
+    assert tune_killed(host, PREFERENCE, 9)
+    assert tune_killed(host, {"cpu_power": {**PREFERENCE["cpu_power"], "energy_performance_preference": "power"}}, 9)
+    file = place(host, 6, "energy_performance_preference")
+    lent = file.rename(tmp_path / file.name)
+    call(restore.main, host)
+    lent.rename(file)
+    assert not call(restore.main, host).get("failed")
+    assert state(host) == before
+
+
 def test_an_interface_that_is_down_keeps_where_its_interrupts_were_to_go(tmp_path: Path, call: Call) -> None:
     """The driver has released them, so /proc/interrupts names no queue; the kernel keeps their affinity."""
     host = host_of(tmp_path, "affinity")
