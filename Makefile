@@ -46,7 +46,7 @@ test-all: setup ## Everything that CI runs, with set-up: 35 minutes; closes with
 
 test-lab: setup ## The lab's part of everything, with the power cut at every system call of a run: hours
 	@$(PYTHON) -m lab doctor --install --architecture arm64
-	@NEARMETAL_POWER_CUTS=all $(PYTHON) -m dev.test lab molecule long
+	@NEARMETAL_POWER_CUTS=all $(PYTHON) -m dev.test lab molecule long mutants
 
 test-ec2: tools ## On real AMIs, for money, with NEARMETAL_EC2=FILE; ARGS=destroy or ARGS=left
 	@$(PYTHON) -m dev.real_amis $(ARGS)

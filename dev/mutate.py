@@ -37,6 +37,7 @@ FAULTS = ROOT / "tests" / "mutations"
 KEYS = {"file", "find", "replace", "why", "tests"}
 COLLECTIONS = Path(".ansible/collections")
 SECONDS = 600  # `timeout` ends the tests and all that they started, even if this process is killed
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=caught")
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", re.MULTILINE)
 
 
@@ -86,20 +87,21 @@ def working_copy(copy: Path) -> None:
     subprocess.run(["git", "init", "--quiet", str(copy)], check=True)
 
 
+def surroundings(copy: Path) -> "dict[str, str]":
+    """The environment in which Python and Ansible find the collection in a copy of the project."""
+    collections = str(copy / COLLECTIONS)
+    shared = str(tree.shared() or copy / "absent")
+    found = {"PYTHONPATH": collections, "ANSIBLE_COLLECTIONS_PATH": collections, "NEARMETAL_SHARED": shared}
+    return {**os.environ, **found}
+
+
 def run_tests(copy: Path, tests: "list[str]") -> "subprocess.CompletedProcess[str]":
     """Run the tests in a copy of the project, up to the first failure."""
-    collections = str(copy / COLLECTIONS)
-    variables = {
-        "PYTHONPATH": collections,
-        "ANSIBLE_COLLECTIONS_PATH": collections,
-        "NEARMETAL_SHARED": str(tree.shared() or copy / "absent"),
-    }
-    pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=caught"]
     return subprocess.run(
-        ["timeout", str(SECONDS), *pytest, f"--basetemp={copy}.tests", *tests],
+        ["timeout", str(SECONDS), *PYTEST, f"--basetemp={copy}.tests", *tests],
         check=False,
         cwd=copy,
-        env={**os.environ, **variables},
+        env=surroundings(copy),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -320,6 +320,13 @@ def long() -> "list[Job]":
     return [tests, *_scenarios("long", list(LONG))]
 
 
+def mutants() -> "list[Job]":
+    """Changes of single operators in code that writes: each must be noticed or answered."""
+    argv = [sys.executable, "-m", "dev.running.mutants", "--junit", str(JUNIT / "mutants.xml")]
+    surroundings = {**environment(".venv"), **memory.variables()}
+    return [Job("mutants", "mutants", argv, own_junit=True, live=True, environment=surroundings)]
+
+
 def _scenarios(suite: str, names: "list[str]") -> "list[Job]":
     return [
         Job(
@@ -354,4 +361,4 @@ GROUPS = {
     "molecule": molecule,
 }
 # Run only when named.
-ON_REQUEST = {"long": long}
+ON_REQUEST = {"long": long, "mutants": mutants}

@@ -30,7 +30,7 @@ from dev.running import junit, lab_runs
 
 SAY = threading.Lock()
 # Suites that start as many tests at a time as there are cores.
-FILLS_EVERY_CORE = ("mutations",)
+FILLS_EVERY_CORE = ("mutations", "mutants")
 # Suites that need a browser or further Pythons, which some distributions lack. The closing lines name what is absent.
 WITHOUT = {
     "browser": "Chromium absent: the report's page was not judged",
