@@ -18,7 +18,7 @@ def main_of(name: str) -> Callable[..., NoReturn]:
     """The main() of a module; it may be given another machine in tests."""
 
     def main(host: Any = None) -> NoReturn:
-        task = import_module(".._tasks.task", __package__)
+        task = import_module(".._tasks.order", __package__)
         work = task.task_of(name)
         module = HostModule(name, work.options)
         host = host or import_module(".._host.host", __package__).WritableHost()

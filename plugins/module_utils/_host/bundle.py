@@ -40,7 +40,7 @@ if os.path.exists(cache):
     sys.path.insert(0, cache)
 
 if sys.argv[1:] == ["task"]:
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._tasks.task import main
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._tasks.order import main
 else:
     from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main
 

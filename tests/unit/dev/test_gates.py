@@ -135,8 +135,8 @@ def test_a_folder_whose_imports_nobody_limits_is_named(tmp_path: Path) -> None:
     assert problems == [f"{UTILS}/_new: dev/gates/python.py doesn't say what it may import"]
 
 
-def test_files_that_import_each_other_are_named_wherever_they_do_so(tmp_path: Path) -> None:
-    room = "plugins/plugin_utils/_report"
+@pytest.mark.parametrize("room", ["plugins/plugin_utils/_report", f"{UTILS}/_levers"])
+def test_files_that_import_each_other_are_named_wherever_they_do_so(room: str, tmp_path: Path) -> None:
     late = "def a():\n    from .b import b\n    return b\n"
     typed = "if TYPE_CHECKING:\n    from . import c\n"
     files = {f"{room}/a.py": late, f"{room}/b.py": typed, f"{room}/c.py": "from .a import a\n", f"{room}/d.py": late}

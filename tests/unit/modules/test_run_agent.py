@@ -20,7 +20,7 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.unit import AGENT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, installed
-from ansible_collections.nearmetal.ec2.plugins.module_utils._tasks.task import answer
+from ansible_collections.nearmetal.ec2.plugins.module_utils._tasks.order import answer
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.modules import run_agent, tune
 

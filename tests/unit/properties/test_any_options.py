@@ -12,7 +12,7 @@ from typing import Any, Dict, Mapping
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._tasks.task import answer, task_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._tasks.order import answer, task_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

@@ -147,7 +147,7 @@ class Root(WritableHost):
     def is_root(self):
         return True
 if sys.argv[3:] == ["task"]:
-    from ansible_collections.nearmetal.ec2.plugins.module_utils._tasks.task import main
+    from ansible_collections.nearmetal.ec2.plugins.module_utils._tasks.order import main
     code = main(Root(sys.argv[2]))
 else:
     from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main
