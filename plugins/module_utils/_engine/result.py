@@ -9,7 +9,6 @@ from typing import Any, Dict, List, Sequence
 
 from .._facts.facts import Facts, project
 from .._facts.json_data import json_data
-from .._facts.layout import layout
 from .._facts.queue_map import queue_map
 from .._facts.unit import AGENT, IDENTITY, LINK
 from .._plan import Action, Finding, Value
@@ -28,6 +27,8 @@ def described(facts: Facts, outcomes: Sequence[Outcome]) -> Dict[str, Any]:
     if any(outcome.name == QUEUES for outcome in outcomes):
         actions = [action for outcome in outcomes if not outcome.error for action in outcome.plan.actions]
         result["queue_map"] = queue_map(facts, project(facts, actions))
+        from .._facts.layout import layout  # late: the unit draws nothing
+
         result["topology"] = layout(facts)
     return result
 
