@@ -68,9 +68,20 @@ class Lever(ABC):
         place.host, place.where = host, where
         return place
 
-    @abstractmethod
     def check(self, where: str, value: Value) -> None:
         """Raise NearmetalError unless the lever can set such a `value` at such a place."""
+        if not self.has_place(where):
+            raise NearmetalError(f"{self.what} has no place {shown(where)}")
+        if not self.fits(where, value):
+            raise impossible(self, value, where)
+
+    def has_place(self, where: str) -> bool:
+        """Whether there may be such a place; of a lever with one value for the host there is one, without a name."""
+        return not where
+
+    @abstractmethod
+    def fits(self, where: str, value: Value) -> bool:
+        """Whether the value is of the kind that such a place takes. May raise NearmetalError with what is wrong."""
 
     @abstractmethod
     def read(self) -> Value:
@@ -179,42 +190,44 @@ class Lever(ABC):
         return word
 
 
-class KernelValue(Lever):
-    """A one-word kernel file."""
+class KernelFile(Lever):
+    """A value in one kernel file."""
+
+    @abstractmethod
+    def path(self) -> str:
+        """The file. Raises NearmetalError when its device has left."""
+
+    def word(self, value: Value) -> str:
+        """What is written to the file for a value."""
+        return str(value)
+
+    def write(self, value: Value) -> None:
+        put(self.host, self.path(), self.word(value))
+
+    def commands(self, value: Value) -> List[str]:
+        return [echo(self.path(), self.word(value))]
+
+    def obstacle(self) -> str:
+        return unwritable(self.host, self.path())
+
+
+class KernelValue(KernelFile):
+    """A word in a kernel file."""
 
     def __init__(self, what: str, path: str, pattern: str) -> None:
         super().__init__(what)
         self.files = (path,)
         self.pattern = re.compile(pattern)
 
-    def check(self, where: str, value: Value) -> None:
-        demand_no_place(self, where)
-        if not isinstance(value, str) or not self.pattern.fullmatch(value):
-            raise impossible(self, value)
+    def path(self) -> str:
+        return self.files[0]
+
+    def fits(self, where: str, value: Value) -> bool:
+        return isinstance(value, str) and self.pattern.fullmatch(value) is not None
 
     def read(self) -> Value:
-        text = self.host.text(self.files[0])
+        text = self.host.text(self.path())
         return text.strip() if text is not None else None
-
-    def write(self, value: Value) -> None:
-        put(self.host, self.files[0], str(value))
-
-    def obstacle(self) -> str:
-        return unwritable(self.host, self.files[0])
-
-    def commands(self, value: Value) -> List[str]:
-        return [echo(self.files[0], value)]
-
-
-def no_place(lever: Lever, where: str) -> NearmetalError:
-    """The error for a place that the lever doesn't have."""
-    return NearmetalError(f"{lever.what} has no place {shown(where)}")
-
-
-def demand_no_place(lever: Lever, where: str) -> None:
-    """Raise NearmetalError unless `where` is empty, as for a lever with one value for the host."""
-    if where:
-        raise no_place(lever, where)
 
 
 def impossible(lever: Lever, value: object, where: str = "") -> NearmetalError:

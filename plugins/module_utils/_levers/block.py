@@ -15,8 +15,7 @@ from .._error import NearmetalError
 from .._facts import block, disk
 from .._parse import block_queue
 from .._plan import Value
-from .base import Beside, Key, Lever, impossible, no_place, put, unwritable
-from .commands import echo
+from .base import Beside, KernelFile, Key
 from .values import Values
 
 
@@ -35,7 +34,7 @@ class QueueValues(Values):
         return block_queue.remembered(self.attribute, value) if isinstance(value, str) else value
 
 
-class QueueFile(Lever):
+class QueueFile(KernelFile):
     """One file of the queue of a disk."""
 
     on_device = True
@@ -45,11 +44,11 @@ class QueueFile(Lever):
         self.attribute = attribute
         self.values = QueueValues(attribute)
 
-    def check(self, where: str, value: Value) -> None:
-        if not disk.PLACE.fullmatch(where):
-            raise no_place(self, where)
-        if not block_queue.valid(self.attribute, value):
-            raise impossible(self, value, where)
+    def has_place(self, where: str) -> bool:
+        return disk.PLACE.fullmatch(where) is not None
+
+    def fits(self, where: str, value: Value) -> bool:
+        return block_queue.valid(self.attribute, value)
 
     def disk(self) -> Optional[str]:
         """The name of the disk at the place; None when there is none."""
@@ -70,15 +69,8 @@ class QueueFile(Lever):
         name = self.disk()
         return block.read(self.host, name, self.attribute) if name is not None else None
 
-    def write(self, value: Value) -> None:
-        put(self.host, self.path(self.demand_disk()), str(value))
-
-    def commands(self, value: Value) -> List[str]:
-        return [echo(self.path(self.demand_disk()), value)]
-
     def obstacle(self) -> str:
-        name = self.disk()
-        return unwritable(self.host, self.path(name)) if name is not None else self.absent()
+        return super().obstacle() if self.disk() is not None else self.absent()
 
     def detached(self) -> bool:
         return self.disk() is None
@@ -107,9 +99,8 @@ class QueueFile(Lever):
             return None
         return block.kernel_choice(self.host, name, self.attribute)
 
-    def path(self, name: str) -> str:
-        """The file of a disk."""
-        return f"{disk.BLOCK}/{name}/queue/{self.attribute}"
+    def path(self) -> str:
+        return f"{disk.BLOCK}/{self.demand_disk()}/queue/{self.attribute}"
 
 
 class Timeout(QueueFile):
@@ -146,24 +137,24 @@ class Scheduler(QueueFile):
 
     def __init__(self) -> None:
         super().__init__("scheduler")
-        self._requests = Requests("nr_requests")
+
+    def requests(self) -> Requests:
+        """The place of the disk's number of requests."""
+        return Requests("nr_requests").at(self.host, self.where)
 
     def disturbs(self) -> Iterable[Key]:
-        return ((self._requests.what, self.where),)
+        return (("block.nr_requests", self.where),)
 
     def write(self, value: Value) -> None:
-        name = self.demand_disk()
-        requests = self._requests_set(name)
-        put(self.host, self.path(name), str(value))
-        if requests is not None and block.read(self.host, name, "nr_requests") != requests:
+        kept = self._requests_set(self.demand_disk())
+        super().write(value)
+        if kept is not None and self.requests().read() != kept:
             with suppress(NearmetalError):  # without a scheduler there may be no room for so many
-                put(self.host, self._requests.path(name), str(requests))
+                self.requests().write(kept)
 
     def commands(self, value: Value) -> List[str]:
-        name = self.demand_disk()
-        requests = self._requests_set(name)
-        again = [] if requests is None else [echo(self._requests.path(name), requests)]
-        return [*super().commands(value), *again]
+        kept = self._requests_set(self.demand_disk())
+        return [*super().commands(value), *(self.requests().commands(kept) if kept is not None else ())]
 
     def fitting(self, original: Value, beside: Beside) -> Value:
         offered = block.offered_schedulers(self.host, self.demand_disk())

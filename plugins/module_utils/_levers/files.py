@@ -23,7 +23,7 @@ from .._facts.native_files import (
 from .._host import store
 from .._host.host import WritableHost
 from .._plan import Value
-from .base import Lever, impossible, no_place
+from .base import Lever
 from .commands import file_commands
 from .values import NearmetalValues
 
@@ -75,11 +75,11 @@ class NativeFile(Lever):
     scope = "boot"
     batch = True
 
-    def check(self, where: str, value: Value) -> None:
-        if not is_nearmetal_file(where):
-            raise no_place(self, where)
-        if value is not None and not isinstance(value, str):
-            raise impossible(self, value, where)
+    def has_place(self, where: str) -> bool:
+        return is_nearmetal_file(where)
+
+    def fits(self, where: str, value: Value) -> bool:
+        return value is None or isinstance(value, str)
 
     def read(self) -> Value:
         """The file's text; None when there is none. Raises Damaged, so that the other concerns go on."""

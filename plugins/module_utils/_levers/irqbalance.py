@@ -23,7 +23,7 @@ from .._host import store
 from .._host.host import WritableHost
 from .._parse import environment_file
 from .._plan import Value
-from .base import Lever, impossible, no_place
+from .base import Lever
 from .commands import file_commands
 from .files import read_only
 
@@ -43,11 +43,11 @@ class IrqbalanceArguments(Lever):
         super().__init__(what)
         self.restart = restart
 
-    def check(self, where: str, value: Value) -> None:
-        if where not in irqbalance.FILES:
-            raise no_place(self, where)
-        if value is not None and (not isinstance(value, str) or len(value) > 1024 or irqbalance.words(value) is None):
-            raise impossible(self, value, where)
+    def has_place(self, where: str) -> bool:
+        return where in irqbalance.FILES
+
+    def fits(self, where: str, value: Value) -> bool:
+        return value is None or (isinstance(value, str) and len(value) <= 1024 and irqbalance.words(value) is not None)
 
     def read(self) -> Value:
         return irqbalance.observe(self.host).arguments.get(self.where)

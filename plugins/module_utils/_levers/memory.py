@@ -11,7 +11,7 @@ from typing import List, Tuple
 from .._facts import memory
 from .._facts.sysctl import DIRTY, path
 from .._plan import Value
-from .base import KernelValue, Lever, impossible, no_place, put, unwritable
+from .base import KernelValue, Lever, put, unwritable
 
 # 0% is no value of the option, and yet a host may have it and get it back.
 _LIMIT = re.compile(r"(?:0|[1-9][0-9]?|100)%|[1-9][0-9]{0,18}", re.ASCII)
@@ -23,11 +23,11 @@ class DirtyLimit(Lever):
     Each has a file of its own, and the kernel makes the other 0, which nobody can write there.
     """
 
-    def check(self, where: str, value: Value) -> None:
-        if where not in DIRTY:
-            raise no_place(self, where)
-        if not isinstance(value, str) or not _LIMIT.fullmatch(value):
-            raise impossible(self, value, where)
+    def has_place(self, where: str) -> bool:
+        return where in DIRTY
+
+    def fits(self, where: str, value: Value) -> bool:
+        return isinstance(value, str) and _LIMIT.fullmatch(value) is not None
 
     def read(self) -> Value:
         return memory.dirty(self.host, self.where)

@@ -23,7 +23,7 @@ from .._number import is_number
 from .._parse import cpulist, cpumask
 from .._plan import Value
 from .._words import shown
-from .base import Beside, Key, Lever, impossible, no_place, refused, unwritable
+from .base import Beside, Key, Lever, impossible, refused, unwritable
 from .commands import echo
 from .values import TableValues, Values
 
@@ -35,6 +35,9 @@ class OnNic(Lever):
     """Its place is a NIC's, or begins with it."""
 
     on_device = True
+
+    def has_place(self, where: str) -> bool:
+        return nic.PLACE.fullmatch(where) is not None
 
     @property
     def place(self) -> str:
@@ -90,16 +93,15 @@ class QueueTable(OnNic):
 
     values: Values = TableValues()
 
-    def check(self, where: str, value: Value) -> None:
-        if not nic.PLACE.fullmatch(where):
-            raise no_place(self, where)
+    def fits(self, where: str, value: Value) -> bool:
         if not isinstance(value, dict) or len(value) > 2 * _MOST_QUEUES:
-            raise impossible(self, value, where)
+            return False
         for label, entry in value.items():
             kind, _dash, number = str(label).rpartition("-")
             if kind not in ("", "rx", "tx") or not is_number(number) or int(number) >= _MOST_QUEUES:
                 raise NearmetalError(f"{self.what}: {shown(label)} isn't a queue")
             self.check_entry(entry)
+        return True
 
     def check_entry(self, entry: object) -> None:
         """Raise NearmetalError unless the entry is a kernel list."""

@@ -11,13 +11,13 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from .._error import Declined, NearmetalError
 from .._facts import ethtool as facts
-from .._facts import network, nic
+from .._facts import network
 from .._facts.nic import Nic
 from .._host.host import WritableHost
 from .._number import is_number
 from .._parse import ethtool
 from .._plan import Value
-from .base import Key, impossible, no_place, refused, unwritable
+from .base import Key, impossible, refused, unwritable
 from .commands import echo, quoted
 from .network import OnNic
 
@@ -36,11 +36,8 @@ def declined(error: OSError, interface: Nic, attempt: str, places: Iterable[Key]
 class _Number(OnNic):
     """A whole number of one NIC."""
 
-    def check(self, where: str, value: Value) -> None:
-        if not nic.PLACE.fullmatch(where):
-            raise no_place(self, where)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST:
-            raise impossible(self, value, where)
+    def fits(self, where: str, value: Value) -> bool:
+        return not isinstance(value, bool) and isinstance(value, int) and 0 <= value < _MOST
 
 
 class Queues(_Number):
@@ -95,12 +92,12 @@ class DriverField(OnNic):
         name = field.replace("_", "-") if field in facts.COALESCE else field
         return [f"ethtool {self.tool_option} {quoted(self.demand_nic().name)} {name} {word}"]
 
-    def check(self, where: str, value: Value) -> None:
+    def has_place(self, where: str) -> bool:
         place, _slash, field = where.rpartition("/")
-        if not nic.PLACE.fullmatch(place) or field not in self.names:
-            raise no_place(self, where)
-        if not isinstance(value, int) or not 0 <= value < _MOST:
-            raise impossible(self, value, where)
+        return super().has_place(place) and field in self.names
+
+    def fits(self, where: str, value: Value) -> bool:
+        return isinstance(value, int) and 0 <= value < _MOST
 
     def read(self) -> Value:
         interface = self.nic()

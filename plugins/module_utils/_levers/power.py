@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from typing import Any, Dict, Iterable, List, Mapping, Tuple
+from typing import Any, Dict, Iterable, List, Mapping
 
 from .._facts import power, smt
 from .._facts.topology import CPU
 from .._host.host import WritableHost
 from .._parse import cpulist
 from .._plan import Value
-from .base import Beside, KernelValue, Key, Lever, demand_no_place, impossible, put, unwritable
-from .commands import echo, echo_each
+from .base import Beside, KernelFile, KernelValue, Key, put
+from .commands import echo_each
 from .values import SetValues, TableValues
 
 _WORD = re.compile(r"[a-z0-9_]{1,32}", re.ASCII)
@@ -23,26 +23,6 @@ _WORD = re.compile(r"[a-z0-9_]{1,32}", re.ASCII)
 
 def _is_offline(host: WritableHost, cpu: int) -> bool:
     return cpu in cpulist.parse(smt.offline(host) or "")
-
-
-class _Placeless(Lever):
-    """A lever with one value for the host, in a file of the CPUs' directories."""
-
-    def check(self, where: str, value: Value) -> None:
-        demand_no_place(self, where)
-        if not self._fits(value):
-            raise impossible(self, value)
-
-    @abstractmethod
-    def _fits(self, value: Value) -> bool:
-        """Whether the lever can set such a value."""
-
-    @abstractmethod
-    def _sample_path(self) -> str:
-        """A file that has to be writable."""
-
-    def obstacle(self) -> str:
-        return unwritable(self.host, self._sample_path())
 
 
 class IdleValues(SetValues):
@@ -65,12 +45,12 @@ class IdleValues(SetValues):
         return {state: cpulist.render(numbers) for state, numbers in cpus.items()}
 
 
-class IdleDisabled(_Placeless):
+class IdleDisabled(KernelFile):
     """The idle states that are disabled, and on which CPUs."""
 
     values = IdleValues()
 
-    def _fits(self, value: Value) -> bool:
+    def fits(self, where: str, value: Value) -> bool:
         if not isinstance(value, Mapping) or not 0 < len(value) <= 32:
             return False
         for state, cpus in value.items():
@@ -79,7 +59,7 @@ class IdleDisabled(_Placeless):
             cpulist.parse(cpus)
         return True
 
-    def _sample_path(self) -> str:
+    def path(self) -> str:
         return f"{CPU}/cpu{(power.idle_cpus(self.host) or [0])[0]}/cpuidle/state0/disable"
 
     def read(self) -> Value:
@@ -118,7 +98,7 @@ class IdleDisabled(_Placeless):
         return power.kernel_choice(self.host)
 
 
-class WordTable(_Placeless):
+class WordTable(KernelFile):
     """One word per CPU, frequency domain or package, in its file `name`."""
 
     values = TableValues()
@@ -127,9 +107,9 @@ class WordTable(_Placeless):
     def __init__(self, what: str, name: str) -> None:
         super().__init__(what)
         self.name = name
-        self.files = (self.path("policy*"),)
+        self.files = (self.file_of("policy*"),)
 
-    def path(self, element: str) -> str:
+    def file_of(self, element: str) -> str:
         """The file of an element."""
         return f"{power.folder(element)}/{self.name}"
 
@@ -138,9 +118,9 @@ class WordTable(_Placeless):
         """Element → word, of those that take one now."""
 
     def files_at(self, path: str) -> List[str]:
-        return [self.path(element) for element in self.present()]
+        return [self.file_of(element) for element in self.present()]
 
-    def _fits(self, value: Value) -> bool:
+    def fits(self, where: str, value: Value) -> bool:
         if not isinstance(value, Mapping) or not 0 < len(value) <= 4096:
             return False
         return all(
@@ -148,7 +128,7 @@ class WordTable(_Placeless):
             for element, word in value.items()
         )
 
-    def _sample_path(self) -> str:
+    def path(self) -> str:
         return next(iter(self.files_at("")), self.files[0])
 
     def read(self) -> Value:
@@ -158,7 +138,7 @@ class WordTable(_Placeless):
         present = self.present()
         for element, word in self.values.elements(value).items():
             if present.get(element, word) != word:
-                put(self.host, self.path(element), str(word))
+                put(self.host, self.file_of(element), str(word))
 
     def commands(self, value: Value) -> List[str]:
         present = self.present()
@@ -167,7 +147,7 @@ class WordTable(_Placeless):
             if present.get(element, word) != word:
                 elements.setdefault(word, []).append(element)
         return [
-            echo_each(word, "domain", names, self.path(names[0]).replace(names[0], "$domain"))
+            echo_each(word, "domain", names, self.file_of(names[0]).replace(names[0], "$domain"))
             for word, names in elements.items()
         ]
 
@@ -205,9 +185,9 @@ class Biases(WordTable):
 
     def __init__(self, what: str) -> None:
         super().__init__(what, "energy_perf_bias")
-        self.files = (self.path("cpu*"),)
+        self.files = (self.file_of("cpu*"),)
 
-    def path(self, element: str) -> str:
+    def file_of(self, element: str) -> str:
         return f"{CPU}/{element}/power/{self.name}"
 
     def present(self) -> Dict[str, str]:
@@ -257,30 +237,22 @@ class Preferences(FrequencyTable):
         return {name: power.FIXING if governors.get(name) == power.FIXING else word for name, word in words.items()}
 
 
-class Turbo(_Placeless):
+class Turbo(KernelFile):
     """Turbo: enabled or disabled. intel_pstate has the file no_turbo, other drivers boost, which is the inverse."""
 
     files = (power.NO_TURBO, power.BOOST)
 
-    def _fits(self, value: Value) -> bool:
+    def fits(self, where: str, value: Value) -> bool:
         return value in ("enabled", "disabled")
 
-    def _sample_path(self) -> str:
+    def path(self) -> str:
         return power.NO_TURBO if self.host.exists(power.NO_TURBO) else power.BOOST
 
     def read(self) -> Value:
         return power.turbo(self.host)
 
-    def write(self, value: Value) -> None:
-        put(self.host, *self._order(value))
-
-    def commands(self, value: Value) -> List[str]:
-        return [echo(*self._order(value))]
-
-    def _order(self, value: Value) -> Tuple[str, str]:
-        """The file, and what is written to it."""
-        path = self._sample_path()
-        return path, "1" if (path == power.NO_TURBO) == (value == "disabled") else "0"
+    def word(self, value: Value) -> str:
+        return "1" if (self.path() == power.NO_TURBO) == (value == "disabled") else "0"
 
     def choice(self) -> Value:
         return "enabled"

@@ -15,7 +15,7 @@ from .._host import store
 from .._host.host import WritableHost
 from .._parse import cpulist
 from .._plan import Value
-from .base import KernelValue, Lever, demand_no_place, impossible, put, unwritable
+from .base import KernelValue, Lever, put, unwritable
 from .commands import echo_each
 from .values import SetValues
 
@@ -105,11 +105,8 @@ class OfflineCpus(Lever):
 
     disruptive = True
 
-    def check(self, where: str, value: Value) -> None:
-        demand_no_place(self, where)
-        if not isinstance(value, str):
-            raise impossible(self, value)
-        cpulist.parse(value)
+    def fits(self, where: str, value: Value) -> bool:
+        return isinstance(value, str) and cpulist.parse(value) is not None
 
     def read(self) -> Value:
         return smt.offline(self.host)

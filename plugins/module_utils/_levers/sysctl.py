@@ -10,30 +10,30 @@ from typing import List
 
 from .._facts import sysctl
 from .._plan import Value
-from .base import Lever, impossible, no_place, put, unwritable
+from .base import KernelFile, put
 from .commands import quoted
 
 _VALUE = re.compile(r"[A-Za-z0-9_-]{1,32}(?: [0-9]{1,20}){0,2}", re.ASCII)
 
 
-class Sysctl(Lever):
+class Sysctl(KernelFile):
     """A kernel parameter that a concern manages; `where` is its key. One space separates the words of a value."""
 
-    def check(self, where: str, value: Value) -> None:
-        if where not in sysctl.KEYS:
-            raise no_place(self, where)
-        if not isinstance(value, str) or not _VALUE.fullmatch(value):
-            raise impossible(self, value, where)
+    def has_place(self, where: str) -> bool:
+        return where in sysctl.KEYS
+
+    def fits(self, where: str, value: Value) -> bool:
+        return isinstance(value, str) and _VALUE.fullmatch(value) is not None
+
+    def path(self) -> str:
+        return sysctl.path(self.where)
 
     def read(self) -> Value:
-        text = self.host.text(sysctl.path(self.where), 4096)
+        text = self.host.text(self.path(), 4096)
         return " ".join(text.split()) if text is not None else None
 
     def write(self, value: Value) -> None:
-        put(self.host, sysctl.path(self.where), str(value), f"{value} for {self.where}")
-
-    def obstacle(self) -> str:
-        return unwritable(self.host, sysctl.path(self.where))
+        put(self.host, self.path(), str(value), f"{value} for {self.where}")
 
     def commands(self, value: Value) -> List[str]:
         return [f"sysctl -w {self.where}={quoted(value)}"]

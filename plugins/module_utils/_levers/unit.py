@@ -13,7 +13,7 @@ from .._facts.unit import AGENT, IDENTITY, LINK, OLDER_LINK, enabled, identity
 from .._host import agent_timer, bundle, installed, store
 from .._host.host import WritableHost
 from .._plan import Value
-from .base import Lever, demand_no_place, impossible
+from .base import Lever
 from .files import read_only
 from .values import NearmetalValues, Values
 
@@ -45,10 +45,8 @@ class Agent(Installed):
 
     values = AgentValues()
 
-    def check(self, where: str, value: Value) -> None:
-        demand_no_place(self, where)
-        if value is not None and not (isinstance(value, str) and IDENTITY.fullmatch(value)):
-            raise impossible(self, value)
+    def fits(self, where: str, value: Value) -> bool:
+        return value is None or (isinstance(value, str) and IDENTITY.fullmatch(value) is not None)
 
     def read(self) -> Value:
         """Its identity; of an agent that somebody removed, that of the cache which is left."""
@@ -113,10 +111,8 @@ class Enabled(Installed):
 
     values = EnabledValues()
 
-    def check(self, where: str, value: Value) -> None:
-        demand_no_place(self, where)
-        if value is not None and not isinstance(value, bool):
-            raise impossible(self, value)
+    def fits(self, where: str, value: Value) -> bool:
+        return value is None or isinstance(value, bool)
 
     def read(self) -> Value:
         return enabled(self.host)

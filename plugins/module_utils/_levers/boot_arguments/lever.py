@@ -15,7 +15,7 @@ from ..._host.host import WritableHost
 from ..._parse import boot_record, kernel_arguments
 from ..._parse.boot_record import Record
 from ..._plan import Value
-from ..base import Lever, impossible, no_place
+from ..base import Lever
 from ..values import NearmetalValues
 from .bls import Bls
 from .debian import Debian
@@ -51,15 +51,14 @@ class BootArguments(Lever):
     scope = "boot"
     batch = shared = True
 
-    def check(self, where: str, value: Value) -> None:
-        if not re.fullmatch(kernel_arguments.NAME, where, re.ASCII):
-            raise no_place(self, where)
+    def has_place(self, where: str) -> bool:
+        return re.fullmatch(kernel_arguments.NAME, where, re.ASCII) is not None
+
+    def fits(self, where: str, value: Value) -> bool:
         if value is None:
-            return
-        if not isinstance(value, str) or not kernel_arguments.names((where,)) <= kernel_arguments.names(
-            kernel_arguments.checked_tokens(value)
-        ):
-            raise impossible(self, value, where)
+            return True
+        names = kernel_arguments.names
+        return isinstance(value, str) and names((where,)) <= names(kernel_arguments.checked_tokens(value))
 
     def read(self) -> Value:
         facts = boot.observe(self.host)

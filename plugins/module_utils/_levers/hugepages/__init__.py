@@ -13,7 +13,7 @@ from ..._facts import hugepages
 from ..._host.host import WritableHost
 from ..._plan import Value
 from ..._words import shown
-from ..base import Key, Lever, demand_no_place, impossible, no_place, put, unwritable
+from ..base import KernelFile, Key, Lever, put, unwritable
 from ..commands import echo
 from ..sysctl import Sysctl
 from ..values import TableValues
@@ -23,7 +23,7 @@ _SYSCTL, _MIN_FREE = Sysctl("sysctl"), "vm.min_free_kbytes"
 _WORD = re.compile(r"[a-z_+]{1,32}", re.ASCII)
 
 
-class Transparent(Lever):
+class Transparent(KernelFile):
     """A choice of transparent huge pages, in the file `name` of their folder."""
 
     def __init__(self, what: str, name: str) -> None:
@@ -31,34 +31,19 @@ class Transparent(Lever):
         self.name = name
         self.files = tuple(f"{folder}/{name}" for folder in hugepages.FOLDERS)
 
-    def check(self, where: str, value: Value) -> None:
-        demand_no_place(self, where)
-        if not isinstance(value, str) or not _WORD.fullmatch(value):
-            raise impossible(self, value)
+    def fits(self, where: str, value: Value) -> bool:
+        return isinstance(value, str) and _WORD.fullmatch(value) is not None
 
     def read(self) -> Value:
-        return hugepages.choice(self.host.line(self._path()))[0]
-
-    def write(self, value: Value) -> None:
-        put(self.host, self._path(), self._word(value))
-
-    def obstacle(self) -> str:
-        return unwritable(self.host, self._path())
-
-    def commands(self, value: Value) -> List[str]:
-        return [echo(self._path(), self._word(value))]
+        return hugepages.choice(self.host.line(self.path()))[0]
 
     def meaning(self, word: str) -> Value:
-        return word if word in hugepages.choice(self.host.line(self._path()))[1] else None
+        return word if word in hugepages.choice(self.host.line(self.path()))[1] else None
 
     def choice(self) -> Value:
         return hugepages.kernel_choice(self.host)[self.what.partition(".")[2]]
 
-    def _word(self, value: Value) -> str:
-        """What is written to the file for a value."""
-        return str(value)
-
-    def _path(self) -> str:
+    def path(self) -> str:
         return f"{hugepages.thp_folder(self.host) or hugepages.FOLDERS[0]}/{self.name}"
 
 
@@ -101,8 +86,8 @@ class KhugepagedDefrag(Transparent):
     def meaning(self, word: str) -> Value:
         return hugepages.KHUGEPAGED_WORDS.get(word)
 
-    def _word(self, value: Value) -> str:
-        old = self._path().startswith(hugepages.FOLDERS[1])
+    def word(self, value: Value) -> str:
+        old = self.path().startswith(hugepages.FOLDERS[1])
         words = ("yes", "no") if old else ("1", "0")
         return words[value != "enabled"]
 
@@ -123,15 +108,17 @@ class Reserved(Lever):
     values = ReservedValues()
     batch = True
 
-    def check(self, where: str, value: Value) -> None:
-        if not re.fullmatch(hugepages.SIZE, where, re.ASCII):
-            raise no_place(self, where)
+    def has_place(self, where: str) -> bool:
+        return re.fullmatch(hugepages.SIZE, where, re.ASCII) is not None
+
+    def fits(self, where: str, value: Value) -> bool:
         if not isinstance(value, Mapping) or not 0 < len(value) <= 1024:
-            raise impossible(self, value, where)
+            return False
         for place, count in value.items():
             whole = isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**40
             if not re.fullmatch(hugepages.PLACE, place, re.ASCII) or not whole:
                 raise NearmetalError(f"{self.what} {where} can't be {shown(count)} at {shown(place)}")
+        return True
 
     def read(self) -> Value:
         return hugepages.reserved(self.host, self.where) or None

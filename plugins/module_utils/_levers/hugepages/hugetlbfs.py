@@ -14,7 +14,7 @@ from ..._facts.hugepages import RESERVED
 from ..._facts.native_files import MARK
 from ..._host import store
 from ..._plan import Value
-from ..base import Lever, impossible, no_place
+from ..base import Lever
 from ..commands import file_commands, quoted
 from ..files import masked, read_only
 from ..values import NearmetalValues
@@ -53,11 +53,11 @@ class Mount(Lever):
     values = MountValues()
     scope = "boot"
 
-    def check(self, where: str, value: Value) -> None:
-        if not re.fullmatch(hugetlbfs.PATH, where, re.ASCII):
-            raise no_place(self, where)
-        if value is not None and not (isinstance(value, str) and re.fullmatch(hugetlbfs.OPTIONS, value, re.ASCII)):
-            raise impossible(self, value, where)
+    def has_place(self, where: str) -> bool:
+        return re.fullmatch(hugetlbfs.PATH, where, re.ASCII) is not None
+
+    def fits(self, where: str, value: Value) -> bool:
+        return value is None or bool(isinstance(value, str) and re.fullmatch(hugetlbfs.OPTIONS, value, re.ASCII))
 
     def read(self) -> Value:
         """Its mount options. Raises Damaged when somebody has removed or replaced its unit, but not the link to it."""

@@ -21,7 +21,7 @@ from ..._host.host import WritableHost
 from ..._parse import route_message
 from ..._parse.route_message import Address, Route, Rule
 from ..._plan import Value
-from ..base import impossible, no_place, refused
+from ..base import refused
 from ..commands import quoted
 from ..network import OnNic
 from ..values import Values
@@ -51,15 +51,16 @@ class Paths(OnNic):
 
     disruptive = True
 
-    def check(self, where: str, value: Value) -> None:
+    def has_place(self, where: str) -> bool:
         place, _slash, text = where.partition("/")
-        if not nic.PLACE.fullmatch(place) or _address(text) is None:
-            raise no_place(self, where)
-        if value in (MAIN, NO_ROUTES):
-            return
+        return super().has_place(place) and _address(text) is not None
+
+    def fits(self, where: str, value: Value) -> bool:
         parts = value.split(", ") if isinstance(value, str) else []
-        if not 0 < len(parts) <= _MOST_ROUTES or not all(_route(part, routes.family_of(text)) for part in parts):
-            raise impossible(self, value, where)
+        family = routes.family_of(where.partition("/")[2])
+        return value in (MAIN, NO_ROUTES) or (
+            0 < len(parts) <= _MOST_ROUTES and all(_route(part, family) for part in parts)
+        )
 
     def read(self) -> Value:
         index, text = _looked_up(self.host, self.where)
