@@ -38,7 +38,7 @@ def explain(path: str, error: OSError) -> NearmetalError:
                 " denials by SELinux or AppArmor, and run again"
             )
         return NearmetalError(f"{path}: permission denied; nearmetal needs root (become: true)")
-    return NearmetalError(f"{path}: {os.strerror(error.errno or 0)}")
+    return NearmetalError(f"{path}: {error.strerror}")
 
 
 def is_closed(descriptor: int) -> bool:

@@ -7,31 +7,25 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Callable
+from typing import Iterator
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import walk
 
-NOBODY = 65534
-DENIED = [errno.EACCES, errno.EPERM]
 
-
-@pytest.fixture
-def nobody() -> "Callable[[Callable[[], object]], object]":
-    """Calls a function as another user than root, where that is possible."""
-
-    def call(function: "Callable[[], object]") -> object:
-        before = os.geteuid()
-        if before == 0:
-            os.seteuid(NOBODY)
-        try:
-            return function()
-        finally:
-            os.seteuid(before)
-
-    return call
+@contextmanager
+def another_user() -> "Iterator[None]":
+    """As another user than root, where that is possible."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
 
 
 @pytest.mark.parametrize(
@@ -46,32 +40,28 @@ def nobody() -> "Callable[[Callable[[], object]], object]":
     ],
 )
 def test_an_error_says_what_to_do(number: int, words: str) -> None:
-    assert words in str(walk.explain("/a/b", OSError(number, "")))
+    assert words in str(walk.explain("/a/b", OSError(number, os.strerror(number))))
 
 
-@pytest.mark.parametrize("number", DENIED)
-def test_who_is_not_root_reads_that_nearmetal_needs_it(
-    number: int, nobody: "Callable[[Callable[[], object]], object]"
-) -> None:
-    assert "nearmetal needs root" in str(nobody(lambda: walk.explain("/a/b", OSError(number, ""))))
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM])
+def test_who_is_not_root_reads_that_nearmetal_needs_it(number: int) -> None:
+    with another_user():
+        assert "nearmetal needs root" in str(walk.explain("/a/b", OSError(number, "")))
     if os.geteuid() == 0:
         assert "even root can't write it" in str(walk.explain("/a/b", OSError(number, "")))
 
 
 @pytest.mark.parametrize(("mode", "closed"), [(0o755, True), (0o700, True), (0o775, False), (0o757, False)])
-def test_what_others_may_write_is_not_closed(
-    mode: int, closed: bool, tmp_path: Path, nobody: "Callable[[Callable[[], object]], object]"
-) -> None:
+def test_what_others_may_write_is_not_closed(mode: int, closed: bool, tmp_path: Path) -> None:
     tmp_path.chmod(mode)
     descriptor = os.open(tmp_path, os.O_RDONLY)
     assert walk.is_closed(descriptor) is closed
-    assert nobody(lambda: walk.is_closed(descriptor)) is closed, "root's folders are closed to everybody"
-    os.close(descriptor)
+    with another_user():
+        assert walk.is_closed(descriptor) is closed, "a folder of root"
     if os.geteuid() == 0:
-        os.chown(tmp_path, NOBODY, NOBODY)
-        descriptor = os.open(tmp_path, os.O_RDONLY)
+        os.chown(tmp_path, 65534, 65534)
         assert not walk.is_closed(descriptor)
-        os.close(descriptor)
+    os.close(descriptor)
 
 
 def test_only_a_regular_file_in_folders_of_root_is_opened(tmp_path: Path) -> None:
