@@ -201,7 +201,7 @@ def test_a_tune_without_a_change_imports_no_dataclasses(host: FakeKernel, call: 
         "datetime",
         "_agent.watch",
         "_concerns.kernel_check",
-        "_engine.experiment.running",
+        "_prove.host.running",
         "_facts.disk",
         "_facts.running",
         "_measured",
