@@ -13,7 +13,6 @@ import io
 import re
 import sys
 import zipimport
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Dict, NamedTuple, Optional
@@ -75,17 +74,13 @@ def build(version: str, measuring: bool = False) -> bytes:
 
 def agent_of(root: str, version: str) -> bytes:
     """The agent of the host at `root`, if it is made of what runs here; else one that is built, as by `build`."""
-    from . import installed, walk
+    from . import installed
 
-    with suppress(NearmetalError):  # something else has its place
-        descriptor = walk.open_file(root, f"{installed.FOLDER}/{installed.AGENT}")
-        if descriptor is not None:
-            with open(descriptor, "rb") as stream:
-                data = stream.read() if walk.is_closed(descriptor) else b""
-            match = _MARK.match(data)
-            if match and match[2].decode("ascii") == identity(version):
-                return data
-    return build(version)
+    descriptor = installed.opened_file(installed.AGENT, mark(version).decode(), root)
+    if descriptor is None:
+        return build(version)
+    with open(descriptor, "rb") as stream:
+        return stream.read()
 
 
 def mark(version: str) -> bytes:

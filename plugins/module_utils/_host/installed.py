@@ -27,17 +27,18 @@ def cache_name() -> str:
 
 def opened(mark: str, root: str = "/") -> Optional[int]:
     """A descriptor of the cache; None unless it and the agent have this mark, and only root can change them."""
-    agent = _opened(f"{FOLDER}/{AGENT}", mark, root)
+    agent = opened_file(AGENT, mark, root)
     if agent is None:
         return None
     os.close(agent)
-    return _opened(f"{FOLDER}/{cache_name()}", mark, root)
+    return opened_file(cache_name(), mark, root)
 
 
-def _opened(path: str, mark: str, root: str) -> Optional[int]:
+def opened_file(name: str, mark: str, root: str) -> Optional[int]:
+    """A descriptor of the agent or its cache; None unless it has this mark, and only root can change it."""
     try:
-        descriptor = walk.open_file(root, path)
-    except NearmetalError:
+        descriptor = walk.open_file(root, f"{FOLDER}/{name}")
+    except NearmetalError:  # something else has its place
         return None
     if descriptor is None:
         return None
