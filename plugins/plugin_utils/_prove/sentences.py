@@ -13,10 +13,10 @@ from ...module_utils._prove.statistics.guards import GUARDS
 from ...module_utils._prove.statistics.history import history_of
 from ...module_utils._prove.statistics.interval import Comparison
 from ...module_utils._prove.statistics.order import UNTUNED
-from ...module_utils._prove.statistics.parts import Part
 from ...module_utils._prove.statistics.record import EACH, PAIR, SHAM, WARM_UP, Measurement, Record
 from ...module_utils._prove.statistics.rules import BETTER, SAME, WORSE
 from ...module_utils._prove.statistics.settings import Settings
+from ...module_utils._prove.statistics.single_concerns import Part
 from ...module_utils._prove.statistics.verdict import Verdict, verdict
 from ...module_utils._words import clipped, printable, status_words
 from . import activity

@@ -11,9 +11,9 @@ from typing import Any, Dict
 
 import jsonschema
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.parts import Part
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import Record
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.rules import VERDICTS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.single_concerns import Part
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import document, sentences
 

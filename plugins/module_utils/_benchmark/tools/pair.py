@@ -14,7 +14,7 @@ from ..._words import shown
 from .benchmark import Command, Machine, Options, Result, Tool, count_of, json_of, value_at
 
 BOTH, SERVER, CLIENT = "both", "server", "client"
-PROGRAM = "served"
+PROGRAM = "connections"
 LOOPBACK = "127.0.0.1"
 # Seconds that a server waits for its client: Ansible starts one after the other, which takes long on slow hosts.
 WAITS = 120

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple, Sequence
 
 from ..._error import NearmetalError
-from . import parts, rules
+from . import rules, single_concerns
 from .history import Attempt, history_of
 from .order import UNTUNED, order
 from .record import EACH, PAIR, SHAM, WARM_UP, Record
@@ -36,7 +36,7 @@ def next_step(record: Record) -> Step:
     """What follows from the record alone: the same after a crash as without it."""
     history = history_of(record)
     if rules.ends(record, history):
-        waiting = parts.waiting_concerns(record, history)
+        waiting = single_concerns.waiting_concerns(record, history)
         return _in_pair(record, EACH, history.attempts(waiting[0]), waiting[0]) if waiting else Step(DECIDE)
     if not rules.has_settled(record.start.settings, history):
         return Step(MEASURE, WARM_UP, len(history.warm_ups) + 1, 1, UNTUNED, UNTUNED)

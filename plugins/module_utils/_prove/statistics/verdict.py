@@ -8,17 +8,17 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from . import forecast, parts, rules
+from . import forecast, rules, single_concerns
 from .answer import answer_of, biased_state, has_primary
 from .evidence import NEEDED
 from .guards import unwatched_guards
 from .history import Attempt, History, differences, history_of
 from .interval import Comparison, comparison_of, estimate, percent
 from .order import TUNED, UNTUNED
-from .parts import Part
 from .record import Record
 from .rules import BETTER, SAME
 from .settings import FEWEST_PAIRS, NOT_WORSE
+from .single_concerns import Part
 
 
 class Sham(NamedTuple):
@@ -74,11 +74,11 @@ def verdict(record: Record) -> Verdict:
     deviation = forecast.noise(pair_differences, *([shams] if len(pair_differences) < FEWEST_PAIRS else []))
     seconds = forecast.seconds_of_pair([*history.shams, *history.pairs])
     ended = rules.ends(record, history)
-    over = ended and not parts.waiting_concerns(record, history)
+    over = ended and not single_concerns.waiting_concerns(record, history)
     metrics = _comparisons(record, history)
     return Verdict(
         verdict=answer.verdict,
-        reasons=(answer.reason, *further_reasons, *parts.why_none(record, history)),
+        reasons=(answer.reason, *further_reasons, *single_concerns.why_none(record, history)),
         by_primary=answer.by_primary,
         over=over,
         keep=ended and _keeps(record, history, answer, metrics),
@@ -95,14 +95,15 @@ def verdict(record: Record) -> Verdict:
         ),
         seconds_left=None
         if seconds is None
-        else seconds * (parts.pairs_left(record, history) if ended else settings.pairs - len(pair_differences)),
+        else seconds
+        * (single_concerns.pairs_left(record, history) if ended else settings.pairs - len(pair_differences)),
         sham=_sham(shams),
         unwatched=(*unwatched_guards(record.measurements), *(("clock",) if settings.reboot else ())),
         seed=settings.seed,
         differences=tuple(pair_differences),
         selection=bool(biased_state(history)),
         several=settings.several,
-        parts=parts.parts_of(record, history),
+        parts=single_concerns.parts_of(record, history),
     )
 
 

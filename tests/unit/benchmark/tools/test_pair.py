@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host import machine, served
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host import connections, machine
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host.session import Session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.tools.benchmark import Machine, Run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.tools.registry import BENCHMARKS, options_of
@@ -59,7 +59,7 @@ def test_a_program_runs_on_the_cpus_that_it_is_given(tmp_path: Path) -> None:
 def test_each_host_of_two_starts_its_part_alone(name: str) -> None:
     server, client = run(name, SERVER, Machine(8, 0, 4, 4)), run(name, CLIENT, Machine(8, 0, 4, 4))
     assert [command.argv for command in server.commands] == [
-        ("served", str(BENCHMARKS[name].options["port"]["default"]), "120", "120")
+        ("connections", str(BENCHMARKS[name].options["port"]["default"]), "120", "120")
     ]
     assert "10.0.0.12" in str((server.servers, server.files))
     assert "127.0.0.1" not in str((server, client))
@@ -91,14 +91,14 @@ def test_a_store_takes_the_connections_of_two_kinds_of_requests_at_once() -> Non
 
 
 def serve(capsys: pytest.CaptureFixture[str], port: int, wait: float, longest: float) -> int:
-    served.main(port, wait, longest)
+    connections.main(port, wait, longest)
     return int(json.loads(capsys.readouterr().out)["connections"])
 
 
 def test_a_server_alone_ends_when_its_client_has_ended(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(served, "_QUIET", 0.3)
+    monkeypatch.setattr(connections, "_QUIET", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         clients = [socket.create_connection(("127.0.0.1", port)) for _client in range(2)]

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Dict, List, Mapping, Set, Tuple
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics import lines, parts
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics import lines, single_concerns
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.evidence import path, peak
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import Measurement, Record
@@ -83,8 +83,8 @@ def test_the_effect_of_each_concern_is_in_the_block_the_report_and_the_progress(
 @pytest.mark.parametrize(
     ("effects", "settings", "reason"),
     [
-        ({"clocksource": -0.1, "hugepages": 0.0}, {}, parts.NO_GAIN),
-        ({"clocksource": 0.0, "hugepages": 0.0}, {"keep": "not_worse"}, parts.NO_GAIN),
+        ({"clocksource": -0.1, "hugepages": 0.0}, {}, single_concerns.NO_GAIN),
+        ({"clocksource": 0.0, "hugepages": 0.0}, {"keep": "not_worse"}, single_concerns.NO_GAIN),
         ({"clocksource": 0.1}, {}, "clocksource is the only concern that was tested, so the whole change is its own"),
     ],
     ids=["worse", "same", "one concern"],
@@ -241,7 +241,7 @@ def test_holm_asks_as_much_as_its_definition_says() -> None:
     for _run in range(100):
         found = {name: [generator.gauss(0.01, 0.02) for _pair in range(generator.randint(6, 25))] for name in "abcd"}
         shares = {name: min(1.0, 1 / max(peak(found[name]))) for name in found}
-        needed = parts.holm(found)
+        needed = single_concerns.holm(found)
         # The definition by adjusted p-values: the largest (m - j + 1) p(j) of those at most as large.
         ranked = sorted(shares, key=lambda name: shares[name])
         adjusted: List[float] = []
@@ -259,6 +259,6 @@ def test_concerns_that_do_nothing_are_blamed_in_at_most_one_of_twenty_runs() -> 
             differences = [generator.gauss(0, 0.03) for _pair in range(20)]
             ends = [index for index, step in enumerate(path(differences), 1) if max(step) >= 60]
             found[concern] = differences[: ends[0]] if ends else differences
-        needed = parts.holm(found)
+        needed = single_concerns.holm(found)
         wrong += any(max(peak(found[name])) >= needed[name] for name in found)
     assert wrong / runs <= 0.05 + 3 * (0.05 * 0.95 / runs) ** 0.5

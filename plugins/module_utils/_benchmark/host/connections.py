@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""served PORT WAIT LONGEST: end when the clients of a port have come and gone, and print how many there were.
+"""connections PORT WAIT LONGEST: end when the clients of a port have come and gone, and print how many there were.
 
 A program of its own, started beside the server of a benchmark whose load comes from another host; it imports nothing
 but the standard library. It ends after WAIT seconds without a client, and after LONGEST seconds with one.
