@@ -15,9 +15,8 @@ from .._facts.queue_map import queue_map
 from .captured import read
 from .captured_host import CapturedHost
 from .output import print_error, print_line
-from .picture.colors import DARK, LIGHT
 from .picture.drawing import stack, svg, text
-from .picture.host import panels
+from .picture.host import DARK, LIGHT, panels
 from .picture.scene import scene_of, sentences, summary
 from .replay import planned
 

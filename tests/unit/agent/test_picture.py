@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Optional
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.picture.colors import DARK, LIGHT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.picture.host import DARK, LIGHT
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._tasks.tuning import OPTIONS, forecast

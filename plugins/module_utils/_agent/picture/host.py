@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence, Tuple
 
-from .drawing import Part, box, label, row, stack, text
+from .drawing import Look, Part, box, label, row, stack, text
 from .scene import ANSWERS, HELPS, MAY, Scene, cache_words, disk_words, named_cache, nic_words, node_words
 
 IDLE, OFFLINE = "idle", "offline"
@@ -22,6 +22,60 @@ _LEGEND = {
     OFFLINE: "offline",
 }
 _NO_NODE = "Devices that the kernel puts near no NUMA node"
+# Text has a contrast of at least 4.5 with what is below it (WCAG 2.1, 1.4.3). Work is marked by strokes, not by color
+# alone.
+LIGHT = {
+    "page": Look("#ffffff"),
+    "text": Look("#161b22"),
+    "muted": Look("#566070"),
+    "title": Look("#161b22", more=" font-size: 16px; font-weight: 700;"),
+    "heading": Look("#161b22", more=" font-weight: 700;"),
+    "socket": Look("#f5f6f8", "#8a94a3"),
+    "node": Look("#ffffff", "#8a94a3"),
+    "cache": Look("#f5f6f8", "#c3cad3"),
+    "core": Look("#ffffff", "#8a94a3"),
+    "nic": Look("#eef4fc", "#6f9bd8"),
+    "answers": Look("#1c5fc4", "#1c5fc4"),
+    "answers-text": Look("#ffffff", more=" font-weight: 700;"),
+    "may": Look("#cfe1f9", "#1c5fc4"),
+    "may-text": Look("#0d2f63"),
+    "helps": Look("#ffffff", "#1c5fc4", " stroke-dasharray: 3 2;"),
+    "helps-text": Look("#0d2f63"),
+    "idle": Look("#e3e7ec", "#e3e7ec"),
+    "idle-text": Look("#161b22"),
+    "offline": Look("#ffffff", "#c3cad3", " stroke-dasharray: 1 3;"),
+    "offline-text": Look("#566070", more=" text-decoration: line-through;"),
+    "queue": Look("#ffffff", "#6f9bd8"),
+    "queue-text": Look("#161b22"),
+    "disk": Look("#f4efe2", "#b59b5b"),
+    "disk-text": Look("#3a2d08"),
+}
+DARK = {
+    "page": Look("#0e1217"),
+    "text": Look("#e7ecf2"),
+    "muted": Look("#9aa7b8"),
+    "title": Look("#e7ecf2"),
+    "heading": Look("#e7ecf2"),
+    "socket": Look("#161c24", "#5d6b7d"),
+    "node": Look("#0e1217", "#5d6b7d"),
+    "cache": Look("#161c24", "#37424f"),
+    "core": Look("#0e1217", "#5d6b7d"),
+    "nic": Look("#122033", "#3f6ea8"),
+    "answers": Look("#7fb0ff", "#7fb0ff"),
+    "answers-text": Look("#04122a"),
+    "may": Look("#1d3a66", "#7fb0ff"),
+    "may-text": Look("#e1edff"),
+    "helps": Look("#0e1217", "#7fb0ff"),
+    "helps-text": Look("#cfe1ff"),
+    "idle": Look("#2a333f", "#2a333f"),
+    "idle-text": Look("#e7ecf2"),
+    "offline": Look("#0e1217", "#37424f"),
+    "offline-text": Look("#9aa7b8"),
+    "queue": Look("#0e1217", "#3f6ea8"),
+    "queue-text": Look("#e7ecf2"),
+    "disk": Look("#2a2413", "#8a7433"),
+    "disk-text": Look("#f3e6bf"),
+}
 
 
 def panels(states: Sequence[Tuple[str, Scene]]) -> List[Part]:
