@@ -317,7 +317,9 @@ def molecule() -> "list[Job]":
 def long() -> "list[Job]":
     """What `make test-all` leaves to `make test-lab`."""
     tests = _pytest("long", "", ".venv", [f"tests/lab/{name}" for name in LONG_TESTS], live=True)
-    return [tests, *_scenarios("long", list(LONG))]
+    worlds = _pytest("long", "", ".venv", ["tests/unit/prove/statistics/verdict/test_worlds.py"], "worlds")
+    worlds = replace(worlds, environment={**worlds.environment, "NEARMETAL_WORLDS": "2000"})
+    return [tests, worlds, *_scenarios("long", list(LONG))]
 
 
 def mutants() -> "list[Job]":

@@ -1,0 +1,37 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""In each world of tests/worlds prove keeps what may be kept, and nothing else, in nineteen of twenty runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.worlds.host import WORLDS
+from tests.worlds.rates import is_broken, rate_of
+
+RUNS = int(os.environ.get("NEARMETAL_WORLDS", "40"))
+
+
+@pytest.mark.parametrize("name", [name for name, world in WORLDS.items() if not world.get("open")])
+def test_prove_keeps_its_word_in_this_world(name: str) -> None:
+    rate = rate_of(name, RUNS)
+    assert not is_broken(WORLDS[name], rate), rate
+
+
+def test_a_world_is_served_to_any_tool() -> None:
+    served = subprocess.run(
+        [sys.executable, "-m", "tests.worlds", "serve", "swaps_every_fifth", "1"],
+        input="load\ntuned\n" + 5 * "load\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = served.stdout.splitlines()
+    assert len(lines) == 6
+    assert [line.split()[2:] for line in lines] == [[], [], [], [], [], ["swap"]]
+    assert float(lines[-1].split()[1]) < 700 < float(lines[0].split()[1])

@@ -1,0 +1,92 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A simulated host of a world: it is switched between untuned and tuned, and runs a load."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from typing import Any, Dict, Mapping, NamedTuple
+
+import tomllib
+
+UNTUNED, TUNED = "untuned", "tuned"
+WORLDS: Dict[str, Dict[str, Any]] = tomllib.loads((Path(__file__).parent / "worlds.toml").read_text("utf-8"))
+
+
+class Load(NamedTuple):
+    """What came of one run of the load."""
+
+    figures: Mapping[str, float]  # requests, of which more are better; p99, of which fewer are; empty: it failed
+    guard: str = ""  # what the host's counters show of the time of the load: steal, swap
+
+
+class Host:
+    """A host that is untuned at first. Everything it does follows from the world and the seed."""
+
+    def __init__(self, world: Mapping[str, Any], seed: int) -> None:
+        self._world = world
+        self._random = random.Random(seed)
+        self.state = UNTUNED
+        self._since = 1000  # loads since the last switch
+        self._tuned: "list[bool]" = []  # of each load, whether it was tuned
+        self._level = 0.0
+        self._spell = False
+
+    def switch(self, state: str) -> None:
+        """Bring the host to a state; nothing happens if it is there."""
+        if state != self.state:
+            self.state, self._since = state, 0
+
+    def load(self) -> Load:
+        """Run the load once."""
+        world, tuned = self._world, self.state == TUNED
+        change = self._random.gauss(0, world.get("deviation", 1.0) / 100) + self._surroundings()
+        change += _log(world.get("effect", 0.0)) * tuned
+        switch = world.get("switch")
+        if switch and switch["to"] in (self.state, "both") and self._since < switch["loads"]:
+            change += _log(switch["percent"])
+        debt = world.get("debt")
+        if debt and self._tuned[-debt["after"] :][:1] == [True] and len(self._tuned) >= debt["after"]:
+            change += _log(debt["percent"])
+        self._since += 1
+        self._tuned.append(tuned)
+        guard = ""
+        void = world.get("void")
+        if void and self._random.random() < void[self.state]:
+            guard = void["guard"]
+            change += _log(-50.0) * (guard == "swap")
+        swaps = world.get("swaps")
+        if swaps and tuned and sum(self._tuned) % swaps["every"] == 0:
+            guard, change = "swap", change + _log(swaps["percent"])
+        collapse = world.get("collapse")
+        if collapse and tuned and self._random.random() < collapse["share"]:
+            change += _log(collapse["percent"])
+        fails = world.get("fails")
+        if fails and self._random.random() < fails[self.state]:
+            return Load({}, guard)
+        return Load({"requests": 1000 * math.exp(change), **self._latency(tuned)}, guard)
+
+    def _surroundings(self) -> float:
+        """What the host's surroundings do to its level, whatever its state."""
+        jumps, spells = self._world.get("jumps"), self._world.get("spells")
+        if jumps and self._random.random() < jumps["share"]:
+            self._level = self._random.gauss(0, jumps["deviation"] / 100)
+        self._level += _log(-self._world.get("decline", 0.0))
+        if spells:
+            chance = self._random.random()
+            self._spell = chance >= spells["end"] if self._spell else chance < spells["begin"]
+        return self._level + (_log(spells["percent"]) if spells and self._spell else 0.0)
+
+    def _latency(self, tuned: bool) -> "Dict[str, float]":
+        latency = self._world.get("latency")
+        if not latency:
+            return {}
+        change = self._random.gauss(0, latency["deviation"] / 100) + _log(latency["effect"]) * tuned
+        return {"p99": 3 * math.exp(change)}
+
+
+def _log(percent: float) -> float:
+    return math.log1p(percent / 100)
