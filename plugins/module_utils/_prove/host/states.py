@@ -35,8 +35,10 @@ from .left_out import (
     untested_findings,
 )
 from .running import (
+    Comparison,
     Experiment,
     another_run,
+    compare,
     demand_no_other,
     demand_running,
     earlier_actions,
@@ -46,7 +48,6 @@ from .running import (
     untune,
     with_own,
 )
-from .two_tunings import Comparison, compare
 
 if TYPE_CHECKING:
     from ..._engine.planning import Request
