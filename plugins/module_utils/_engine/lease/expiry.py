@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from typing import List
 
-from ..._concerns.registry import CONCERNS
 from ..._host import store
 from ..._host.agent_timer import RETRY
 from ..._host.host import WritableHost
-from ..._memory.stored import CHOICE
 from .. import ending
-from ..planning import Remember, Request, Restore
+from ..requests import restore_requests
 from ..run import Conditions, run_step
-from ..session import Known, Origin
+from ..session import Origin
 from . import confirmation
 from .record import CHANGE, PATIENCE, REBOOTED, SWITCHED, TUNED, UNTUNED, Lease, present, release, write
 from .taking_back import demand_none, put_back
@@ -83,10 +81,7 @@ def restore_everything(host: WritableHost, run: str) -> bool:
 
     The caller holds the lock and the lease. A concern that fails doesn't stop the others.
     """
-
-    def ask(known: Known) -> List[Request]:
-        return [Restore(name, CONCERNS.get(name)) if name != CHOICE else Remember(CHOICE, ()) for name in known]
-
-    outcomes = run_step(host, ask, Conditions(Origin(f"prove {run}"))).outcomes
+    conditions = Conditions(Origin(f"prove {run}"))
+    outcomes = run_step(host, lambda known: restore_requests(None, known), conditions).outcomes
     demand_none({outcome.name: outcome.error for outcome in outcomes if outcome.error})
     return any(finding.status == "needs_reboot" for outcome in outcomes for finding in outcome.plan.findings)

@@ -12,7 +12,8 @@ from typing import Any, Callable, Dict, List
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.clocksource import CONCERN
-from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lease.confirmation import cuts_off
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lease import confirmation
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lease.record import CHANGE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import Facts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Plan, Wanted
@@ -41,9 +42,8 @@ def cutting(monkeypatch: pytest.MonkeyPatch) -> None:
     def disruptive(actions: List[Action]) -> List[Action]:
         return [action for action in actions if action.disruptive and action.what == "clock.current"]
 
-    utils = "ansible_collections.nearmetal.ec2.plugins.module_utils"
-    monkeypatch.setattr(f"{utils}._requests.requests.CONCERNS", {CONCERN.name: CONCERN._replace(plan=plan)})
-    monkeypatch.setattr(f"{utils}._engine.lease.confirmation.cuts_off", disruptive)
+    monkeypatch.setattr(requests, "CONCERNS", {CONCERN.name: CONCERN._replace(plan=plan)})
+    monkeypatch.setattr(confirmation, "cuts_off", disruptive)
 
 
 def current(host: FakeKernel) -> str:
@@ -56,7 +56,7 @@ def change(what: str, disruptive: bool) -> Action:
 
 def test_only_network_changes_that_disrupt_can_cut_a_host_off() -> None:
     actions = [change("network.rings", True), change("network.rps", False), change("smt.control", True)]
-    assert cuts_off(actions) == actions[:1]
+    assert confirmation.cuts_off(actions) == actions[:1]
 
 
 @pytest.mark.usefixtures("cutting")

@@ -296,6 +296,17 @@ def test_a_timer_that_systemd_does_not_have_is_not_armed(host: Systemd, call: Ca
     assert (current(host), traces(host)) == ("xen", [])
 
 
+@pytest.mark.usefixtures("cutting")
+def test_a_service_that_failed_is_not_left_in_the_list_of_failures(host: Systemd, call: Call) -> None:
+    tuned(call, host, "tsc")
+    host.moods[CURRENT] = "EIO"
+    assert command(["expire", "dead-man"], host) == 1
+    host.moods.clear()
+    assert command(["expire", "dead-man"], host) == 0
+    assert "systemctl reset-failed nearmetal-dead-man.service" in host.commands
+    assert tuned(call, host, "hpet")["confirm_within"] == 90
+
+
 def hold(path: str, ready: Any, done: Any) -> None:
     import fcntl
 
