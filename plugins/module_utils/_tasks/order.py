@@ -21,12 +21,12 @@ from .task import Task, Work
 _FILES = {
     "benchmark": ".._benchmark.host.benchmarking",
     "capture": ".observing",
-    "confirm": ".restoring",
+    "confirm": ".changing",
     "host_facts": ".observing",
     "instance_facts": ".observing",
     "network_facts": ".observing",
     "prove": ".._prove.host.proving",
-    "restore": ".restoring",
+    "restore": ".changing",
     "topology_facts": ".observing",
     "tune": ".tuning",
 }
@@ -35,9 +35,9 @@ _FILES = {
 def task_of(module: str) -> Task:
     """The task of a module, loaded when it is needed, because loading costs milliseconds."""
     if module not in _FILES:
-        from . import concern
+        from . import changing
 
-        return concern.task_of(module)
+        return changing.task_of(module)
     task: Task = import_module(_FILES[module], __package__).TASKS[module]
     return task
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The task of a concern's module. PRIVATE to the collection."""
+"""The tasks that change a host: those of concerns, `restore` and `confirm`. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any, Callable, Dict, List, Mapping
 
 from .._concerns.registry import CONCERNS
 from .._engine.defaults import wanted_or_base
+from .._engine.lease import confirmation
 from .._engine.planning import Request, Restore
+from .._engine.requests import restore_requests
 from .._engine.result import contract
 from .._engine.run import Ask, Conditions, Run, plan_run, run
 from .._engine.session import Known, Origin, Outcome
@@ -28,6 +30,7 @@ STATE: Spec = {
     "strict": {"type": "bool", "default": False},
 }
 _ONLY_LOOK = ("blkfront_check",)
+_Execute = Callable[[WritableHost, Ask, Conditions], Run]
 
 
 def task_of(module: str) -> Task:
@@ -41,12 +44,7 @@ def task_of(module: str) -> Task:
     return Task(options, partial(_reach_state, concern, run), partial(_reach_state, concern, plan_run))
 
 
-def _reach_state(
-    concern: Concern,
-    execute: Callable[[WritableHost, Ask, Conditions], Run],
-    host: WritableHost,
-    options: Mapping[str, Any],
-) -> Dict[str, Any]:
+def _reach_state(concern: Concern, execute: _Execute, host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     options = dict(options)
     strict, state = options.pop("strict"), options.pop("state")
 
@@ -65,3 +63,22 @@ def _look(concern: Concern, host: WritableHost, options: Mapping[str, Any]) -> D
     result["msg"] = f"{concern.name}: {findings[0].reason}"
     result["platform"] = json_data(facts.platform)
     return result
+
+
+def _restore(execute: _Execute, host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    names = options.get("concerns")
+    conditions = Conditions(restores_all=names is None)
+    return answer(execute, host, lambda known: restore_requests(names, known), conditions)
+
+
+def _confirm(confirm: Callable[[WritableHost], bool], host: WritableHost, _options: object) -> Dict[str, Any]:
+    armed = confirm(host)
+    return {"changed": armed, "msg": "confirmed" if armed else "nothing waits to be confirmed"}
+
+
+TASKS = {
+    "confirm": Task({}, partial(_confirm, confirmation.confirm), partial(_confirm, confirmation.can_confirm)),
+    "restore": Task(
+        {"concerns": {"type": "list", "elements": "str"}}, partial(_restore, run), partial(_restore, plan_run)
+    ),
+}
