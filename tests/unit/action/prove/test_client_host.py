@@ -69,7 +69,7 @@ def test_the_load_runs_on_a_client_of_which_nothing_is_changed(
 def test_the_client_s_part_of_a_benchmark_runs_on_the_client(
     host: FakeKernel, client_host: FakeKernel, play: Play, reachable: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copy(Path(__file__).parents[2] / "benchmarks/read/network/iperf3-3.12-tcp.out", reachable / "output")
+    shutil.copy(Path(__file__).parents[2] / "benchmark/tools/read/network/iperf3-3.12-tcp.out", reachable / "output")
     (reachable / "output").chmod(0o644)
     (reachable / "iperf3").write_text(f'#!/bin/sh\necho "$@" >>{reachable}/ran\nexec cat {reachable}/output\n')
     (reachable / "iperf3").chmod(0o755)
