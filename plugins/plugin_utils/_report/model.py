@@ -155,7 +155,7 @@ class Report:
     gate: Optional[Gate] = None
     drift: Optional[Mapping[str, Any]] = None  # see drift.py
     directory: str = ""  # where it is written, as a user would type it
-    rankings: Tuple[Ranking, ...] = ()  # of the hosts' benchmarks: see _baseline/sisters.py
+    rankings: Tuple[Ranking, ...] = ()  # of the hosts' benchmarks: see _benchmark/ranking.py
     past: Tuple[Past, ...] = ()  # earlier audits: see history.py
 
     def states(self) -> Dict[str, int]:
