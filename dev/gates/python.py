@@ -43,7 +43,7 @@ LEFT_OUT |= {"deselect", "collect_ignore", "collect_ignore_glob"}
 # The folders of module_utils that each folder may import: parsers know no facts, facts no concerns, concerns no engine,
 # and only the edges know Ansible.
 _PLAIN = {"_error", "_measured", "_number", "_parameters", "_plan", "_version", "_words"}
-_PURE = {*_PLAIN, "_parse", "_facts", "_planning", "_concerns", "_workloads"}
+_PURE = {*_PLAIN, "_parse", "_facts", "_planning", "_concerns", "_programs", "_workloads"}
 _WRITING = {*_PURE, "_host", "_levers", "_memory", "_requests", "_engine"}
 _HOST = {*_WRITING, "_tasks"}
 LAYERS = {
@@ -51,6 +51,7 @@ LAYERS = {
     "_facts": {"_facts", "_parse", "_error", "_number", "_parameters", "_plan"},
     "_planning": {*_PLAIN, "_planning", "_facts"},
     "_concerns": {*_PLAIN, "_concerns", "_planning", "_facts"},
+    "_programs": {"_programs"},
     "_workloads": {*_PLAIN, "_workloads", "_planning"},
     "_host": {"_host", "_facts", "_error"},
     "_levers": {*_PLAIN, "_levers", "_host", "_facts", "_parse"},
@@ -82,6 +83,7 @@ ONE_FILE_EACH = {
     "plugins/modules": "Ansible finds a module by the name of its file, and names it after its folder",
     "plugins/module_utils/_facts": "a file for each domain",
     "plugins/module_utils/_parse": "a file for each format",
+    "plugins/module_utils/_programs": "a file for each program",
     "tests/unit/parse": "a file for each format",
 }
 MOST_FILES = 16

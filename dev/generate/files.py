@@ -14,14 +14,15 @@ import jinja2
 
 from dev.gates import Copy, rooms
 from dev.gates.references import SOURCES
+from dev.generate import programs, workloads
 from dev.generate import text as filters
-from dev.generate import workloads
 from dev.generate.documents import documentation, groups, modules, paragraphs
 from dev.generate.roles import Role, names, read
 from dev.running import lab_runs
 
 RUNTIME = "meta/runtime.yml"
 SOURCES_PAGE = "docs/sources.md"
+PROGRAMS = "docs/programs.md"
 INDEX = "docs/README.md"
 SECURITY = "SECURITY.md"
 FOLDER = Path(__file__).parent
@@ -53,6 +54,10 @@ def wanted(copy: Copy) -> "dict[str, str]":
         files[RUNTIME] = _render("runtime.yml.j2", groups=groups(copy), origin=origin)
     if SOURCES in copy.names:
         files[SOURCES_PAGE] = _render("sources.md.j2", sources=json.loads(copy.text(SOURCES)), origin=SOURCES)
+    if {PROGRAMS, SOURCES} <= set(copy.names):
+        links = {name: f"[{name}]({source['url']})" for name, source in json.loads(copy.text(SOURCES)).items()}
+        rows = {"programs": programs.programs(copy), "versions": programs.versions, "links": links}
+        files[PROGRAMS] = _with_table(copy, PROGRAMS, _render("programs.md.j2", **rows))
     if INDEX in copy.names:
         files[INDEX] = _with_table(copy, INDEX, _render("pages.md.j2", pages=_pages(copy)))
     if SECURITY in copy.names:

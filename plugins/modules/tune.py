@@ -30,12 +30,23 @@ options:
       - V(auto) can't be combined with other names. O(workload_auto) says whether those workloads are applied.
     type: list
     elements: str
+  program:
+    description:
+      - Programs of this host, such as V(aerospike), or V(auto) for those that run. What a program's maintainers ask of
+        its host wins over O(workload), which is for its kind; O(concerns) wins over both.
+      - A program's version, of which some wishes depend, is read from the database of packages or the name of a jar.
+        Where it can't be, name it, as in V(mongodb=8.0).
+      - A list, or names separated by commas. Of limits the value that satisfies all is used. Where programs contradict
+        each other, a finding names them, and the later one wins.
+      - The page C(docs/programs.md) lists them, with all that they ask for.
+    type: list
+    elements: str
   workload_auto:
     description:
-      - V(advise) reports the workloads that V(auto) recognized and applies V(base), V(apply) applies those workloads,
-        or V(base) if there are none.
-      - The host remembers the workloads that were applied, and they are applied again until a run names a workload or
-        sets O(prune). So nothing changes if a program isn't running at the next boot or run.
+      - V(advise) reports what V(auto) recognized and applies V(base), V(apply) applies it, or V(base) if that is
+        nothing. It is for V(auto) in O(workload) and in O(program).
+      - The host remembers what was applied, and it is applied again until a run names a workload, or programs, or sets
+        O(prune). So nothing changes if a program isn't running at the next boot or run.
     type: str
     choices: [advise, apply]
     default: advise
@@ -160,6 +171,11 @@ EXAMPLES = r"""
 - name: Tune for a web server and the cache beside it
   nearmetal.ec2.tune:
     workload: [web, cache]
+
+- name: Tune for Aerospike, whose maintainers ask for other values than the workload
+  nearmetal.ec2.tune:
+    workload: in_memory_database
+    program: aerospike
 
 - name: Report which workload would fit what runs on the host
   nearmetal.ec2.tune:

@@ -24,6 +24,7 @@ from .session import Known
 
 if TYPE_CHECKING:
     from .._requests.combined import Contradiction
+    from .._requests.program_values import Claim
 
 _FORGOTTEN = (Finding(CHOICE, KNOB, "advice", "what auto recognized on this host is forgotten", reference=REFERENCE),)
 
@@ -41,6 +42,8 @@ def tune_requests(
     programs: Optional[Sequence[str]] = None,
     only: Sequence[Any] = (),
     metrics: Optional[str] = None,
+    claims: Sequence[Claim] = (),
+    asking: Optional[Sequence[str]] = None,
 ) -> List[Request]:
     """The requests of one `tune` run, in the registry's order.
 
@@ -53,6 +56,8 @@ def tune_requests(
     `findings`: those of the choice of workloads. `programs`: those that led to the choice; None for those of an
     earlier run. `only`: concerns and knobs to which the run is limited; all others stay as the host has them stored.
     `metrics`: the directory to which the unit exports; None leaves it, or with `prune` ends it.
+    `claims`: what the host's programs ask for, which wins over the workload. `asking`: those programs, where `auto`
+    recognized them; None for those of an earlier run.
     Raises NearmetalError for an unknown concern, option or knob.
     """
     for name in (*workload_concerns, *concerns):
@@ -67,19 +72,27 @@ def tune_requests(
         )
     limits = only_options(only, CONCERNS)
     # Imported late, because the unit, which plans from what is stored, never needs it.
-    from .._requests.combined import combined, reason_of
+    from .._requests.combined import chooser, combined, reason_of
+    from .._requests.program_values import asked
 
     named, contradictions = combined(workloads, CONCERNS)
+    of_programs = {claim.wish.knob.partition(".")[0] for claim in claims}
     from_workload: Mapping[str, Any] = workload_concerns or named
     requests: List[Request] = []
     for name in CONCERNS:
-        if (name not in from_workload and name not in concerns) or (limits and name not in limits):
+        if not {name} & {*from_workload, *concerns, *of_programs} or (limits and name not in limits):
             continue
         concern = CONCERNS[name]
         of_user = _options("concerns", concern, concerns.get(concern.name))
         of_workload = _options("workload_concerns", concern, from_workload.get(concern.name))
         if concern.name not in from_workload:
             of_workload = base_options(concern, of_user)
+
+        def who(option: str, value: Any, name: str = name) -> str:
+            return chooser(("base", *workloads), name, option, value) or "the playbook"
+
+        program = asked(claims, concern, of_workload, who)
+        of_workload = {**of_workload, **program.values}
         options = validate(concern.name, {**COMMON, **concern.options}, {**common, **of_workload, **of_user})
         if manages_nothing(concern, options):
             requests.append(nothing_wanted(concern))
@@ -94,19 +107,21 @@ def tune_requests(
             options = limited(concern.knobs, options, limits[name])
             by = {option: origin for option, origin in by.items() if option in options}
         checks = left_out.get(concern.name, set()).intersection(concern.checks)
-        undecided = () if workload_concerns else _undecided(contradictions, concern, by)
+        open_questions = [*(() if workload_concerns else contradictions), *program.contradictions]
+        undecided = _undecided(open_questions, concern, by, program.values)
         reasons = {option: reason_of(("base", *workloads), name, option, of_workload[option]) for option in by}
+        reasons.update({option: reason for option, reason in program.reasons.items() if option in by})
         wanted = Wanted(options, by, reasons={option: reason for option, reason in reasons.items() if reason})
         if limits:
             wanted = _beside_earlier(concern, wanted, limits[name], on_host.get(name))
         requests.append(Tune(concern.name, concern, wanted, excluded=frozenset(checks), findings=undecided))
-    if not requests:
+    if not requests and not findings:
         nothing = (
             f"neither the workload nor concerns want {', '.join(limits)}" if limits else "name a workload or concerns"
         )
         raise NearmetalError(f"nothing to tune: {nothing}")
     choice = on_host.get(CHOICE)
-    keep = choice if programs is None or limits else stored_choice(programs)
+    keep = choice if limits else stored_choice(choice, programs, asking)
     if findings or (keep is None) is not (choice is None):
         requests.insert(0, Remember(CHOICE, tuple(findings), keep))
     if metrics is not None and not limits:
@@ -139,12 +154,16 @@ def _beside_earlier(concern: Concern, wanted: Wanted, limit: AbstractSet[str], s
     return wanted._replace(options=options, by={**by, **wanted.by})
 
 
-def _undecided(contradictions: Sequence[Contradiction], concern: Concern, by: Mapping[str, str]) -> Tuple[Finding, ...]:
-    """A finding for each option of the concern on which workloads differ, unless the user gives it."""
+def _undecided(
+    contradictions: Sequence[Contradiction], concern: Concern, by: Mapping[str, str], of_programs: Mapping[str, Any]
+) -> Tuple[Finding, ...]:
+    """A finding for each option of the concern on which workloads or programs differ, unless somebody above decides."""
     return tuple(
         Finding(concern.name, contradiction.option, "advice", contradiction.sentence(), reference=REFERENCE)
         for contradiction in contradictions
-        if contradiction.concern == concern.name and by.get(contradiction.option) == "workload"
+        if contradiction.concern == concern.name
+        and by.get(contradiction.option) == "workload"
+        and (contradiction.of_programs or contradiction.option not in of_programs)
     )
 
 

@@ -32,6 +32,7 @@ class Program(NamedTuple):
     processes: int
     contained: int  # processes in a PID namespace of their own, as in a container
     ports: Tuple[int, ...]  # TCP ports on which it listens
+    version: str = ""  # in the name of a jar; empty: not known from there
 
 
 class RunningFacts(NamedTuple):
@@ -45,10 +46,12 @@ def observe(host: Host) -> RunningFacts:
     """Observe the known programs that run. A process that ends meanwhile isn't counted."""
     pids = process_numbers(host.names("/proc"))[:_MOST_PROCESSES]
     pids_of: Dict[str, List[int]] = {}
+    versions: Dict[str, str] = {}
     for pid in pids:
-        name = _program(host, pid)
-        if name is not None:
+        name, version = _program(host, pid)
+        if name:
             pids_of.setdefault(name, []).append(pid)
+            versions[name] = versions.get(name) or version
     outside = host.link("/proc/1/ns/pid") if pids_of else None
     tables: Dict[Optional[str], Mapping[str, int]] = {}
     programs = []
@@ -58,19 +61,20 @@ def observe(host: Host) -> RunningFacts:
         ports: Set[int] = set()
         for pid in numbers[:_FIRST_PROCESSES]:
             ports.update(_ports(host, pid, tables))
-        programs.append(Program(name, len(numbers), contained, tuple(sorted(ports))))
+        programs.append(Program(name, len(numbers), contained, tuple(sorted(ports)), versions[name]))
     return RunningFacts(tuple(programs), len(pids))
 
 
-def _program(host: Host, pid: int) -> Optional[str]:
+def _program(host: Host, pid: int) -> Tuple[str, str]:
+    """The known program that a process runs, and the version in the name of its jar; empty where there is none."""
     name = program.by_comm(host.text(f"/proc/{pid}/comm", _COMM) or "")
     if name is None:
-        return None
+        return "", ""
     # A kernel thread and a process that has ended run no file.
     executable = host.link(f"/proc/{pid}/exe")
     if executable is None or program.is_interpreter(program.file_name(executable)):
-        return None
-    return program.on_java(host.text(f"/proc/{pid}/cmdline", _COMMAND_LINE) or "") if name == "java" else name
+        return "", ""
+    return program.on_java(host.text(f"/proc/{pid}/cmdline", _COMMAND_LINE) or "") if name == "java" else (name, "")
 
 
 def _ports(host: Host, pid: int, tables: Dict[Optional[str], Mapping[str, int]]) -> List[int]:

@@ -25,7 +25,7 @@ _FOLDERS = tuple(
     f"{_PREFIX}{name}/"
     for name in (
         *("_agent", "_concerns", "_engine", "_facts", "_host", "_levers", "_memory", "_parse", "_planning"),
-        *("_requests", "_tasks", "_workloads"),
+        *("_programs", "_requests", "_tasks", "_workloads"),
     )
 )
 # What only the tasks `prove` and `benchmark` need is sent with them, and never installed.

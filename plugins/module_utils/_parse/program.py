@@ -51,6 +51,22 @@ PACKAGES: Mapping[str, str] = {
     "org.apache.hadoop.": "hadoop",
     "org.apache.flink.": "flink",
     "io.trino.": "trino",
+    "kafka.Kafka": "kafka",
+    "org.apache.cassandra.": "cassandra",
+    "org.elasticsearch.": "elasticsearch",
+    "org.opensearch.": "opensearch",
+}
+# The jar of a program that runs on Java: its name has the version.
+_JARS = {
+    name: re.compile(rf"{jar}-([0-9]{{1,4}}(?:\.[0-9]{{1,4}}){{1,3}})\.jar", re.ASCII)
+    for name, jar in (
+        ("cassandra", r"/apache-cassandra"),
+        ("elasticsearch", r"/elasticsearch"),
+        ("flink", r"/flink-dist"),
+        ("kafka", r"/kafka_[0-9.]{1,8}"),
+        ("opensearch", r"/opensearch"),
+        ("spark", r"/spark-core_[0-9.]{1,8}"),
+    )
 }
 # An option's value may name a class of such a package without running it, as Kafka's does. HBase, whose classes begin
 # with Hadoop's name, is no sign of Hadoop: it scans no files, but answers requests for rows.
@@ -71,9 +87,11 @@ def by_comm(text: str) -> Optional[str]:
     return _BY_COMM.get(text[:-1] if text.endswith("\n") else text)
 
 
-def on_java(command_line: str) -> str:
-    """What a Java virtual machine runs: a known program, or java."""
-    return next((PACKAGES[package] for package in packages(command_line)), "java")
+def on_java(command_line: str) -> Tuple[str, str]:
+    """What a Java virtual machine runs, a known program or java, and the version in the name of its jar, or ""."""
+    name = next((PACKAGES[package] for package in packages(command_line)), "java")
+    jar = _JARS[name].search(command_line) if name in _JARS else None
+    return name, jar[1] if jar else ""
 
 
 def packages(command_line: str) -> List[str]:

@@ -20,6 +20,10 @@ class Sign(NamedTuple):
 # come later.
 SIGNS: Mapping[str, Sign] = {
     "java": Sign("jvm", "a Java virtual machine that serves others", listens=True),
+    "cassandra": Sign("jvm", "a database on a Java virtual machine", listens=True),
+    "elasticsearch": Sign("jvm", "a search engine on a Java virtual machine", listens=True),
+    "kafka": Sign("jvm", "a log of messages on a Java virtual machine", listens=True),
+    "opensearch": Sign("jvm", "a search engine on a Java virtual machine", listens=True),
     "apache2": Sign("web", "it answers many connections"),
     "caddy": Sign("web", "it answers many connections"),
     "envoy": Sign("web", "it passes on many connections"),

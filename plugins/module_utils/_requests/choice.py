@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The workloads of a run: those that it names, or with `auto` those of the programs on the host. PRIVATE."""
+"""The workloads and programs of a run: those that it names, or with `auto` those of the host. PRIVATE."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from .._memory.stored import CHOICE
 from .._plan import Finding, Plan, Wanted
 from .._planning.programs import SIGNS
 from .._planning.waivers import REFERENCE, excluded_options, plan_waived, waived_knobs, waivers_by_concern
+from .asking import Asking, ask
 from .combined import demand_known
-from .recognized import KNOB, recognized_before, with_choice
+from .recognized import KNOB, PROGRAM, recognized_before, with_choice
 
 if TYPE_CHECKING:
     from .._facts.running import Program, RunningFacts
@@ -29,13 +30,15 @@ _MOST_PORTS = 4  # of a program, in a sentence
 class Chosen(NamedTuple):
     """The workloads of a run, the name under which the run is stored, and the findings about the choice.
 
-    `programs` led to the choice and are kept on the host; None keeps those of an earlier run.
+    `programs` led to the choice and are kept on the host; None keeps those of an earlier run. `asking` is what the
+    host's programs ask for.
     """
 
     names: Tuple[str, ...]
     run: str
     findings: Tuple[Finding, ...] = ()
     programs: Optional[Tuple[str, ...]] = None
+    asking: Asking = Asking()
 
 
 def choose(
@@ -47,25 +50,52 @@ def choose(
     prune: bool = False,
     exclude: Sequence[Any] = (),
     waivers: Sequence[Any] = (),
+    program: Optional[Sequence[str]] = None,
 ) -> Chosen:
-    """The workloads of a run whose option `workload` is `named`; None when it isn't given.
+    """The workloads and programs of a run, by its options `workload` and `program`; None when they aren't given.
 
-    `auto` recognizes workloads by the programs that run. It only advises them, and applies `base`, unless the option
-    `workload_auto` is `apply`. Then it also applies what an earlier run recognized, because a program may be down for
-    a moment, unless `prune` is set. Raises NearmetalError for names that make no sense together.
+    `auto` recognizes both by what runs. It only advises them, and applies `base`, unless the option `workload_auto` is
+    `apply`. Then it also applies what an earlier run recognized, because a program may be down for a moment, unless
+    `prune` is set. Raises NearmetalError for names that make no sense together.
     """
+    concerns = with_choice() if exclude or waivers else {}
+    left_out = excluded_options(exclude, concerns)
+    waived = Wanted({"waivers": waivers_by_concern(waivers, concerns, left_out).get(CHOICE, [])})
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    held, gone = waived_knobs(waived, today), left_out.get(CHOICE, set())
     if named is None:
-        return Chosen((), "tune", programs=() if prune else None)
-    if AUTO not in named:
-        demand_known(named)
-        if workload_concerns and (len(named) > 1 or (concerns_of and concerns_of != named[0])):
-            whence = " (the default of tune_workload)" if list(named) == [_BASE] else ""
-            raise NearmetalError(
-                f"{_named(named)} {'are' if len(named) > 1 else 'is'} named{whence}, but workload_concerns spells out"
-                f" {concerns_of or 'another'} and takes precedence: run the playbook nearmetal.ec2.tune for"
-                f" {', '.join(named)}" + (f", or set tune_workload: {concerns_of}" if concerns_of else "")
-            )
-        return Chosen(tuple(named), f"tune, {_named(named)}", programs=())
+        chosen = Chosen((), "tune", programs=() if prune else None)
+    elif AUTO not in named:
+        chosen = _named_workloads(named, workload_concerns, concerns_of)
+    else:
+        _demand_auto_alone(named, workload_concerns)
+        chosen = (
+            Chosen((_BASE,), f"tune, auto: {_named([_BASE])}", programs=())
+            if KNOB in gone
+            else _recognized(host, auto == APPLY, prune, waived=KNOB in held)
+        )
+    asking = Asking() if PROGRAM in gone else ask(host, program, auto == APPLY, prune, held=PROGRAM in held)
+    run = f"{chosen.run}, {asking.run}" if asking.run else chosen.run
+    chosen = chosen._replace(asking=asking, findings=(*chosen.findings, *asking.findings), run=run)
+    if not waived.options["waivers"] or not chosen.findings:
+        return chosen
+    plan = plan_waived(concerns[CHOICE], waived, lambda _wanted: Plan(findings=chosen.findings), today)
+    return chosen._replace(findings=plan.findings)
+
+
+def _named_workloads(named: Sequence[str], workload_concerns: Mapping[str, Any], concerns_of: str) -> Chosen:
+    demand_known(named)
+    if workload_concerns and (len(named) > 1 or (concerns_of and concerns_of != named[0])):
+        whence = " (the default of tune_workload)" if list(named) == [_BASE] else ""
+        raise NearmetalError(
+            f"{_named(named)} {'are' if len(named) > 1 else 'is'} named{whence}, but workload_concerns spells out"
+            f" {concerns_of or 'another'} and takes precedence: run the playbook nearmetal.ec2.tune for"
+            f" {', '.join(named)}" + (f", or set tune_workload: {concerns_of}" if concerns_of else "")
+        )
+    return Chosen(tuple(named), f"tune, {_named(named)}", programs=())
+
+
+def _demand_auto_alone(named: Sequence[str], workload_concerns: Mapping[str, Any]) -> None:
     fixed = [name for name in named if name != AUTO]
     if fixed:
         demand_known(fixed)
@@ -78,17 +108,6 @@ def choose(
             "workload auto recognizes workloads by what runs on the host, but workload_concerns spells one out:"
             " use one of the two"
         )
-    concerns = with_choice() if exclude or waivers else {}
-    left_out = excluded_options(exclude, concerns)
-    waived = Wanted({"waivers": waivers_by_concern(waivers, concerns, left_out).get(CHOICE, [])})
-    if CHOICE in left_out:
-        return Chosen((_BASE,), f"tune, auto: {_named([_BASE])}", programs=())
-    today = time.strftime("%Y-%m-%d", time.gmtime())
-    chosen = _recognized(host, auto == APPLY, prune, waived=bool(waived_knobs(waived, today)))
-    if not waived.options["waivers"]:
-        return chosen
-    plan = plan_waived(concerns[CHOICE], waived, lambda _wanted: Plan(findings=chosen.findings), today)
-    return chosen._replace(findings=plan.findings)
 
 
 def _recognized(host: WritableHost, applies: bool, prune: bool, waived: bool) -> Chosen:

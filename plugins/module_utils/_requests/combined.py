@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from .._error import NearmetalError
 from .._planning.bounds import satisfying
 from .._planning.concern import Concern
+from .._programs.registry import NAMES, program_of
 from .._words import in_words, shown
 from .._workloads.registry import OWN, WORKLOADS
 
@@ -21,11 +22,12 @@ _LONGEST = 40  # characters of a value in a sentence
 
 
 class Contradiction(NamedTuple):
-    """Workloads of one run that want different exact values of one option, in the order in which they were named."""
+    """Workloads or programs of one run that want different exact values of one option, in the order of their names."""
 
     concern: str
     option: str
     claims: Tuple[Tuple[str, Any], ...]
+    of_programs: bool = False
 
     def sentence(self) -> str:
         """Who wants what, what is used, and how to decide."""
@@ -44,6 +46,7 @@ class Contradiction(NamedTuple):
         return (
             f"{', '.join(wishes)}: {in_words(value, 'nothing', _LONGEST)} is used, because {last} comes last; set"
             f" tune_concerns.{self.concern}.{self.option} to decide otherwise"
+            + (", leave one of them out of tune_program, or give each a host of its own" if self.of_programs else "")
         )
 
 
@@ -53,6 +56,12 @@ def demand_known(names: Sequence[str]) -> None:
         raise NearmetalError("workload is an empty list: name one, such as base, or leave the option out")
     for name in names:
         if name not in WORKLOADS:
+            if name in NAMES:
+                workload = program_of(name).workload
+                raise NearmetalError(
+                    f"workload {shown(name)} is unknown; {name} is a program, and {workload} is for such programs: set"
+                    f" tune_workload: {workload} and tune_program: {name}"
+                )
             raise NearmetalError(
                 f"workload {shown(name)} is unknown; there are {', '.join(sorted(WORKLOADS))}, and auto, which"
                 " recognizes what runs on the host"
@@ -100,8 +109,14 @@ def reason_of(names: Sequence[str], concern: str, option: str, value: Any) -> Op
 
     It does for `auto`, and where a playbook that spells its workload out was given another value.
     """
-    for name in reversed(names):
-        choice = WORKLOADS[name].get(concern, {}).get(option)
-        if choice is not None and choice.value == value != "auto":
-            return f"for {name}: {choice.reason}", choice.reference
-    return None
+    name = chooser(names, concern, option, value)
+    if name is None or value == "auto":
+        return None
+    choice = WORKLOADS[name][concern][option]
+    return f"for {name}: {choice.reason}", choice.reference
+
+
+def chooser(names: Sequence[str], concern: str, option: str, value: Any) -> Optional[str]:
+    """The last of the workloads that chose this value; None if none did."""
+    choices = ((name, WORKLOADS[name].get(concern, {}).get(option)) for name in reversed(names))
+    return next((name for name, choice in choices if choice is not None and choice.value == value), None)

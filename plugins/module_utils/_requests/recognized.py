@@ -1,9 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The programs by which `auto` chose workloads, kept on the host between runs. PRIVATE to the collection.
+"""The programs that `auto` recognized, kept on the host between runs. PRIVATE to the collection.
 
-A program that is down for a while doesn't change the choice: its workload applies until somebody names others.
+A program that is down for a while doesn't change the choice: its workload, and what its maintainers ask for, apply
+until somebody names others.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from .._planning.knob import Knob
 from .._planning.programs import SIGNS
 from .._words import shown
 
-KNOB = "workload"
-_PROGRAMS = "programs"
+KNOB, PROGRAM = "workload", "program"
+_PROGRAMS, _ASKING = "programs", "asking"
 
 # It lets the finding of the choice be excluded and waived like any other.
-_CONCERN = Concern(CHOICE, {}, (), lambda _facts, _wanted: Plan(), knobs=(Knob(CHOICE, KNOB),))
+_CONCERN = Concern(CHOICE, {}, (), lambda _facts, _wanted: Plan(), knobs=(Knob(CHOICE, KNOB), Knob(CHOICE, PROGRAM)))
 
 
 def with_choice() -> Dict[str, Concern]:
@@ -37,11 +38,8 @@ def recognized_before(host: WritableHost) -> Tuple[str, ...]:
 
     Raises NearmetalError for a program that this version doesn't recognize.
     """
-    stored = StoredWanted(host).get(CHOICE)
-    if stored is not None and stored.damage:
-        raise NearmetalError(stored.damage)
-    programs = stored.options.get(_PROGRAMS) if stored is not None else ()
-    if not isinstance(programs, (list, tuple)) or any(program not in SIGNS for program in programs):
+    programs = _kept(StoredWanted(host).get(CHOICE), _PROGRAMS)
+    if any(program not in SIGNS for program in programs):
         raise NearmetalError(
             f"{PATH}: {shown(programs)} aren't programs that auto recognizes in this version; name the host's workload"
             " in tune_workload"
@@ -49,6 +47,30 @@ def recognized_before(host: WritableHost) -> Tuple[str, ...]:
     return tuple(program for program in SIGNS if program in programs)
 
 
-def stored_choice(programs: Sequence[str]) -> Optional[Stored]:
-    """What is stored for a choice by these programs; None without any."""
-    return Stored({_PROGRAMS: list(programs)}) if programs else None
+def asking_before(host: WritableHost) -> Tuple[str, ...]:
+    """The programs, as in tune_program, whose wishes an earlier run applied. Raises NearmetalError for no list."""
+    return tuple(_kept(StoredWanted(host).get(CHOICE), _ASKING))
+
+
+def stored_choice(
+    earlier: Optional[Stored], programs: Optional[Sequence[str]], asking: Optional[Sequence[str]]
+) -> Optional[Stored]:
+    """What is stored for a choice by these programs, of which None are those of an `earlier` run; None without any."""
+    if earlier is not None and earlier.damage:
+        if programs is None and asking is None:
+            return earlier
+        earlier = None
+    kept = list(_kept(earlier, _PROGRAMS) if programs is None else programs)
+    kept_asking = list(_kept(earlier, _ASKING) if asking is None else asking)
+    if not kept and not kept_asking:
+        return None
+    return Stored({_PROGRAMS: kept, **({_ASKING: kept_asking} if kept_asking else {})})
+
+
+def _kept(stored: Optional[Stored], name: str) -> Sequence[str]:
+    if stored is not None and stored.damage:
+        raise NearmetalError(stored.damage)
+    words = stored.options.get(name, ()) if stored is not None else ()
+    if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
+        raise NearmetalError(f"{PATH}: {shown(words)} are no names of programs")
+    return words

@@ -21,6 +21,7 @@ from .task import Task
 
 WANTED: Spec = {
     "workload": {"type": "list", "elements": "str"},
+    "program": {"type": "list", "elements": "str"},
     "workload_auto": {"type": "str", "choices": ["advise", "apply"], "default": "advise"},
     "workload_concerns": {"type": "dict", "default": {}},
     "workload_concerns_of": {"type": "str", "default": ""},
@@ -57,8 +58,10 @@ def tune_request(host: WritableHost, options: Mapping[str, Any]) -> TuneRequest:
     arguments: Dict[str, Any] = {option: options[option] for option in ("prune", "exclude", "waivers")}
     workload_concerns = options["workload_concerns"]
     named, concerns_of = options.get("workload"), options["workload_concerns_of"]
-    chosen = choose(host, named, options["workload_auto"], workload_concerns, concerns_of, **arguments)
+    program = options.get("program")
+    chosen = choose(host, named, options["workload_auto"], workload_concerns, concerns_of, program=program, **arguments)
     arguments.update(workloads=chosen.names, findings=chosen.findings, programs=chosen.programs)
+    arguments.update(claims=chosen.asking.claims, asking=chosen.asking.programs)
     arguments.update(concerns=options["concerns"], workload_concerns=workload_concerns, common=common)
     # prove has no such options
     arguments.update(only=options.get("only", ()), metrics=options.get("metrics_directory"))

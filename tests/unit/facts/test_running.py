@@ -66,7 +66,7 @@ def test_a_program_that_was_replaced_while_it_ran_is_still_recognized(host_of: B
         (["java", "-Xmx8g", "x" * 200_000, "io.trino.server.TrinoServer"], "trino"),
         (["java", "org.apache.hadoop.hdfs.server.datanode.DataNode"], "hadoop"),
         (["java", "-Dproc_regionserver", "org.apache.hadoop.hbase.regionserver.HRegionServer"], "java"),
-        (["java", "-Dfs.impl=org.apache.hadoop.fs.S3", "-Dx=a.B,org.apache.spark.C", "kafka.Kafka"], "java"),
+        (["java", "-Dfs.impl=org.apache.hadoop.fs.S3", "-Dx=a.B,org.apache.spark.C", "kafka.Kafka"], "kafka"),
     ],
 )
 def test_a_java_program_is_named_by_its_main_class(words: Any, name: str, host_of: Build) -> None:

@@ -26,7 +26,7 @@ from ..statistics.settings import BOOT_SECONDS
 from . import health, in_force, reboots, running, second_clock, states
 from .left_out import NothingDiffers
 
-_CHOICES = ("workload", "workload_concerns", "workload_concerns_of", "concerns", "exclude", "prune")
+_CHOICES = ("workload", "program", "workload_concerns", "workload_concerns_of", "concerns", "exclude", "prune")
 
 
 def plan(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:

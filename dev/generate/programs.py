@@ -1,0 +1,39 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the maintainers of programs ask of a host, as the rows of docs/programs.md."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from dev.gates import Copy
+
+FOLDER = "plugins/module_utils/_programs/"
+# The files of the folder that are no programs.
+FORM, OTHERS = "program", ("__init__", "registry")
+
+
+def programs(copy: Copy) -> "dict[str, Any]":
+    """Name → program, each as its file declares it."""
+    names = [file[len(FOLDER) : -len(".py")] for file in copy.having(".py", below=FOLDER)]
+    if FORM not in names:
+        return {}
+    form = _run(copy, FORM, {})
+    return {name: _run(copy, name, form)["PROGRAM"] for name in sorted(names) if name not in (FORM, *OTHERS)}
+
+
+def versions(wish: Any) -> str:
+    """The versions for which a wish holds, in words."""
+    words = [word for word in (wish.since and f"from {wish.since}", wish.before and f"before {wish.before}") if word]
+    return " ".join([*words, *([f"on {wish.architecture}"] if wish.architecture else [])]) or "all"
+
+
+def _run(copy: Copy, name: str, names: "dict[str, Any]") -> "dict[str, Any]":
+    """The names that a file of the folder declares, which has those of `names` instead of what it imports."""
+    tree = copy.tree(f"{FOLDER}{name}.py")
+    tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and node.level)]
+    namespace = {"__name__": name, **names}
+    exec(compile(tree, name, "exec"), namespace)
+    return namespace

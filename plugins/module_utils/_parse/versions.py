@@ -1,0 +1,44 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Versions of programs, as packages and file names have them. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+from typing import Container, Dict, Tuple
+
+_NUMBERS = re.compile(r"(?:[0-9]{1,9}:)?([0-9]{1,6}(?:\.[0-9]{1,6}){0,3})", re.ASCII)
+_PACKAGE = re.compile(r"^Package: (.+)$", re.MULTILINE)
+_VERSION = re.compile(r"^Version: (.+)$", re.MULTILINE)
+_INSTALLED = "\nStatus: install ok installed\n"
+_PARTS = 4
+
+
+def numbers(text: str) -> str:
+    """The numbers of a package's version, without its epoch and its revision: 7.0.15 of 5:7.0.15-1~deb12u1."""
+    match = _NUMBERS.match(text)
+    return match[1] if match else ""
+
+
+def compared(version: str, other: str) -> int:
+    """Less than, equal to or greater than 0, as the first version is older, the same or newer."""
+    one, two = _parts(version), _parts(other)
+    return (one > two) - (one < two)
+
+
+def debian(text: str, names: Container[str]) -> Dict[str, str]:
+    """Package → version, of those of these names that are installed, in the words of dpkg's status file."""
+    versions = {}
+    for paragraph in text.split("\n\n"):
+        package = _PACKAGE.search(paragraph)
+        if package is None or package[1] not in names or _INSTALLED not in f"{paragraph}\n":
+            continue
+        version = _VERSION.search(paragraph)
+        versions[package[1]] = numbers(version[1]) if version else ""
+    return versions
+
+
+def _parts(version: str) -> Tuple[int, ...]:
+    parts = [int(part) for part in version.split(".")]
+    return tuple(parts + [0] * (_PARTS - len(parts)))

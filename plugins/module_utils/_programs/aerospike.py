@@ -1,0 +1,31 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Aerospike. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from .program import Page, Program, Wish
+
+_CHECKS = Page(reference="Aerospike server, checks at start", read="2026-11-27", again="2027-11-27")
+
+PROGRAM = Program(
+    "Aerospike",
+    "in_memory_database",
+    (
+        Wish(
+            "memory.swappiness",
+            0,
+            "it checks this at its start, and with enforce-best-practices it doesn't start with another number",
+            _CHECKS,
+        ),
+        Wish("memory.max_map_count", 262144, "it checks this at its start", _CHECKS),
+        Wish("numa.zone_reclaim_mode", 0, "it checks at its start that no node drops file cache for itself", _CHECKS),
+        Wish("network_stack.somaxconn", 4096, "its own listeners have a backlog of 4096", _CHECKS),
+        Wish("hugepages.thp", "never", "it warns at its start of always", _CHECKS, also=("madvise",)),
+    ),
+    processes=("asd",),
+    packages=("aerospike-server-enterprise", "aerospike-server-community", "aerospike-server-federal"),
+    left="`memory.min_free_kbytes`: 100 MiB and its largest allocation, which only its configuration knows. Where you"
+    " set `hugepages.thp` to `madvise`, it asks for `madvise` or `never` as `thp_defrag` too",
+)

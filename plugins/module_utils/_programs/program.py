@@ -1,0 +1,49 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a program is: what its maintainers ask of its host, by version. Data only. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Tuple
+
+
+class Page(NamedTuple):
+    """A page or a source file of the maintainers, by its name in sources.json, and when it was read."""
+
+    reference: str
+    read: str
+    again: str  # a gate fails from the day after this one, until somebody has read it again
+
+
+class Wish(NamedTuple):
+    """What the maintainers ask of one knob. Of a limit it is at least or at most this much, as for a workload."""
+
+    knob: str  # memory.swappiness
+    value: Any
+    reason: str
+    page: Page
+    also: Tuple[Any, ...] = ()  # other values that suit the program as well
+    since: str = ""  # the first version for which it holds
+    before: str = ""  # the first version for which it doesn't hold any more
+    architecture: str = ""  # as the kernel names it: aarch64
+
+    @property
+    def of_versions(self) -> bool:
+        """Whether it holds for some versions alone."""
+        return bool(self.since or self.before)
+
+    def suits(self, value: Any) -> bool:
+        """Whether the program is content with this exact value."""
+        return value in (self.value, *self.also)
+
+
+class Program(NamedTuple):
+    """A program, and the workload that is for programs of its kind."""
+
+    title: str
+    workload: str
+    wishes: Tuple[Wish, ...] = ()
+    processes: Tuple[str, ...] = ()  # by which a host shows that it runs
+    packages: Tuple[str, ...] = ()  # of the distribution or its maintainers
+    left: str = ""  # what its maintainers ask for that nearmetal leaves to its operator

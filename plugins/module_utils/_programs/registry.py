@@ -1,0 +1,20 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The programs by name. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+
+from .program import Program
+
+NAMES = ("aerospike",)
+
+
+@lru_cache(maxsize=None)
+def program_of(name: str) -> Program:
+    """The program of one of the NAMES, loaded when it is needed."""
+    program: Program = import_module(f"{__package__}.{name}").PROGRAM
+    return program

@@ -1,0 +1,84 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What programs ask of a concern, over what the workload has for it. Pure. PRIVATE to the collection.
+
+A program beats the workload, which is only for its kind. Of a limit the value that satisfies both is used. Where an
+exact value of the workload suits every program, it stays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+
+from .._planning.bounds import satisfying
+from .._planning.concern import Concern
+from .._programs.program import Wish
+from .._words import in_words
+from .combined import Contradiction
+
+_LONGEST = 40  # characters of a value in a sentence
+
+
+class Claim(NamedTuple):
+    """A wish of the maintainers of one of the host's programs."""
+
+    title: str
+    wish: Wish
+
+
+class Asked(NamedTuple):
+    """What programs change of a concern: option → value, the reasons with their sources, and contradictions."""
+
+    values: Mapping[str, Any]
+    reasons: Mapping[str, Tuple[str, str]]
+    contradictions: Tuple[Contradiction, ...]
+
+
+def asked(
+    claims: Sequence[Claim], concern: Concern, of_workload: Mapping[str, Any], who: Callable[[str, Any], str]
+) -> Asked:
+    """What the claims make of the workload's options of a concern; `who` names what chose an option's value."""
+    values: Dict[str, Any] = {}
+    reasons: Dict[str, Tuple[str, str]] = {}
+    contradictions: List[Contradiction] = []
+    by_option: Dict[str, List[Claim]] = {}
+    for claim in claims:
+        name, _dot, option = claim.wish.knob.partition(".")
+        if name == concern.name:
+            by_option.setdefault(option, []).append(claim)
+    for option, of_option in by_option.items():
+        present = of_workload.get(option)
+        bound = concern.bounds.get(option)
+        value = _satisfying(bound, present, of_option) if bound else _suiting(present, of_option)
+        if value is None:
+            value = of_option[-1].wish.value
+            claimed = tuple((claim.title, claim.wish.value) for claim in of_option)
+            contradictions.append(Contradiction(concern.name, option, claimed, of_programs=True))
+        if value == present:
+            continue
+        values[option] = value
+        chooser = next((claim for claim in reversed(of_option) if claim.wish.value == value), of_option[-1])
+        before = f"{who(option, present)} says {_short(present)}, " if present is not None else ""
+        says = f"{chooser.title}'s maintainers say {_short(value)}"
+        reasons[option] = (f"{before}{says}: {chooser.wish.reason}", chooser.wish.page.reference)
+    return Asked(values, reasons, tuple(contradictions))
+
+
+def _satisfying(bound: str, present: Any, claims: Sequence[Claim]) -> Any:
+    value = claims[0].wish.value if present is None else present
+    for claim in claims:
+        value = satisfying(bound, value, claim.wish.value)
+    return value
+
+
+def _suiting(present: Any, claims: Sequence[Claim]) -> Any:
+    """The workload's value, or else the first wish of a later program, that suits all programs; None if none does."""
+    wishes = [claim.wish for claim in claims]
+    choices = [present, *(wish.value for wish in reversed(wishes))]
+    choices += [value for wish in reversed(wishes) for value in wish.also]
+    return next((value for value in choices if all(wish.suits(value) for wish in wishes)), None)
+
+
+def _short(value: Any) -> str:
+    return in_words(value, "nothing", _LONGEST)

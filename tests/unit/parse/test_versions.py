@@ -1,0 +1,37 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Versions of programs: those of packages as numbers, and which of two is newer."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import versions
+
+STATUS = """\
+Package: redis-server
+Status: install ok installed
+Maintainer: Debian
+Version: 5:7.0.15-1~deb12u1
+Description: a server
+ Package: nginx
+
+Package: nginx
+Status: deinstall ok config-files
+Version: 1.22.1-9
+"""
+
+
+def test_only_installed_packages_have_a_version() -> None:
+    assert versions.debian(STATUS, ("redis-server", "nginx", "mongodb-org")) == {"redis-server": "7.0.15"}
+
+
+@pytest.mark.parametrize(("text", "expected"), [("8.0.4", "8.0.4"), ("1:10.11.6-0+deb12u1", "10.11.6"), ("git", "")])
+def test_the_numbers_of_a_version(text: str, expected: str) -> None:
+    assert versions.numbers(text) == expected
+
+
+@pytest.mark.parametrize(("one", "two", "sign"), [("8", "8.0", 0), ("7.0.15", "8.0", -1), ("10.2", "9.9.9", 1)])
+def test_versions_are_compared_by_their_numbers(one: str, two: str, sign: int) -> None:
+    assert versions.compared(one, two) == sign
+    assert versions.compared(two, one) == -sign
