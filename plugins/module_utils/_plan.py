@@ -86,11 +86,15 @@ class Plan(NamedTuple):
     remember: Mapping[Tuple[str, str], str] = {}
 
 
+PROGRAM = "program"  # who wants an exact value: one of the host's programs
+
+
 class Wanted(NamedTuple):
     """The validated options of one concern. An option left out is unmanaged.
 
-    `by` says per option who wants it: `user`, `workload`, or `auto` for what nobody named and nearmetal learnt; an
-    option not listed is the user's. `reasons` has, per option whose value a workload chose, why it did, and the source.
+    `by` says per option who wants it: `user`, `workload`, `program` for an exact value of a limit that a program wants
+    instead of a workload, or `auto` for what nobody named and nearmetal learnt; an option not listed is the user's.
+    `reasons` has, per option whose value a workload chose, why it did, and the source.
     With `stored` an earlier run checked them against the host, which may have changed since; `remembered` is what that
     run's plan had in `remember`.
     """
@@ -109,7 +113,8 @@ class Wanted(NamedTuple):
         """`auto` when the value was left to nearmetal, else `user` or `workload`."""
         if self.options.get(option) == "auto":
             return "auto"
-        return self.by.get(option, "user")
+        origin = self.by.get(option, "user")
+        return "workload" if origin == PROGRAM else origin
 
     def of_entry(self, within: str, given: Mapping[str, Any]) -> Wanted:
         """What is wanted of one device, to which an entry of the list option `within` gives these options."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, AbstractSet, Any, Dict, List, Mapping, Optiona
 from .._concerns.registry import CONCERNS
 from .._error import NearmetalError
 from .._memory.stored import CHOICE, Stored
-from .._plan import Finding, Wanted
+from .._plan import PROGRAM, Finding, Wanted
 from .._planning.concern import Concern
 from .._planning.knob import limited, merged, without
 from .._planning.options import COMMON, validate
@@ -103,6 +103,7 @@ def tune_requests(
         by: Dict[str, str] = {
             option: "workload" for option in of_workload if option in options and of_user.get(option) is None
         }
+        by.update(dict.fromkeys(program.exact.intersection(by), PROGRAM))
         if limits:
             options = limited(concern.knobs, options, limits[name])
             by = {option: origin for option, origin in by.items() if option in options}
@@ -162,7 +163,7 @@ def _undecided(
         Finding(concern.name, contradiction.option, "advice", contradiction.sentence(), reference=REFERENCE)
         for contradiction in contradictions
         if contradiction.concern == concern.name
-        and by.get(contradiction.option) == "workload"
+        and by.get(contradiction.option) in ("workload", PROGRAM)
         and (contradiction.of_programs or contradiction.option not in of_programs)
     )
 

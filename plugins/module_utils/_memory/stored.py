@@ -20,7 +20,7 @@ from .._error import Damaged, NearmetalError
 from .._host import store
 from .._host.host import WritableHost
 from .._parse import json_text
-from .._plan import Wanted
+from .._plan import PROGRAM, Wanted
 from .._planning import waivers
 from .._planning.concern import Concern
 from .._planning.options import COMMON, validate
@@ -44,7 +44,7 @@ class Stored(NamedTuple):
     """The wanted options of one concern, and the run that stored them."""
 
     options: Mapping[str, Any]
-    by: Mapping[str, str] = {}  # option → user | workload
+    by: Mapping[str, str] = {}  # option → user | workload | program
     replan: bool = False  # the unit plans it again at boot
     run: str = ""  # "tune, workload base"
     version: str = ""  # of the nearmetal that stored it
@@ -237,8 +237,8 @@ def stored_of(raw: Any) -> Stored:
     learnt = raw.get("learnt", [])  # older versions didn't tell them from the user's options
     if not isinstance(learnt, list) or not all(option in options for option in learnt):
         raise NearmetalError("a learnt option that isn't among the options")
-    if not all(origin in ("user", "workload") for origin in by.values()):
-        raise NearmetalError("an option that neither the user nor a workload wants")
+    if not all(origin in ("user", "workload", PROGRAM) for origin in by.values()):
+        raise NearmetalError("an option that neither the user nor a workload or program wants")
     if numbers(raw["version"]) is None:
         raise NearmetalError("a version of another form")
     run, at = _text(raw["run"], _RUN), _text(raw["at"], _TIME)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Tuple
 
 from .._number import is_number
-from .._plan import Wanted
+from .._plan import PROGRAM, Wanted
 from .knob import Knob
 
 LEAST = "least"  # at least this much: of each pair of numbers the larger wins
@@ -25,7 +25,7 @@ MAX = "max"  # the size of a ring: as large as its driver allows
 
 def widened(knob: Knob, wanted: Wanted, value: str, previous: str, reason: str) -> Tuple[str, str]:
     """The value to set, and the reason: a user's value is exact, a workload's only widens what the untuned host has."""
-    if not knob.bound or knob.wanted_by(wanted) != "workload":
+    if not knob.bound or knob.wanted_by(wanted) != "workload" or wanted.by.get(knob.base) == PROGRAM:
         return value, reason
     goal = bounded(knob.bound, value, previous)
     return goal, reason if goal == value else kept_reason(knob.bound, value, previous, goal, reason)

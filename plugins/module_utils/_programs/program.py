@@ -17,7 +17,7 @@ class Page(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What the maintainers ask of one knob. Of a limit it is at least or at most this much, as for a workload."""
+    """What the maintainers ask of one knob. Of a limit it is at least or at most this much, unless it is exact."""
 
     knob: str  # memory.swappiness
     value: Any
@@ -27,6 +27,7 @@ class Wish(NamedTuple):
     since: str = ""  # the first version for which it holds
     before: str = ""  # the first version for which it doesn't hold any more
     architecture: str = ""  # as the kernel names it: aarch64
+    exact: bool = False  # of a limit: not more and not less
 
     @property
     def of_versions(self) -> bool:

@@ -10,7 +10,41 @@ from importlib import import_module
 
 from .program import Program
 
-NAMES = ("aerospike",)
+NAMES = (
+    "aerospike",
+    "apache",
+    "caddy",
+    "cassandra",
+    "clickhouse",
+    "dragonfly",
+    "elasticsearch",
+    "envoy",
+    "flink",
+    "hadoop",
+    "hana",
+    "haproxy",
+    "java",
+    "kafka",
+    "keydb",
+    "mariadb",
+    "memcached",
+    "mongodb",
+    "mysql",
+    "nginx",
+    "opensearch",
+    "pbs",
+    "postgresql",
+    "redis",
+    "scylla",
+    "slurm",
+    "spark",
+    "suricata",
+    "traefik",
+    "trino",
+    "valkey",
+    "varnish",
+    "zgc",
+)
 
 
 @lru_cache(maxsize=None)

@@ -145,9 +145,10 @@ def _version(host: WritableHost, program: Program, process: Running) -> str:
 def _applied(host: WritableHost, versions: Dict[str, str], down: Sequence[str]) -> Asking:
     claims: List[Claim] = []
     findings = []
+    platform = observe(host, ("platform",)).platform
     for name, version in versions.items():
         program = program_of(name)
-        known, open_wishes = wishes(program, version, host.machine())
+        known, open_wishes = wishes(program, version, platform.architecture if platform is not None else None)
         claims += [Claim(program.title, wish) for wish in known]
         findings.append(_finding(name, version, known, open_wishes, name in down))
     names = ", ".join(versions) if len(versions) <= _MOST_NAMES else str(len(versions))

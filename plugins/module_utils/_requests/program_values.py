@@ -9,7 +9,7 @@ exact value of the workload suits every program, it stays.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 from .._planning.bounds import satisfying
 from .._planning.concern import Concern
@@ -32,6 +32,7 @@ class Asked(NamedTuple):
 
     values: Mapping[str, Any]
     reasons: Mapping[str, Tuple[str, str]]
+    exact: FrozenSet[str]  # limits that a program wants to be exactly so
     contradictions: Tuple[Contradiction, ...]
 
 
@@ -42,19 +43,22 @@ def asked(
     values: Dict[str, Any] = {}
     reasons: Dict[str, Tuple[str, str]] = {}
     contradictions: List[Contradiction] = []
+    exact: Set[str] = set()
     by_option: Dict[str, List[Claim]] = {}
     for claim in claims:
         name, _dot, option = claim.wish.knob.partition(".")
         if name == concern.name:
             by_option.setdefault(option, []).append(claim)
-    for option, of_option in by_option.items():
+    for option, claimed in by_option.items():
         present = of_workload.get(option)
-        bound = concern.bounds.get(option)
+        strict = [claim for claim in claimed if claim.wish.exact]
+        of_option, bound = (strict, None) if strict else (claimed, concern.bounds.get(option))
+        exact.update([option] if strict else [])
         value = _satisfying(bound, present, of_option) if bound else _suiting(present, of_option)
         if value is None:
             value = of_option[-1].wish.value
-            claimed = tuple((claim.title, claim.wish.value) for claim in of_option)
-            contradictions.append(Contradiction(concern.name, option, claimed, of_programs=True))
+            claims_of_it = tuple((claim.title, claim.wish.value) for claim in of_option)
+            contradictions.append(Contradiction(concern.name, option, claims_of_it, of_programs=True))
         if value == present:
             continue
         values[option] = value
@@ -62,7 +66,7 @@ def asked(
         before = f"{who(option, present)} says {_short(present)}, " if present is not None else ""
         says = f"{chooser.title}'s maintainers say {_short(value)}"
         reasons[option] = (f"{before}{says}: {chooser.wish.reason}", chooser.wish.page.reference)
-    return Asked(values, reasons, tuple(contradictions))
+    return Asked(values, reasons, frozenset(exact), tuple(contradictions))
 
 
 def _satisfying(bound: str, present: Any, claims: Sequence[Claim]) -> Any:

@@ -1,0 +1,31 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Apache Cassandra. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from .program import Page, Program, Wish
+
+_CHECKS = Page(reference="Cassandra, startup checks", read="2026-11-27", again="2027-11-27")
+_PRODUCTION = Page(reference="Cassandra guide, production", read="2026-11-27", again="2027-11-27")
+
+PROGRAM = Program(
+    "Apache Cassandra",
+    "jvm",
+    (
+        Wish(
+            "memory.max_map_count", 1048575, "it maps its tables file by file, and warns at its start of less", _CHECKS
+        ),
+        Wish(
+            "block_storage.read_ahead_kb",
+            4,
+            "on SSDs reading ahead brings rows that nobody asked for, up to five times slower",
+            _PRODUCTION,
+            exact=True,
+        ),
+    ),
+    processes=("cassandra",),
+    packages=("cassandra",),
+    left="no swap; on `st1` and `sc1` volumes it asks for 64 KiB of read-ahead: name them in `block_storage.disks`",
+)

@@ -1,0 +1,24 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""ClickHouse. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from .program import Page, Program, Wish
+
+_PAGE = Page(reference="ClickHouse guide", read="2026-11-27", again="2027-11-27")
+
+PROGRAM = Program(
+    "ClickHouse",
+    "analytics",
+    (
+        Wish(
+            "hugepages.thp", "madvise", "it warns of always, which works against its allocator", _PAGE, also=("never",)
+        ),
+        Wish("cpu_power.governor", "performance", "on-demand clocks are slow under constant load", _PAGE),
+        Wish("memory.overcommit", "heuristic", "it asks for overcommit, 0 or 1", _PAGE, also=("always",)),
+    ),
+    processes=("clickhouse-server",),
+    packages=("clickhouse-server",),
+)

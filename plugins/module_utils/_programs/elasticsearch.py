@@ -1,0 +1,33 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Elasticsearch. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from .program import Page, Program, Wish
+
+_GUIDE = Page(reference="Elasticsearch guide", read="2026-11-27", again="2027-11-27")
+_SWAPPING = Page(reference="Elasticsearch guide, swapping", read="2026-11-27", again="2027-11-27")
+
+PROGRAM = Program(
+    "Elasticsearch",
+    "jvm",
+    (
+        Wish(
+            "memory.max_map_count",
+            1048576,
+            "indexes are mapped file by file, and with too few areas it doesn't start",
+            _GUIDE,
+        ),
+        Wish(
+            "memory.swappiness",
+            1,
+            "where swap can't be off: a collection that touches a heap in swap stops the node",
+            _SWAPPING,
+        ),
+    ),
+    processes=("elasticsearch",),
+    packages=("elasticsearch",),
+    left="no swap, or a locked heap; 65,535 open files; `net.ipv4.tcp_retries2` of 5",
+)

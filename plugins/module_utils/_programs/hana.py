@@ -1,0 +1,40 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""SAP HANA. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from .program import Page, Program, Wish
+
+_NOTE_2131662 = Page(reference="SAP note 2131662", read="2026-11-27", again="2027-11-27")
+_NOTE_2684254 = Page(reference="SAP note 2684254", read="2026-11-27", again="2027-11-27")
+_NOTE_1980196 = Page(reference="SAP note 1980196", read="2026-11-27", again="2027-11-27")
+_NOTE_2382421 = Page(reference="SAP note 2382421", read="2026-11-27", again="2027-11-27")
+
+PROGRAM = Program(
+    "SAP HANA",
+    "sap_hana",
+    (
+        Wish(
+            "hugepages.thp",
+            "sap",
+            "never on RHEL up to 9.1 and SLES up to 15 SP4, and madvise on later ones",
+            _NOTE_2131662,
+        ),
+        Wish("numa.balancing", "disabled", "it binds its threads and memory itself", _NOTE_2684254),
+        Wish("cpu_power.governor", "performance", "no query begins at a low clock", _NOTE_2684254),
+        Wish("memory.ksm", "disabled", "it has no equal pages, and the search costs CPU time", _NOTE_2684254),
+        Wish("memory.max_map_count", 2147483647, "it maps its memory in very many areas", _NOTE_1980196),
+        Wish("network_stack.somaxconn", 4096, "clients that reconnect all at once find room", _NOTE_2382421),
+        Wish("network_stack.max_syn_backlog", 8192, "a burst of half-open connections finds room", _NOTE_2382421),
+        Wish(
+            "network_stack.slow_start_after_idle",
+            "disabled",
+            "connections between its hosts pause, and needn't begin small again",
+            _NOTE_2382421,
+        ),
+    ),
+    processes=("hdbindexserver",),
+    left="reserved ports, and `tsx=auto` on some kernels of SLES: saptune sets and verifies both",
+)

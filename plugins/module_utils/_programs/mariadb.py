@@ -1,0 +1,19 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""MariaDB. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from .program import Page, Program, Wish
+
+_PAGE = Page(reference="MariaDB guide, Linux", read="2026-11-27", again="2027-11-27")
+
+PROGRAM = Program(
+    "MariaDB",
+    "nvme_storage",
+    (Wish("block_storage.scheduler", "none", "its guide asks for it on SSDs and NVMe disks", _PAGE),),
+    processes=("mariadbd",),
+    packages=("mariadb-server",),
+    left="`mq-deadline` on `st1` and `sc1` volumes: name them in `block_storage.disks`",
+)

@@ -1,0 +1,36 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""MongoDB. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from .program import Page, Program, Wish
+
+_PAGE = Page(reference="MongoDB guide, TCMalloc", read="2026-11-27", again="2027-11-27")
+
+PROGRAM = Program(
+    "MongoDB",
+    "nvme_storage",
+    (
+        Wish(
+            "hugepages.thp",
+            "never",
+            "its older allocator does worse with huge pages, and it warns at its start",
+            _PAGE,
+            before="8.0",
+        ),
+        Wish(
+            "hugepages.thp",
+            "always",
+            "its new allocator is made for huge pages, and it warns at its start of anything else",
+            _PAGE,
+            since="8.0",
+        ),
+        Wish("hugepages.thp_defrag", "defer+madvise", "its guide sets it together with always", _PAGE, since="8.0"),
+        Wish("memory.overcommit", "always", "its guide sets it together with always", _PAGE, since="8.0"),
+    ),
+    processes=("mongod",),
+    packages=("mongodb-org-server", "mongodb-enterprise-server", "mongodb-server-core", "mongodb-server"),
+    left="`khugepaged/max_ptes_none` of 0 since 8.0",
+)

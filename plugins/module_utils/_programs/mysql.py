@@ -1,0 +1,15 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""MySQL. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from .program import Program
+
+PROGRAM = Program(
+    "MySQL",
+    "nvme_storage",
+    processes=("mysqld",),
+    packages=("mysql-community-server", "mysql-server-8.0", "mysql-server"),
+)

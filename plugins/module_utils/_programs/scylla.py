@@ -1,0 +1,17 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""ScyllaDB. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from .program import Program
+
+PROGRAM = Program(
+    "ScyllaDB",
+    "nvme_storage",
+    processes=("scylla",),
+    packages=("scylla-server", "scylla"),
+    left="its own `scylla_setup` and perftune set disks, interrupts and memory: where they did, leave those knobs "
+    "to them",
+)

@@ -1,0 +1,16 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Slurm. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+from .program import Program
+
+PROGRAM = Program(
+    "Slurm",
+    "hpc",
+    processes=("slurmd",),
+    packages=("slurmd", "slurm-slurmd"),
+    left="`slurm.conf` names the CPUs that `slurmd -C` prints after the run",
+)
