@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
+from ...module_utils import _measured
 from ...module_utils._prove.statistics.rules import BETTER
 from . import model
 from .model import HostReport, Report, ReportedFinding, plural
@@ -21,9 +22,9 @@ WORTH = {
     PROVEN: "proven here",
     PUBLISHED: "published figure",
     UNMEASURED: "unmeasured",
-    NO_GAIN: "no gain measured here",
+    NO_GAIN: "no gain measured",
 }
-_COUNTED = {**WORTH, PUBLISHED: "with a published figure", NO_GAIN: "without a gain when measured here"}
+_COUNTED = {**WORTH, PUBLISHED: "with a published figure", NO_GAIN: "without a gain when measured"}
 # What a change costs, the least first.
 FREE, REBOOT, INTERRUPTS = "free", "reboot", "interrupts"
 RISK = {FREE: "no interruption", REBOOT: "takes effect after a reboot", INTERRUPTS: "may interrupt for a moment"}
@@ -50,6 +51,8 @@ def worth_of(host: HostReport, finding: ReportedFinding) -> str:
     proof: Mapping[str, Any] = host.proven or {}
     if finding.name in proof.get("tested", ()):
         return PROVEN if proof["verdict"] == BETTER else NO_GAIN
+    if finding.gain.startswith(_measured.NO_GAIN):
+        return NO_GAIN
     return PUBLISHED if finding.gain else UNMEASURED
 
 

@@ -48,7 +48,8 @@ def test_gains_are_of_known_settings_and_of_that_change_alone() -> None:
     for figure in FIGURES:
         concern, _dot, knob = figure.knob.partition(".")
         assert knob in {declared.name for declared in CONCERNS[concern].knobs if declared.lever}
-        assert CONCERNS[concern].unfelt(knob) == "", "what a load can't show, no finding quotes"
+        if figure.gains:
+            assert CONCERNS[concern].unfelt(knob) == "", "what a load can't show, no finding quotes"
         assert gain_of(figure.knob, figure.before, figure.after) == figure.gain
         assert gain_of(figure.knob, figure.after, figure.before) == "", "the way back is no gain"
     assert len({figure[:3] for figure in FIGURES}) == len(FIGURES)

@@ -9,6 +9,7 @@ import dataclasses
 from typing import Any, Dict
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils import _measured
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary, worth
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 
@@ -41,6 +42,14 @@ def test_the_verdict_counts_settings_and_says_what_they_are_worth_and_risk() -> 
         " 3 without either",
         "Kept over reboots": "by 1 file or unit",
     }
+
+
+def test_a_change_that_we_measured_without_a_gain_is_not_called_unmeasured_and_comes_last() -> None:
+    measured = finding("hugepages", "would_change", "thp", gain=_measured.FIGURES[1].gain)
+    (host,) = reports.report(result_with(measured, RINGS)).hosts
+    assert [worth.worth_of(host, one) for one in host.findings] == [worth.NO_GAIN, worth.UNMEASURED]
+    found = worth.verdict(reports.report(result_with(measured, RINGS)))
+    assert dict(found.facts)["Worth"] == "1 unmeasured, 1 without a gain when measured"
 
 
 def test_the_verdict_of_hosts_that_need_nothing_or_said_nothing() -> None:
