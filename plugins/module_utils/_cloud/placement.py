@@ -103,9 +103,14 @@ def _zones(instance: InstanceFacts, facts: PlacementFacts) -> Optional[Finding]:
         return instance.finding(CONCERN, "zones", "advice", reason, now, "Netflix, 2014–2017")
     if len(facts.zones) == 1:
         reason = f"all {count} instances of {facts.workload} are in one zone and would fail together"
-        return instance.finding(CONCERN, "zones", "advice", reason, now, "Aerospike, 2014")
+        return instance.finding(CONCERN, "zones", "advice", reason, now, "our choice, unmeasured")
     return instance.finding(
-        CONCERN, "zones", "ok", f"{facts.workload} is spread over {len(facts.zones)} zones", now, "Aerospike, 2014"
+        CONCERN,
+        "zones",
+        "ok",
+        f"{facts.workload} is spread over {len(facts.zones)} zones",
+        now,
+        "our choice, unmeasured",
     )
 
 

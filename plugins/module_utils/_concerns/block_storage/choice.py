@@ -54,7 +54,7 @@ OF_QUEUE = (
         "scheduler",
         "which scheduler orders requests: NVMe orders them itself, and a scheduler costs CPU",
         {"type": "str"},
-        "Linux kernel, sysfs-block; SAP note 1656250; StorageReview, 2018",
+        "Linux kernel, sysfs-block; SAP note 1656250",
         takes_effect="at_once",
         tuned=("disk.elevator",),
         comparable=True,
@@ -70,7 +70,7 @@ OF_QUEUE = (
         "nomerges",
         "how thoroughly the kernel looks for requests to merge: 2 means not at all",
         {"type": "int", "choices": [0, 1, 2]},
-        "Linux kernel, sysfs-block; StorageReview, 2018",
+        "Linux kernel, sysfs-block",
         takes_effect="at_once",
     ),
     _of_queue(
