@@ -101,6 +101,13 @@ options:
     type: str
     choices: [better, not_worse]
     default: better
+  soak:
+    description:
+      - The largest number of tuned loads, without a switch, that follow before a tuning is kept, 0 to 1000. They go on
+        until it is excluded that the tuning makes loads fail, or be void, more often; if it can't be, nothing is kept.
+      - V(0) keeps without them, and without that.
+    type: int
+    default: 100
   several:
     description:
       - How the map at the end of a play combines the evidence of several hosts. V(average) is always valid; V(multiply)
@@ -179,6 +186,10 @@ options:
     description: For O(each), the concern that the untuned state of a step lacks. The action plugin sets it.
     type: str
     default: ""
+  stays:
+    description: Whether the host stays in the state of a step, in which it is. The action plugin sets it.
+    type: bool
+    default: false
 attributes:
   check_mode:
     description: Shows which settings would be compared, and how long that may take; nothing is switched or run.

@@ -30,8 +30,8 @@ def outcome(world: Mapping[str, Any], seed: int) -> Outcome:
     loads: "list[Load]" = []
 
     def load(step: Step) -> "tuple[Metric, ...]":
-        # As the host does it: by way of the other state.
-        host.switch(TUNED if step.switch_to == UNTUNED else UNTUNED)
+        if not step.stays:  # as the host does it: by way of the other state
+            host.switch(TUNED if step.switch_to == UNTUNED else UNTUNED)
         host.switch(step.switch_to)
         loads.append(host.load())
         return tuple(

@@ -41,10 +41,11 @@ class HostControl(ABC):
     """What a run does to a host. Each method raises NearmetalError when the host can't be reached or the step fails."""
 
     @abstractmethod
-    def measure(self, state: str, without: str) -> Answer:
+    def measure(self, state: str, without: str, stays: bool = False) -> Answer:
         """Bring the host to the state, let it settle, and run the load once.
 
-        If `without` names a concern, the untuned state is the whole tuning without that concern.
+        If `without` names a concern, the untuned state is the whole tuning without that concern. If the host `stays`
+        in its state, it isn't brought there by way of the other, and needn't settle.
         """
 
     @abstractmethod
@@ -62,11 +63,13 @@ class HostControl(ABC):
 
 def run_to_verdict(log: Log, control: HostControl, report: Callable[[Log, Measurement], None], limit: float) -> Verdict:
     """Measure until there is a verdict, then keep or restore, and record that; a load may take `limit` seconds."""
+    stays = False  # the first step may be that of a run that was interrupted, whose host was taken back
     while True:
         step = next_step(log.record)
         if step.action == DECIDE:
             return _decide(log, control)
-        log.append(_measure(step, control, limit, log.record.start.settings))
+        log.append(_measure(step, control, limit, log.record.start.settings, stays and step.stays))
+        stays = True
         report(log, log.record.measurements[-1])
 
 
@@ -81,12 +84,12 @@ def _decide(log: Log, control: HostControl) -> Verdict:
     return result
 
 
-def _measure(step: Step, control: HostControl, limit: float, settings: Settings) -> Measurement:
+def _measure(step: Step, control: HostControl, limit: float, settings: Settings, stays: bool) -> Measurement:
     began = time.time()
     seconds: Optional[float] = None
-    if settings.reboot and step.phase != WARM_UP:
+    if settings.reboot and step.phase != WARM_UP and not stays:
         seconds = control.reboot_into(step.switch_to)
-    answer = control.measure(step.switch_to, step.concern)
+    answer = control.measure(step.switch_to, step.concern, stays)
     if seconds is not None and not answer.unhealthy:  # the first load of a boot finds cold caches, and isn't counted
         answer = control.measure(step.switch_to, step.concern)
     ended = time.time()

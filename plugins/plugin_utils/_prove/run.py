@@ -167,10 +167,10 @@ class Run(loop.HostControl):
         self._action.show(f"PROVE  {self._host}  nothing differs: {sentence(reason)}")
         return {"changed": False, "kept": False, "msg": f"nothing differs: {sentence(reason)}"}
 
-    def measure(self, state: str, without: str) -> loop.Answer:
+    def measure(self, state: str, without: str, stays: bool = False) -> loop.Answer:
         if os.getppid() != self._parent:
             raise signals.Interrupted(signals.ANSIBLE_ENDED)
-        answer = self._step("measure", state=state, without=without)
+        answer = self._step("measure", state=state, without=without, stays=stays)
         self._busiest_programs = answer.get("others")
         if self._options["load_on"] == HOST or "unhealthy" in answer:
             return host_answers.measured(answer, {"load": answer.get("load")})

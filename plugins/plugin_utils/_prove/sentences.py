@@ -12,8 +12,9 @@ from ...module_utils._prove.statistics.forecast import measurements_at_most
 from ...module_utils._prove.statistics.guards import GUARDS
 from ...module_utils._prove.statistics.history import history_of
 from ...module_utils._prove.statistics.interval import Comparison
+from ...module_utils._prove.statistics.keeping import missing
 from ...module_utils._prove.statistics.order import UNTUNED
-from ...module_utils._prove.statistics.record import EACH, PAIR, SHAM, WARM_UP, Measurement, Record
+from ...module_utils._prove.statistics.record import EACH, PAIR, SHAM, SOAK, WARM_UP, Measurement, Record
 from ...module_utils._prove.statistics.rules import BETTER, SAME, WORSE
 from ...module_utils._prove.statistics.settings import Settings
 from ...module_utils._prove.statistics.single_concerns import Part
@@ -56,6 +57,8 @@ def _place(record: Record, last: Measurement, most_pairs: int) -> str:
         return f"{last.concern}, pair {last.pair} of at most {most_pairs}{attempt}, {condition(record, last)}"
     if last.phase == PAIR:
         return f"pair {last.pair} of at most {most_pairs}{attempt}, {condition(record, last)}"
+    if last.phase == SOAK:
+        return f"soak {last.pair}, {condition(record, last)}"
     if last.phase == SHAM:
         return f"sham pair {last.pair}{attempt}, {condition(record, last)}"
     return f"warm-up {last.pair}, {condition(record, last)}"
@@ -71,7 +74,7 @@ def _figure(last: Measurement) -> str:
 def _interim_result(record: Record, last: Measurement, result: Verdict, busiest: str) -> str:
     """The guard that voided this measurement, or the evidence so far; empty for neither."""
     history = history_of(record)
-    attempts = [*history.warm_ups, *history.shams, *history.pairs]
+    attempts = [*history.warm_ups, *history.shams, *history.pairs, *history.soaks]
     attempts += [attempt for pairs in history.parts.values() for attempt in pairs]
     firings = [firing for attempt in attempts for firing in attempt.firings if last in attempt.measurements]
     if firings:
@@ -248,14 +251,18 @@ def _quality(result: Verdict) -> List[str]:
         parts.append(f"{', '.join(guarded)} not worse by more than the margin")
     if result.unwatched:
         parts.append(f"not watched: {', '.join(result.unwatched)}")
-    return [*lines, *(["; ".join(parts)] if parts else [])]
+    lines += ["; ".join(parts)] if parts else []
+    lost = [missing.sentence(figure) for figure in result.missing if figure.tuned]
+    soak = f"{result.soaked} further loads when tuned, before it was kept" if result.soaked and result.keep else ""
+    return [*lines, *filter(None, [soak, "; ".join(lost)])]
 
 
 def _cost(record: Record) -> str:
     """What switching cost, and how long the run took."""
-    measurements = record.measurements
+    # Of a soak only the first load comes after a switch.
+    measurements = [last for last in record.measurements if last.phase != SOAK or last.pair == 1]
     if record.start.settings.reboot:
-        measurements = tuple(measurement for measurement in measurements if measurement.phase != WARM_UP)
+        measurements = [last for last in measurements if last.phase != WARM_UP]
     switches = sorted(measurement.switch_seconds for measurement in measurements)
     if not switches:
         return "nothing was compared" if record.measurements else "nothing was measured"

@@ -232,7 +232,7 @@ def facts_of(option: "dict[str, Any]") -> "dict[str, Any]":
 
 # Options that no variable of the role sets: a filter, an action plugin or another role's variables do.
 LEFT_OUT = {
-    "prove": {"load_on", "tune", "step", "run", "state", "without"},
+    "prove": {"load_on", "tune", "step", "run", "state", "without", "stays"},
     "sizing": {"instance_type", "volumes"},
 }
 

@@ -36,7 +36,7 @@ class Host(loop.HostControl):
         self.states: List[str] = []
         self.ended = ""
 
-    def measure(self, state: str, without: str) -> loop.Answer:
+    def measure(self, state: str, without: str, stays: bool = False) -> loop.Answer:
         self.states.append(f"without {without}" if without and state == "untuned" else state)
         # The warm-up has a value in its middle that is neither the least nor the most.
         noise = (
@@ -222,8 +222,8 @@ def test_a_load_that_fails_now_and_then_costs_pairs_and_is_named(tmp_path: Path)
 @pytest.mark.parametrize("answer", [{"boot_id": 1, "host_seconds": 1.0}, {"boot_id": "1"}, {"boot_id": "1", "x": 2}])
 def test_a_malformed_answer_is_refused(answer: Mapping[str, Any], tmp_path: Path) -> None:
     class Strange(Host):
-        def measure(self, state: str, without: str) -> loop.Answer:
-            return super().measure(state, without)._replace(after=answer)
+        def measure(self, state: str, without: str, stays: bool = False) -> loop.Answer:
+            return super().measure(state, without, stays)._replace(after=answer)
 
     record = begin(tmp_path)
     with pytest.raises(NearmetalError, match="the host's answer"):
@@ -245,7 +245,8 @@ def test_the_report_has_every_measurement_and_no_markup_of_others(tmp_path: Path
         phase: {measurement["state"] for measurement in content["measurements"] if measurement["phase"] == phase}
         for phase in PHASES
     }
-    assert states == {"warm_up": {"untuned"}, "sham": {"untuned"}, "pair": {"untuned", "tuned"}, "each": set()}
+    untuned, tuned = {"untuned"}, {"tuned"}
+    assert states == {"warm_up": untuned, "sham": untuned, "pair": untuned | tuned, "soak": tuned, "each": set()}
     text = Path(paths[1]).read_text()
     assert "<script>" not in text
     assert text.count("| warm up |") == 3
@@ -270,8 +271,10 @@ def test_progress_says_what_was_measured_and_what_it_is_worth(tmp_path: Path) ->
     assert "sham pair 1, untuned" in printed_lines[3]
     (void,) = [line for line in printed_lines if "void" in line]
     assert void.endswith(": the command ended with code 1: no; void: loads that failed")
-    assert "evidence" in printed_lines[-1]
-    assert "at most" in printed_lines[-1]
+    last_pair = [line for line in printed_lines if "pair" in line][-1]
+    assert "evidence" in last_pair
+    assert "at most" in last_pair
+    assert printed_lines[-1].startswith("db-1  soak ")
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ OPTIONS: Spec = {
     "run": {"type": "str", "default": ""},
     "state": {"type": "str", "choices": list(states.STATES), "default": UNTUNED},
     "without": {"type": "str", "default": ""},
+    "stays": {"type": "bool", "default": False},
 }
 _CHANGES = ("begin", "switch", "measure", "back", "keep")
 _BUSIEST = 5  # how many of the other programs are named, those that used the CPU most
@@ -77,7 +78,8 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     started = time.monotonic()
     compared, served = _brought_into_state(host, options)
     switched = time.monotonic() - started
-    time.sleep(options["settle"])
+    if not options["stays"]:
+        time.sleep(options["settle"])
     answer: Dict[str, Any] = {"switch_seconds": round(switched, 3)}
     unhealthy = health.failure(host, options["health"], served)
     if unhealthy:
@@ -173,7 +175,8 @@ def _brought_into_state(host: WritableHost, options: Mapping[str, Any]) -> Tuple
 
     if not options["reboot"]:
         observe()
-        return states.switch(host, options["run"], options["state"], options["without"]), served
+        way = states.stay if options["stays"] else states.switch
+        return way(host, options["run"], options["state"], options["without"]), served
     from . import proposal
 
     return proposal.arrive(host, options, observe), served

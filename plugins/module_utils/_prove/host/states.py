@@ -270,10 +270,21 @@ def switch(host: WritableHost, run_id: str, state: str, without: str = "") -> Ex
         return _switched(host, run_id, state, without)
 
 
+def stay(host: WritableHost, run_id: str, state: str, without: str = "") -> Experiment:
+    """Leave the host in the state in which it is, or bring it there if its run was interrupted meanwhile."""
+    with store.lock(host, PATIENCE):
+        return _brought(host, run_id, (state,), without)
+
+
 def _switched(host: WritableHost, run_id: str, state: str, without: str = "") -> Experiment:
+    return _brought(host, run_id, (UNTUNED, TUNED) if state == TUNED else (TUNED, UNTUNED), without)
+
+
+def _brought(host: WritableHost, run_id: str, states: Sequence[str], without: str) -> Experiment:
+    """Bring the host to each of the states in turn."""
     experiment = demand_running(host, run_id)
     renew(host, experiment.lease)
-    for goal in (UNTUNED, TUNED) if state == TUNED else (TUNED, UNTUNED):
+    for goal in states:
         if goal == TUNED:
             tune(host, experiment)
         else:

@@ -13,6 +13,7 @@ from . import rules
 from .evidence import NEEDED
 from .history import History, capped, differences, levels
 from .interval import percent
+from .keeping import missing
 from .record import Record
 from .rules import BETTER, CAPPED, SAME, UNCLEAR, WORSE
 from .settings import Settings
@@ -31,8 +32,37 @@ def biased_state(history: History) -> str:
     return rules.lopsided_state([attempt for attempt in history.pairs if attempt.over and not attempt.valid])
 
 
+def ends(record: Record, history: History) -> bool:
+    """Whether nothing more of the whole tuning is to be measured."""
+    return rules.pairs_end(record, history) and not soaks(record, history)
+
+
+def soaks(record: Record, history: History) -> bool:
+    """Whether tuned loads follow, because the tuning would stay, and too little is known of what it does for that."""
+    settings = record.start.settings
+    further = settings.soak - len(history.soaks)
+    if further <= 0 or not rules.pairs_end(record, history):
+        return False
+    if not rules.may_stay(settings, history, _of_pairs(record, history)[0]):
+        return False
+    return bool(missing.unexcluded(history)) and not missing.unexcluded(history, further)
+
+
 def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str]]":
     """The verdict with its reason, and further reasons to report."""
+    answer, further = _of_pairs(record, history)
+    settings = record.start.settings
+    if not settings.soak or not rules.may_stay(settings, history, answer) or not ends(record, history):
+        return answer, further
+    for figure in missing.missing(history):
+        if figure.evidence < NEEDED:
+            risen = f"a rise by {figure.rise:.0f} % of the loads isn't excluded"
+            return rules.Answer(UNCLEAR, f"{answer.reason}, but {missing.sentence(figure)}: {risen}"), further
+    return answer, further
+
+
+def _of_pairs(record: Record, history: History) -> "Tuple[rules.Answer, List[str]]":
+    """What follows from the pairs and from what went wrong, before the tuning stays."""
     obstacle = rules.obstacle(record, history)
     if obstacle is not None:
         return obstacle, []
@@ -54,7 +84,7 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
             f"guards voided more attempts in the {biased} state than chance explains, so the remaining pairs are"
             f" biased (they look {_WORDS[answer.verdict]})",
         ), []
-    if capped_attempts and answer.verdict in (SAME, UNCLEAR) and rules.ends(record, history):
+    if capped_attempts and answer.verdict in (SAME, UNCLEAR) and rules.pairs_end(record, history):
         return rules.Answer(
             CAPPED,
             f"in {counted(capped_attempts, 'attempt')} an instance's network or disk allowance was exceeded: what the"

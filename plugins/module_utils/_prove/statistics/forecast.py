@@ -49,7 +49,7 @@ def pairs_needed(deviation: float, effect: float) -> int:
 
 def measurements_at_most(settings: Settings, concerns: int) -> int:
     """How many measurements a run may take without repetitions; `concerns` are those compared with the rest."""
-    return MOST_WARM_UPS + 2 * MOST_SHAMS + 2 * settings.pairs * (1 + concerns)
+    return MOST_WARM_UPS + 2 * MOST_SHAMS + 2 * settings.pairs * (1 + concerns) + settings.soak
 
 
 def seconds_of_pair(attempts: Sequence[Attempt]) -> Optional[float]:

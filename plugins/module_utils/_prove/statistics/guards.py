@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .metrics import Metric, other_kinds
-from .record import WARM_UP, Measurement, Sample
+from .record import SOAK, WARM_UP, Measurement, Sample
 from .settings import Settings
 
 STEAL_SHARE = 0.01  # of all CPUs' time
@@ -226,7 +226,7 @@ def _reboot_firings(after: Optional[Sample], before: Optional[Sample]) -> List[T
 
 def _same_boot_firings(last: Measurement, measurement: Measurement) -> List[Tuple[str, str]]:
     """Whether a measurement that needs a boot of its own isn't known to have one; `last` has the last known boot."""
-    if measurement.phase == WARM_UP or _reboot_firings(last.after, measurement.before):
+    if measurement.phase in (WARM_UP, SOAK) or _reboot_firings(last.after, measurement.before):
         return []
     return [("same_boot", "nothing shows that the host was rebooted: a boot id is missing, or is the same as before")]
 

@@ -12,7 +12,7 @@ from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 from .guards import ALLOWANCES, Firing, Reference, firings_of
 from .metrics import SMALLER, Metric
 from .order import TUNED, UNTUNED
-from .record import EACH, PAIR, SHAM, WARM_UP, Measurement, Record
+from .record import EACH, PAIR, SHAM, SOAK, WARM_UP, Measurement, Record
 
 
 class Attempt(NamedTuple):
@@ -28,12 +28,16 @@ class Attempt(NamedTuple):
     @property
     def valid(self) -> bool:
         """Whether both states were measured and no guard fired."""
-        return len(self.measurements) == 2 and not self.firings
+        return len(self.measurements) == self._loads and not self.firings
 
     @property
     def over(self) -> bool:
         """Whether nothing more is measured in it."""
-        return len(self.measurements) == 2 or bool(self.firings)
+        return len(self.measurements) == self._loads or bool(self.firings)
+
+    @property
+    def _loads(self) -> int:
+        return 1 if self.phase == SOAK else 2
 
     def difference(self, name: str) -> float:
         """ln(tuned / untuned) of a metric, with the sign turned where smaller is better."""
@@ -55,6 +59,7 @@ class History(NamedTuple):
     kinds: Tuple[Metric, ...]  # the metrics of the first measurement that didn't fail
     primary: str  # the metric that decides; empty as long as nothing was measured
     parts: Mapping[str, Tuple[Attempt, ...]] = {}  # concern → the pairs with it and without it
+    soaks: Tuple[Attempt, ...] = ()  # the tuned loads before the tuning is kept, of one measurement each
 
     @property
     def tries(self) -> Tuple[Attempt, ...]:
@@ -97,7 +102,7 @@ def levels(history: History, concern: str) -> Levels:
 
 def history_of(record: Record) -> History:
     """The attempts of a record, with the guards that fired in them."""
-    attempts_of: Dict[str, List[Attempt]] = {WARM_UP: [], SHAM: [], PAIR: []}
+    attempts_of: Dict[str, List[Attempt]] = {WARM_UP: [], SHAM: [], PAIR: [], SOAK: []}
     parts: Dict[str, List[Attempt]] = {}
     reference = Reference()
     for measurement in record.measurements:
@@ -115,6 +120,7 @@ def history_of(record: Record) -> History:
         kinds=kinds,
         primary=primary,
         parts={concern: tuple(attempts) for concern, attempts in parts.items()},
+        soaks=tuple(attempts_of[SOAK]),
     )
 
 

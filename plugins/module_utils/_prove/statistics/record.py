@@ -15,12 +15,12 @@ from .metrics import Metric
 from .order import UNTUNED
 from .settings import Settings
 
-FORMAT = 4  # of the lines, and of the rules by which one step follows from those before it
-READABLE = (3, FORMAT)  # 3 lacks `jobs`, so a guard less watches, and what only explains a verdict
+FORMAT = 5  # of the lines, and of the rules by which one step follows from those before it
+READABLE = (3, 4, FORMAT)  # 4 has no soak; 3 lacks `jobs`, so a guard less watches, and what only explains a verdict
 
 # The phases of a run, in their order. Until the pairs begin, the host stays untuned.
-WARM_UP, SHAM, PAIR, EACH = "warm_up", "sham", "pair", "each"
-PHASES = (WARM_UP, SHAM, PAIR, EACH)
+WARM_UP, SHAM, PAIR, SOAK, EACH = "warm_up", "sham", "pair", "soak", "each"
+PHASES = (WARM_UP, SHAM, PAIR, SOAK, EACH)
 
 
 class Start(NamedTuple):
@@ -62,7 +62,7 @@ class Measurement(NamedTuple):
     """One run of the load in one state; written down when it has ended, whatever came of it."""
 
     phase: str  # one of PHASES
-    pair: int  # from 1; in WARM_UP the number of the measurement
+    pair: int  # from 1; in WARM_UP and SOAK the number of the measurement
     attempt: int  # from 1; a pair that is repeated has the next one
     state: str  # untuned | tuned; in SHAM the label of the sham switch
     began: float  # seconds since 1970 by the controller's clock, before the switch
@@ -83,7 +83,7 @@ class Measurement(NamedTuple):
     @property
     def host_state(self) -> str:
         """The state in which the host was: in SHAM it is untuned under either label."""
-        return self.state if self.phase in (PAIR, EACH) else UNTUNED
+        return self.state if self.phase in (PAIR, SOAK, EACH) else UNTUNED
 
 
 class End(NamedTuple):

@@ -89,12 +89,14 @@ def failures_when_tuned(history: History) -> "Tuple[List[str], float]":
     parts = [attempt for attempts in history.parts.values() for attempt in attempts]
     if any(firing.state != TUNED for firing in _failures(history.tries)):
         return [], 1.0
-    failed = [firing.detail for firing in _failures([*history.tries, *parts]) if firing.state == TUNED]
+    tries = [*history.tries, *history.soaks, *parts]
+    failed = [firing.detail for firing in _failures(tries) if firing.state == TUNED]
     if len(failed) < MANY_FAILED:
         return [], 1.0
     loads = [measurement for attempt in (*history.warm_ups, *history.tries) for measurement in attempt.measurements]
     untuned = sum(measurement.host_state != TUNED for measurement in loads)
-    loads += [measurement for attempt in parts if attempt.over for measurement in attempt.measurements]
+    alone = [*history.soaks, *parts]
+    loads += [measurement for attempt in alone if attempt.over for measurement in attempt.measurements]
     tuned = sum(measurement.host_state == TUNED for measurement in loads)
     return failed, math.comb(tuned, len(failed)) / math.comb(tuned + untuned, len(failed))
 
@@ -106,7 +108,7 @@ def _failures(attempts: Sequence[Attempt], guard: str = "load") -> List[Firing]:
 def _unhealthy(history: History) -> List[Firing]:
     """The switches after which the host wasn't healthy; the first one ends the run."""
     parts = [attempt for attempts in history.parts.values() for attempt in attempts]
-    return _failures([*history.warm_ups, *history.shams, *history.pairs, *parts], "health")
+    return _failures([*history.warm_ups, *history.shams, *history.pairs, *history.soaks, *parts], "health")
 
 
 def _unsettled_answer(history: History) -> Answer:
@@ -275,8 +277,23 @@ def binomial(fewer: int, count: int) -> float:
     return min(1.0, tail / 2 ** (count - 1)) if count else 1.0
 
 
-def ends(record: Record, history: History) -> bool:
-    """Whether nothing more is to be measured."""
+def may_stay(settings: Settings, history: History, answer: Answer) -> bool:
+    """Whether the setting `keep` lets the tuning stay with this answer.
+
+    Under `not_worse` it does without a decision too, if more harm to the primary metric than the margin is excluded; a
+    verdict that something else hindered never keeps it, nor does a metric that looks harmed.
+    """
+    if answer.verdict == BETTER:
+        return True
+    if settings.keep != NOT_WORSE or suspected_metrics(settings, history):
+        return False
+    changes = differences(history.pairs, history.primary)
+    not_worse = peak(changes, -margin_of(settings)).above >= NEEDED
+    return answer.verdict == SAME or (answer.undecided and not_worse)
+
+
+def pairs_end(record: Record, history: History) -> bool:
+    """Whether no more pairs of the whole tuning are to be measured."""
     if obstacle(record, history) is not None or sham_differs(history):
         return True
     settings = record.start.settings
@@ -288,10 +305,10 @@ def ends(record: Record, history: History) -> bool:
 
 
 def most_reboots(settings: Settings) -> int:
-    """How often the host is rebooted at most, whatever has to be repeated; once more for the way back."""
+    """How often the host is rebooted at most, whatever has to be repeated; for the soak, and for the way back."""
     counted = settings.pairs + MOST_SHAMS
     repeated = next(number for number in itertools.count() if too_many_repeated(number, counted + number))
-    return 2 * (counted + repeated) + 1
+    return 2 * (counted + repeated) + bool(settings.soak) + 1
 
 
 def pairs_done(settings: Settings, history: History) -> bool:

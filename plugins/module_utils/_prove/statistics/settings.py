@@ -39,6 +39,7 @@ class Settings(NamedTuple):
     each: bool = False  # of a tuning that is better, compare each concern with the rest too
     reboot: bool = False  # the host is rebooted before each measurement, so that boot settings are compared too
     reboot_within: int = 600  # seconds in which a rebooted host must be back
+    soak: int = 100  # at most so many further tuned loads before the tuning is kept; 0: none
 
 
 # The least and the most of each number, and whether it is a whole one.
@@ -46,6 +47,7 @@ _BOUNDS: Mapping[str, Tuple[float, float, bool]] = {
     "seed": (0, 2**32 - 1, True),
     "pairs": (FEWEST_PAIRS, 200, True),
     "effect": (0.1, 100, False),
+    "soak": (0, 1000, True),
     "margin": (0.1, 50, False),
     "seconds": (0.1, 3600, False),
     "settle": (0, 600, False),

@@ -14,7 +14,7 @@ from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 from ..._words import counted
 from . import rules
-from .answer import after_switches, answer_of
+from .answer import after_switches, answer_of, ends
 from .evidence import NEEDED, peak
 from .guards import ALLOWANCES, GUARDS
 from .history import Attempt, History, capped, differences, guards_of
@@ -50,7 +50,7 @@ def _tested_concerns(record: Record) -> Tuple[str, ...]:
 
 def why_none(record: Record, history: History) -> Tuple[str, ...]:
     """Why a run that is over compared no concern although the user asked for each; empty for any other run."""
-    if not record.start.settings.each or history.parts or not rules.ends(record, history):
+    if not record.start.settings.each or history.parts or not ends(record, history):
         return ()
     concerns = _tested_concerns(record)
     if len(concerns) == 1:
@@ -61,7 +61,7 @@ def why_none(record: Record, history: History) -> Tuple[str, ...]:
 def waiting_concerns(record: Record, history: History) -> Tuple[str, ...]:
     """The concerns about which more is to be measured. The whole comes first, and it has to be better."""
     concerns = concerns_of(record)
-    if not concerns or not rules.ends(record, history) or answer_of(record, history)[0].verdict != BETTER:
+    if not concerns or not ends(record, history) or answer_of(record, history)[0].verdict != BETTER:
         return ()
     return tuple(
         concern for concern in concerns if not _is_over(record.start.settings, history, concern, len(concerns))

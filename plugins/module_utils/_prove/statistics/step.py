@@ -9,9 +9,10 @@ from typing import NamedTuple, Sequence
 
 from ..._error import NearmetalError
 from . import rules, single_concerns
+from .answer import soaks
 from .history import Attempt, history_of
-from .order import UNTUNED, order
-from .record import EACH, PAIR, SHAM, WARM_UP, Record
+from .order import TUNED, UNTUNED, order
+from .record import EACH, PAIR, SHAM, SOAK, WARM_UP, Record
 
 MEASURE, DECIDE = "measure", "decide"
 
@@ -31,11 +32,18 @@ class Step(NamedTuple):
     switch_to: str = ""
     concern: str = ""  # in EACH: untuned is tuned but for this concern
 
+    @property
+    def stays(self) -> bool:
+        """Whether the host is in that state already, and isn't switched."""
+        return self.phase == SOAK and self.pair > 1
+
 
 def next_step(record: Record) -> Step:
     """What follows from the record alone: the same after a crash as without it."""
     history = history_of(record)
-    if rules.ends(record, history):
+    if rules.pairs_end(record, history):
+        if soaks(record, history):
+            return Step(MEASURE, SOAK, len(history.soaks) + 1, 1, TUNED, TUNED)
         waiting = single_concerns.waiting_concerns(record, history)
         return _in_pair(record, EACH, history.attempts(waiting[0]), waiting[0]) if waiting else Step(DECIDE)
     if not rules.has_settled(record.start.settings, history):

@@ -9,15 +9,15 @@ import math
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import forecast, rules, single_concerns
-from .answer import answer_of, biased_state, has_primary
+from .answer import answer_of, biased_state, ends, has_primary
 from .evidence import NEEDED
 from .guards import unwatched_guards
 from .history import Attempt, History, differences, history_of
 from .interval import Comparison, comparison_of, estimate, percent
+from .keeping.missing import Missing, missing
 from .order import TUNED, UNTUNED
 from .record import Record
-from .rules import BETTER, SAME
-from .settings import FEWEST_PAIRS, NOT_WORSE
+from .settings import FEWEST_PAIRS
 from .single_concerns import Part
 
 
@@ -55,12 +55,15 @@ class Verdict(NamedTuple):
     selection: bool  # whether guards voided more of one state's pairs than chance explains
     several: str  # how the evidence of several hosts is put together
     parts: Tuple[Part, ...]  # what each concern does among the others, where that was asked
+    missing: Tuple[Missing, ...]  # loads that failed, and those that a guard voided too
+    soaked: int  # further tuned loads before the tuning is kept
 
     def as_dict(self) -> Dict[str, Any]:
         """The verdict as plain JSON data."""
         content = self._asdict()
         content["metrics"] = [metric._asdict() for metric in self.metrics]
         content["sham"] = self.sham._asdict()
+        content["missing"] = [missing._asdict() for missing in self.missing]
         content["parts"] = [{**part._asdict(), "comparison": part.comparison._asdict()} for part in self.parts]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in content.items()}
 
@@ -73,7 +76,7 @@ def verdict(record: Record) -> Verdict:
     shams = differences(history.shams, history.primary) if has_primary(history) else []
     deviation = forecast.noise(pair_differences, *([shams] if len(pair_differences) < FEWEST_PAIRS else []))
     seconds = forecast.seconds_of_pair([*history.shams, *history.pairs])
-    ended = rules.ends(record, history)
+    ended = ends(record, history)
     over = ended and not single_concerns.waiting_concerns(record, history)
     metrics = _comparisons(record, history)
     return Verdict(
@@ -81,7 +84,7 @@ def verdict(record: Record) -> Verdict:
         reasons=(answer.reason, *further_reasons, *single_concerns.why_none(record, history)),
         by_primary=answer.by_primary,
         over=over,
-        keep=ended and _keeps(record, history, answer, metrics),
+        keep=ended and rules.may_stay(settings, history, answer),
         metrics=metrics,
         pairs=len(pair_differences),
         pairs_at_most=settings.pairs,
@@ -104,19 +107,9 @@ def verdict(record: Record) -> Verdict:
         selection=bool(biased_state(history)),
         several=settings.several,
         parts=single_concerns.parts_of(record, history),
+        missing=missing(history),
+        soaked=len(history.soaks),
     )
-
-
-def _keeps(record: Record, history: History, answer: "rules.Answer", metrics: Sequence[Comparison]) -> bool:
-    """Whether the tuning stays. Under `not_worse` it does without a decision too, if more harm to the primary metric
-    than the margin is excluded; a verdict that something else hindered never keeps it, nor does a metric that looks
-    harmed."""
-    if answer.verdict == BETTER:
-        return True
-    settings = record.start.settings
-    if settings.keep != NOT_WORSE or rules.suspected_metrics(settings, history):
-        return False
-    return answer.verdict == SAME or (answer.undecided and metrics[0].not_worse)
 
 
 def _comparisons(record: Record, history: History) -> Tuple[Comparison, ...]:

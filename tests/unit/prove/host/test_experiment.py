@@ -78,6 +78,14 @@ def test_a_sham_goes_through_the_same_two_writes(host: FakeKernel, steps: Steps)
     assert [text.strip() for path, text in host.written if path == CURRENT] == ["tsc", "xen"]
 
 
+def test_a_host_that_stays_in_its_state_is_not_switched(host: FakeKernel, steps: Steps) -> None:
+    steps("begin")
+    steps("measure", state="tuned")
+    host.written.clear()
+    steps("measure", state="tuned", stays=True)
+    assert (current(host), [text for path, text in host.written if path == CURRENT]) == ("tsc", [])
+
+
 def test_a_host_that_nearmetal_tuned_is_untuned_meanwhile_and_tuned_as_before_afterwards(
     host: FakeKernel, steps: Steps, call: Call
 ) -> None:

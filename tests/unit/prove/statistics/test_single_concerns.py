@@ -100,7 +100,7 @@ def test_nothing_is_asked_where_there_is_no_gain_to_divide(
     assert verdict(unasked).reasons == found.reasons[:-1]
     assert reason not in verdict(record._replace(measurements=record.measurements[:-1])).reasons, "it may go on"
     assert found.parts == ()
-    assert {measurement.phase for measurement in record.measurements} == {"warm_up", "sham", "pair"}
+    assert "each" not in {measurement.phase for measurement in record.measurements}
 
 
 @pytest.mark.parametrize("cut", [1, 2, 9])

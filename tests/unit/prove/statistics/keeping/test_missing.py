@@ -1,0 +1,89 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Loads that are missing are an outcome: nothing is kept before it is excluded that the tuning loses them."""
+
+from __future__ import annotations
+
+import random
+from typing import Callable
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.keeping.missing import highest_evidence
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import SOAK, Measurement
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import Step, next_step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
+
+from tests.support.prove.proofs import noisy, run
+
+RUNS = 1000
+
+
+def attempts(tuned: float, untuned: float, seed: int, count: int = 150) -> "list[int]":
+    """What came of attempts at pairs whose loads are missing at these rates: the first that is ends the attempt."""
+    generator = random.Random(seed)
+    found = []
+    for _attempt in range(count):
+        first = generator.choice((-1, 1))
+        rates = {-1: tuned, 1: untuned}
+        lost = [state for state in (first, -first) if generator.random() < rates[state]]
+        found.append(lost[0] if lost else 0)
+    return found
+
+
+@pytest.mark.parametrize("untuned", [0.0, 0.02, 0.1, 0.4])
+def test_a_rise_is_excluded_wrongly_in_at_most_one_of_twenty_runs(untuned: float) -> None:
+    wrong = sum(highest_evidence(attempts(untuned + 0.08, untuned, seed), 0.08) >= 20 for seed in range(RUNS))
+    assert wrong <= (0.05 + 3 * (0.05 * 0.95 / RUNS) ** 0.5) * RUNS
+
+
+def test_how_many_loads_exclude_a_rise() -> None:
+    counts = [sum(highest_evidence([0] * count, rise) < 20 for count in range(100)) for rise in (0.08, 0.18)]
+    assert counts == [41, 18]
+    assert (
+        highest_evidence([0] * 20 + [-1] + [0] * 60, 0.08) < 20 <= highest_evidence([0] * 20 + [-1, 1] + [0] * 60, 0.08)
+    )
+
+
+def failing_at(*soaks: int) -> "Callable[[Step, Measurement], Measurement]":
+    def disturb(step: Step, measurement: Measurement) -> Measurement:
+        fails = step.phase == SOAK and step.pair in soaks
+        return measurement._replace(metrics=(), error="exit status 1") if fails else measurement
+
+    return disturb
+
+
+def test_tuned_loads_without_a_switch_follow_until_a_rise_is_excluded() -> None:
+    record = run(noisy(0.2, 0.005), seed=3)
+    found = verdict(record)
+    soaks = [measurement for measurement in record.measurements if measurement.phase == SOAK]
+    assert (found.verdict, found.keep, found.soaked) == ("better", True, len(soaks))
+    assert found.pairs + found.soaked == 41
+    failed, void = found.missing
+    assert (failed.tuned, failed.tuned_loads, failed.untuned_loads) == (0, 41, found.pairs + 6)
+    assert min(failed.evidence, void.evidence) >= 20
+    before = record._replace(measurements=record.measurements[:-2])
+    assert (next_step(before).stays, verdict(before).over, verdict(before).keep) == (True, False, False)
+    first = record._replace(measurements=record.measurements[: -len(soaks)])
+    assert (next_step(first).phase, next_step(first).state, next_step(first).stays) == (SOAK, "tuned", False)
+
+
+@pytest.mark.parametrize(
+    ("soak", "failing", "reason"),
+    [
+        (40, (5,), "1 of 11 loads fail when tuned, 0 of 12 untuned: a rise by 8 % of the loads isn't excluded"),
+        (200, (5, 9), "the load failed in 2 measurements of the tuned host, and in none of the untuned host"),
+    ],
+)
+def test_a_load_that_fails_when_tuned_is_not_kept(soak: int, failing: "tuple[int, ...]", reason: str) -> None:
+    found = verdict(run(noisy(0.2, 0.005), failing_at(*failing), seed=3, soak=soak))
+    assert (found.verdict, found.keep, found.over) == ("unclear", False, True)
+    assert reason in found.reasons[0]
+    assert found.soaked == failing[-1], "a soak that can't exclude a rise any more ends"
+
+
+def test_what_would_not_stay_needs_no_soak() -> None:
+    for effect, keep in ((-0.1, "better"), (0.0, "better")):
+        assert verdict(run(noisy(effect, 0.005), seed=3, keep=keep)).soaked == 0
+    assert verdict(run(noisy(0.0, 0.005), seed=3, keep="not_worse")).soaked > 0
+    assert verdict(run(noisy(0.2, 0.005), seed=3, soak=0)).keep, "the user asked for no soak"
