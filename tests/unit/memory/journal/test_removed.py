@@ -62,6 +62,9 @@ def test_the_files_are_restored_and_what_they_set(
     restored = call(restore.main, host)
     assert not restored.get("failed"), restored["msg"]
     assert left(host) == set()
+    knobs = {(action["concern"] == "unit", action["knob"]) for action in restored["actions"]}
+    assert {(True, "agent"), (False, "persist")} <= knobs
+    assert not {(False, "agent"), (True, "persist")} & knobs
     said = {finding["knob"]: finding["reason"] for finding in restored["findings"]}
     assert "the next boot brings back" in said["somaxconn"], "its original went with the journal"
     again = call(restore.main, host)
