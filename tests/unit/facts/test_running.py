@@ -59,6 +59,22 @@ def test_a_program_that_was_replaced_while_it_ran_is_still_recognized(host_of: B
 
 
 @pytest.mark.parametrize(
+    ("path", "main_class", "version"),
+    [
+        ("/opt/kafka/bin/../libs/kafka_2.13-3.7.0.jar:/opt/kafka/libs/x.jar", "kafka.Kafka", "3.7.0"),
+        ("/usr/share/cassandra/apache-cassandra-5.0.2.jar", "org.apache.cassandra.service.CassandraDaemon", "5.0.2"),
+        ("/opt/kafka/libs/kafka-clients-3.7.0.jar", "kafka.Kafka", ""),
+    ],
+)
+def test_the_version_of_a_java_program_is_in_the_name_of_its_jar(
+    path: str, main_class: str, version: str, host_of: Build
+) -> None:
+    words = ["java", "-cp", path, main_class]
+    (found,) = running.observe(host_of(process(70, "java", "/usr/lib/jvm/bin/java", words, [9092]))).programs
+    assert found.version == version
+
+
+@pytest.mark.parametrize(
     ("words", "name"),
     [
         (["java", "-cp", "/srv/app.jar", "com.example.Main"], "java"),

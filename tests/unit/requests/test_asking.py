@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
 from ansible_collections.nearmetal.ec2.plugins.modules import tune
 
 from tests.support.fake_kernel import FakeKernel
@@ -55,6 +56,17 @@ def test_a_program_is_tuned_named_and_taken_back_when_it_is_named_no_longer(tmp_
     assert stored["memory"]["run"] == "tune, workload in_memory_database, program aerospike"
     call(tune.main, host, workload="in_memory_database", program=[])
     assert swappiness(host) == before
+
+
+def test_a_program_lowers_a_limit_and_the_unit_keeps_it_there(tmp_path: Path, call: Call) -> None:
+    host = running(tmp_path)
+    call(tune.main, host, program="cassandra")
+    places = sorted((tmp_path / "sys/block").glob("nvme*/queue/read_ahead_kb"))
+    assert {place.read_text().strip() for place in places} == {"4"}
+    stored = json.loads((tmp_path / "var/lib/nearmetal/wanted.json").read_text())["concerns"]
+    assert stored["block_storage"]["by"]["read_ahead_kb"] == "program"
+    assert command.main(["reapply"], host) == 0
+    assert {place.read_text().strip() for place in places} == {"4"}
 
 
 def test_the_users_own_value_beats_the_programs(tmp_path: Path, call: Call) -> None:

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What several programs make of the options of a workload."""
+
+from __future__ import annotations
+
+from typing import Any, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._programs.program import Page, Wish
+from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.program_values import Asked, Claim, asked
+
+PAGE = Page("a page", "2026-11-27", "2027-11-27")
+
+
+def claim(title: str, knob: str, value: Any, **more: Any) -> Claim:
+    return Claim(title, Wish(knob, value, "it says so", PAGE, **more))
+
+
+def merged(of_workload: Dict[str, Any], *claims: Claim) -> Asked:
+    concern = claims[0].wish.knob.partition(".")[0]
+    return asked(claims, CONCERNS[concern], of_workload, lambda _option, _value: "web")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_limits_the_value_that_satisfies_all_is_used_in_any_order(first: int) -> None:
+    claims = [claim("A", "network_stack.somaxconn", 1000), claim("B", "network_stack.somaxconn", 9000)]
+    found = merged({"somaxconn": 4096}, claims[first], claims[1 - first])
+    assert found.values == {"somaxconn": 9000}
+    assert found.reasons["somaxconn"] == ("web says 4096, B's maintainers say 9000: it says so", "a page")
+    assert found.contradictions == ()
+    assert merged({"somaxconn": 9000}, *claims).values == {}, "the workload's value suits both"
+
+
+def test_a_workloads_exact_value_stays_where_it_suits_every_program() -> None:
+    claims = (claim("A", "hugepages.thp", "never", also=("madvise",)), claim("B", "hugepages.thp", "madvise"))
+    assert merged({"thp": "madvise"}, *claims).values == {}
+    assert merged({"thp": "always"}, *claims).values == {"thp": "madvise"}
+    assert merged({}, claims[1], claims[0]).reasons["thp"][0] == "B's maintainers say madvise: it says so"
+
+
+def test_an_exact_value_of_a_limit_wins_over_those_that_only_want_enough() -> None:
+    claims = (
+        claim("A", "block_storage.read_ahead_kb", 4, exact=True),
+        claim("B", "block_storage.read_ahead_kb", 512),
+    )
+    found = merged({"read_ahead_kb": 1024}, *claims)
+    assert (found.values, found.exact) == ({"read_ahead_kb": 4}, {"read_ahead_kb"})
+
+
+def test_programs_without_a_common_value_contradict_each_other() -> None:
+    found = merged({"thp": "madvise"}, claim("A", "hugepages.thp", "never"), claim("B", "hugepages.thp", "always"))
+    assert found.values == {"thp": "always"}
+    (contradiction,) = found.contradictions
+    assert contradiction.sentence() == (
+        "A wants never, B wants always: always is used, because B comes last; set tune_concerns.hugepages.thp to decide"
+        " otherwise, leave one of them out of tune_program, or give each a host of its own"
+    )
