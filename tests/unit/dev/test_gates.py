@@ -22,8 +22,14 @@ IMPORT = "from .."
 OFF = "no" + "qa"
 NO_CHANGE = "- name: Do\n  {}\n  changed_when: false\n"
 KNOWN_FAULTS = f"{UTILS}/_concerns/kernel_check/advisories.py"
+A_PROGRAM = f"{UTILS}/_programs/redis.py"
 TODAY = datetime.now(timezone.utc).date()
 YESTERDAY, TOMORROW = TODAY - timedelta(days=1), TODAY + timedelta(days=1)
+
+
+def page(read: str, again: str) -> str:
+    """A file with the page of a program."""
+    return f"P = Page(reference='x', read='{read}', again='{again}')\n"
 
 
 def fault(checked: object, expires: object) -> str:
@@ -96,6 +102,8 @@ CASES = [
     ),
     ("known-faults-are-current", KNOWN_FAULTS, fault("soon", TOMORROW), fault(TODAY, TODAY)),
     ("known-faults-are-current", KNOWN_FAULTS, "A = (Advisory(name='x'),)\n", fault(TODAY, TODAY)),
+    ("pages-of-programs-are-current", A_PROGRAM, page(YESTERDAY, YESTERDAY), page(YESTERDAY, TODAY)),
+    ("pages-of-programs-are-current", A_PROGRAM, page(TOMORROW, TOMORROW), page(TODAY, TOMORROW)),
     ("tests-have-their-place", "tests/unit/docs/test_a.py", "", None),
     ("tests-have-their-place", "tests/unit/test_a.py", "", None),
     ("tests-that-are-named-exist", "docs/a.md", "tests/unit/" + "b/test_c.py", "tests/unit/b"),
