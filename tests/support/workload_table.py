@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import Any, Callable, Dict, FrozenSet, Iterable, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, Sequence, Tuple
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.planning import Tune
@@ -21,6 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Finding
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.gate import with_type
+from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.program_values import Claim
 
 PATH = Path(__file__).resolve().parents[2] / "docs" / "workload_status.csv"
 DOMAINS = tuple(sorted({"platform"}.union(*(concern.domains for concern in CONCERNS.values()))))
@@ -64,11 +65,16 @@ def look(host: Host) -> Facts:
     return facts._replace(kernel=facts.kernel._replace(today=DAY)) if facts.kernel is not None else facts
 
 
-def planned(facts: Facts, *workloads: str, **common: Any) -> Tuple[Tuple[Action, ...], Tuple[Finding, ...]]:
-    """What workloads plan on facts, concern by concern as the engine does it, without its journal and owners."""
+def planned(
+    facts: Facts, *workloads: str, claims: Sequence[Claim] = (), **common: Any
+) -> Tuple[Tuple[Action, ...], Tuple[Finding, ...]]:
+    """What workloads and the claims of programs plan on facts, concern by concern as the engine does it.
+
+    It does without the engine's journal and owners.
+    """
     actions: Tuple[Action, ...] = ()
     findings: Tuple[Finding, ...] = ()
-    for request in tune_requests(workloads, {}, common):
+    for request in tune_requests(workloads, {}, common, claims=claims):
         assert isinstance(request, Tune)
         plan = request.concern.plan(with_type(facts, request.wanted), request.wanted)
         facts = project(facts, plan.actions)

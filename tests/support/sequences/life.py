@@ -129,10 +129,12 @@ class Life:
         given = dict(step.given)
         within = given.pop("confirm_within")
         named, auto = given.pop("workloads", None), given.pop("workload_auto", "advise")
+        program = given.pop("program", None)
 
         def doing(check: bool = False) -> Run:
-            chosen = choose(self.host, named, auto, {}, prune=given["prune"])
+            chosen = choose(self.host, named, auto, {}, prune=given["prune"], program=program)
             extra = {"workloads": chosen.names, "findings": chosen.findings, "programs": chosen.programs, **given}
+            extra.update(claims=chosen.asking.claims, asking=chosen.asking.programs)
 
             def ask(known: Any) -> Any:
                 return tune_requests(common={"owner_conflict": "take_over"}, on_host=known, **extra)

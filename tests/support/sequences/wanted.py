@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
+from ansible_collections.nearmetal.ec2.plugins.module_utils._programs.registry import NAMES
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 
 from tests.support.files.processes import process
@@ -182,6 +183,8 @@ def _tune(rng: random.Random, fault: bool) -> Step:
     if rng.random() < 0.35:
         given["workloads"] = rng.choice([*[rng.sample(sorted(WORKLOADS), rng.choice([1, 1, 2, 3]))] * 2, ["auto"]])
         given["workload_auto"] = rng.choice(["apply", "apply", "advise"])
+    if rng.random() < 0.15:
+        given["program"] = rng.choice([rng.sample(NAMES, rng.choice([1, 2])), ["mongodb=8.0"], ["auto"]])
     few = rng.random()
     concerns = {}
     for concern in CONCERNS.values():
