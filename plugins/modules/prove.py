@@ -95,17 +95,20 @@ options:
     description: The name of the deciding figure, by default the first. The other figures guard against harm.
     type: str
     default: ""
+  guard:
+    description: The loss in percent of each further figure, by its name, that has to be excluded before the tuning is
+      kept, 0.1 to 100. For a figure that isn't named it is O(margin).
+    type: dict
+    default: {}
   keep:
     description: Which verdicts keep the tuning. With V(better) only that verdict does, with V(not_worse) also C(same),
-      and C(unclear) if a loss of O(margin) is excluded.
+      and C(unclear) if a loss of O(margin) is excluded, and of each further figure by O(guard).
     type: str
     choices: [better, not_worse]
     default: better
   soak:
-    description:
-      - The largest number of tuned loads, without a switch, that follow before a tuning is kept, 0 to 1000. They go on
-        until it is excluded that the tuning makes loads fail, or be void, more often; if it can't be, nothing is kept.
-      - V(0) keeps without them, and without that.
+    description: The largest number of tuned loads that follow without a switch before the tuning is kept, 0 to 1000.
+      They end when it is excluded that the tuning makes loads fail; if it can't be, nothing is kept. V(0) keeps without.
     type: int
     default: 100
   several:
@@ -186,10 +189,7 @@ options:
     description: For O(each), the concern that the untuned state of a step lacks. The action plugin sets it.
     type: str
     default: ""
-  stays:
-    description: Whether the host stays in the state of a step, in which it is. The action plugin sets it.
-    type: bool
-    default: false
+  stays: {description: Whether the host is in that state already. The action plugin sets it., type: bool, default: false}
 attributes:
   check_mode:
     description: Shows which settings would be compared, and how long that may take; nothing is switched or run.

@@ -248,7 +248,7 @@ def _quality(result: Verdict) -> List[str]:
         parts.append(f"carry-over {percent(result.carry_over)}")
     guarded = [metric.name for metric in result.metrics[1:] if metric.not_worse]
     if guarded:
-        parts.append(f"{', '.join(guarded)} not worse by more than the margin")
+        parts.append(f"{', '.join(guarded)} not worse by more than the limit")
     if result.unwatched:
         parts.append(f"not watched: {', '.join(result.unwatched)}")
     lines += ["; ".join(parts)] if parts else []

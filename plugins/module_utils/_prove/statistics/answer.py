@@ -54,10 +54,10 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
     settings = record.start.settings
     if not settings.soak or not rules.may_stay(settings, history, answer) or not ends(record, history):
         return answer, further
-    for figure in missing.missing(history):
-        if figure.evidence < NEEDED:
-            risen = f"a rise by {figure.rise:.0f} % of the loads isn't excluded"
-            return rules.Answer(UNCLEAR, f"{answer.reason}, but {missing.sentence(figure)}: {risen}"), further
+    figure = min(missing.missing(history), key=lambda figure: figure.evidence)
+    if figure.evidence < NEEDED:
+        risen = f"a rise by {figure.rise:.0f} % of the loads isn't excluded"
+        return rules.Answer(UNCLEAR, f"{answer.reason}, but {missing.sentence(figure)}: {risen}"), further
     return answer, further
 
 
@@ -75,7 +75,6 @@ def _of_pairs(record: Record, history: History) -> "Tuple[rules.Answer, List[str
             " measurement itself favors one state; check what the load leaves behind",
         ), []
     answer = _by_evidence(record, history)
-    uncleared = rules.uncleared_metrics(record.start.settings, history) if answer.verdict == BETTER else []
     biased = biased_state(history)
     capped_attempts = capped(history.repeated)
     if biased and answer.verdict in (BETTER, WORSE, SAME):
@@ -97,9 +96,6 @@ def _of_pairs(record: Record, history: History) -> "Tuple[rules.Answer, List[str
             f"the load failed in {counted(len(failed), 'measurement')} of the tuned host, and in none of the untuned"
             f" host, which may be chance: {failed[-1]}",
         ), [answer.reason]
-    if uncleared:
-        lost = f"{' and '.join(uncleared)} may have lost {record.start.settings.margin:g} % or more"
-        return answer, [f"{lost}: the pairs don't exclude it"]
     return answer, []
 
 
@@ -129,13 +125,10 @@ def _by_evidence(record: Record, history: History) -> "rules.Answer":
         BETTER: f"{history.primary} is better with evidence of more than {NEEDED:.0f}:1",
         WORSE: f"{history.primary} is worse with evidence of more than {NEEDED:.0f}:1",
     }
-    suspected = rules.suspected_metrics(settings, history) if rules.pairs_done(settings, history) else []
-    if word == BETTER and suspected:
-        return rules.Answer(
-            UNCLEAR,
-            f"{reasons[word]}, but {' and '.join(suspected)} may have lost {settings.margin:g} % or more: {pairs}"
-            " pairs don't decide that",
-        )
+    uncleared = rules.uncleared_metrics(settings, history) if rules.pairs_done(settings, history) else []
+    if word == BETTER and uncleared:
+        losses = [f"{name} may have lost {settings.limit_of(name):g} % or more" for name in uncleared]
+        return rules.Answer(UNCLEAR, f"{reasons[word]}, but {' and '.join(losses)}: {pairs} pairs don't exclude that")
     if word:
         return rules.Answer(word, reasons[word], by_primary=True)
     unsettled = rules.unsettled_states(settings, history)

@@ -173,20 +173,13 @@ def harmed_metrics(history: History) -> List[str]:
 
 
 def uncleared_metrics(settings: Settings, history: History) -> List[str]:
-    """The other metrics that may still have lost the margin or more: nothing is kept early while there are any.
+    """The other metrics that may still have lost their limit or more: nothing is kept while there are any.
 
     The more metrics there are, the more pairs it takes to show that one is harmed, however large the harm is.
     """
-    needed, margin = needed_for_secondary(history), margin_of(settings)
-    return [
-        name for name in _secondary_metrics(history) if peak(differences(history.pairs, name), -margin).above < needed
-    ]
-
-
-def suspected_metrics(settings: Settings, history: History) -> List[str]:
-    """The other metrics that look as if they had lost the margin or more, though that isn't shown."""
-    changes = {name: differences(history.pairs, name) for name in uncleared_metrics(settings, history)}
-    return [name for name, values in changes.items() if values and estimate(values) <= -margin_of(settings)]
+    needed = needed_for_secondary(history)
+    limits = {name: math.log1p(settings.limit_of(name) / 100) for name in _secondary_metrics(history)}
+    return [name for name, limit in limits.items() if peak(differences(history.pairs, name), -limit).above < needed]
 
 
 def needed_for_secondary(history: History) -> float:
@@ -281,11 +274,11 @@ def may_stay(settings: Settings, history: History, answer: Answer) -> bool:
     """Whether the setting `keep` lets the tuning stay with this answer.
 
     Under `not_worse` it does without a decision too, if more harm to the primary metric than the margin is excluded; a
-    verdict that something else hindered never keeps it, nor does a metric that looks harmed.
+    verdict that something else hindered never keeps it, nor does a metric that may be harmed.
     """
     if answer.verdict == BETTER:
         return True
-    if settings.keep != NOT_WORSE or suspected_metrics(settings, history):
+    if settings.keep != NOT_WORSE or uncleared_metrics(settings, history):
         return False
     changes = differences(history.pairs, history.primary)
     not_worse = peak(changes, -margin_of(settings)).above >= NEEDED

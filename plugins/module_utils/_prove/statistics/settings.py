@@ -39,7 +39,12 @@ class Settings(NamedTuple):
     each: bool = False  # of a tuning that is better, compare each concern with the rest too
     reboot: bool = False  # the host is rebooted before each measurement, so that boot settings are compared too
     reboot_within: int = 600  # seconds in which a rebooted host must be back
+    guard: Mapping[str, float] = {}  # metric → percent: the loss that has to be excluded, in place of the margin
     soak: int = 100  # at most so many further tuned loads before the tuning is kept; 0: none
+
+    def limit_of(self, metric: str) -> float:
+        """The loss of a metric that doesn't decide, in percent, which has to be excluded before anything is kept."""
+        return self.guard.get(metric, self.margin)
 
 
 # The least and the most of each number, and whether it is a whole one.
@@ -87,6 +92,8 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
             checked[name] = options[name]
     if "primary" in options:
         checked["primary"] = _primary(options["primary"])
+    if "guard" in options:
+        checked["guard"] = _guard(options["guard"])
     settings = Settings(**checked)
     _demand_reboots_possible(settings)
     step = settings.settle + longest_load(settings.seconds) + ANSWER_SECONDS + BOOT_SECONDS * settings.reboot
@@ -127,6 +134,17 @@ def _number(name: str, value: Any) -> float:
         kind = "a whole number" if whole else "a number"
         raise NearmetalError(f"{name} must be {kind} from {least:.10g} to {most:.10g}, not {shown(value)}")
     return value if whole else float(value)
+
+
+def _guard(value: Any) -> Mapping[str, float]:
+    if not isinstance(value, dict):
+        raise NearmetalError(f"guard must have a percentage for each metric, not {shown(value)}")
+    for name, limit in value.items():
+        if not isinstance(name, str) or not re.fullmatch(NAME, name, re.ASCII):
+            raise NearmetalError(f"guard must name metrics, not {shown(name)}: {NAME_WORDS}")
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0.1 <= limit <= 100:
+            raise NearmetalError(f"guard has {shown(limit)} for {name}; it must be a percentage from 0.1 to 100")
+    return {name: float(limit) for name, limit in value.items()}
 
 
 def _primary(value: Any) -> str:

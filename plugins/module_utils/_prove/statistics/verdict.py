@@ -113,11 +113,12 @@ def verdict(record: Record) -> Verdict:
 
 
 def _comparisons(record: Record, history: History) -> Tuple[Comparison, ...]:
-    margin = rules.margin_of(record.start.settings)
+    settings = record.start.settings
     comparisons = []
     for metric in sorted(history.kinds, key=lambda metric: metric.name != history.primary):
         primary = metric.name == history.primary
         needed = NEEDED if primary else rules.needed_for_secondary(history)
+        margin = math.log1p((settings.margin if primary else settings.limit_of(metric.name)) / 100)
         comparisons.append(comparison_of(differences(history.pairs, metric.name), metric, margin, needed, primary))
     return tuple(comparisons)
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether loads are missing because of the tuning: those that failed, and those that a guard voided.
+"""Whether loads are missing because of the tuning: those that failed, that a guard voided, or that collapsed.
 
 Pure. PRIVATE to the collection.
 
@@ -17,12 +17,15 @@ untuned host would never have lost.
 
 from __future__ import annotations
 
+import math
+from statistics import median
 from typing import Callable, List, NamedTuple, Sequence, Tuple
 
 from ..evidence import NEEDED
 from ..guards import Firing
-from ..history import History
+from ..history import Attempt, History, level
 from ..order import TUNED, UNTUNED
+from ..record import SHAM
 
 # Of the largest wager that a missing load doesn't make negative, with the weight of each.
 _WAGERS = ((1.0, 0.5), (0.75, 0.25), (0.5, 0.25))
@@ -34,12 +37,15 @@ class Limit(NamedTuple):
     rise: float
     words: str  # what is missing: "loads fail"
     counts: Callable[[Firing], bool]
+    collapses: bool = False  # loads that are far below what is typical are missing too, and nothing else is
 
 
 LIMITS = (
     Limit(0.08, "fail", lambda firing: firing.guard == "load"),
     Limit(0.18, "fail or are voided by a guard", lambda _firing: True),
+    Limit(0.08, "lose a third or more", lambda _firing: False, collapses=True),
 )
+_COLLAPSED = math.log(2 / 3)
 
 
 class Missing(NamedTuple):
@@ -64,6 +70,9 @@ def unexcluded(history: History, further: int = 0) -> List[Limit]:
 
 def outcomes(history: History, limit: Limit) -> List[int]:
     """What came of each attempt at a pair, and of each tuned load without a partner: -1, 0 or 1."""
+    if limit.collapses:
+        lost = [(attempt, set(states)) for attempt, states in _collapsed(history) if attempt.phase != SHAM]
+        return [(UNTUNED in states) - (TUNED in states) for _attempt, states in lost]
     found = []
     for attempt in (*history.pairs, *history.soaks):
         states = [firing.state for firing in attempt.firings if limit.counts(firing)]
@@ -72,6 +81,21 @@ def outcomes(history: History, limit: Limit) -> List[int]:
             found.append(-1 if states[0] == TUNED else 1)
         elif attempt.valid:
             found.append(0)
+    return found
+
+
+def _collapsed(history: History) -> "List[Tuple[Attempt, List[str]]]":
+    """The attempts that count, and the states in which their load was a third or more below the typical untuned one,
+    and below all untuned ones. What is typical is known from the attempts before."""
+    untuned: List[float] = []
+    found = []
+    for attempt in (*history.shams, *history.pairs, *history.soaks):
+        if not attempt.valid:
+            continue
+        bound = min(median(untuned) + _COLLAPSED, *untuned) if untuned else -math.inf
+        levels = [(load.host_state, level(load, history.primary)) for load in attempt.measurements]
+        found.append((attempt, [state for state, value in levels if value < bound]))
+        untuned += [value for state, value in levels if state == UNTUNED]
     return found
 
 
@@ -93,7 +117,10 @@ def missing(history: History) -> "Tuple[Missing, ...]":
     states = [measurement.host_state for attempt in attempts for measurement in attempt.measurements]
     figures = []
     for limit in LIMITS:
-        lost = [firing.state for attempt in attempts for firing in attempt.firings[:1] if limit.counts(firing)]
+        if limit.collapses:
+            lost = [state for _attempt, collapsed in _collapsed(history) for state in collapsed]
+        else:
+            lost = [firing.state for attempt in attempts for firing in attempt.firings[:1] if limit.counts(firing)]
         evidence = highest_evidence(outcomes(history, limit), limit.rise)
         (tuned, of_tuned), (untuned, of_untuned) = (
             (lost.count(state), states.count(state)) for state in (TUNED, UNTUNED)

@@ -59,9 +59,9 @@ def test_tuned_loads_without_a_switch_follow_until_a_rise_is_excluded() -> None:
     soaks = [measurement for measurement in record.measurements if measurement.phase == SOAK]
     assert (found.verdict, found.keep, found.soaked) == ("better", True, len(soaks))
     assert found.pairs + found.soaked == 41
-    failed, void = found.missing
+    failed, void, collapsed = found.missing
     assert (failed.tuned, failed.tuned_loads, failed.untuned_loads) == (0, 41, found.pairs + 6)
-    assert min(failed.evidence, void.evidence) >= 20
+    assert min(failed.evidence, void.evidence, collapsed.evidence) >= 20
     before = record._replace(measurements=record.measurements[:-2])
     assert (next_step(before).stays, verdict(before).over, verdict(before).keep) == (True, False, False)
     first = record._replace(measurements=record.measurements[: -len(soaks)])
