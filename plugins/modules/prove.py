@@ -97,7 +97,7 @@ options:
     default: ""
   guard:
     description: The loss in percent of each further figure, by its name, that has to be excluded before the tuning is
-      kept, 0.1 to 100. For a figure that isn't named it is O(margin).
+      kept, 0.1 to 100. For a figure that isn't named it is 5, and its estimate must be above O(margin).
     type: dict
     default: {}
   keep:
@@ -108,7 +108,7 @@ options:
     default: better
   soak:
     description: The largest number of tuned loads that follow without a switch before the tuning is kept, 0 to 1000.
-      They end when it is excluded that the tuning makes loads fail; if it can't be, nothing is kept. V(0) keeps without.
+      They end when it is excluded that the tuning makes loads fail; else nothing is kept. V(0) keeps without them.
     type: int
     default: 100
   several:
@@ -189,7 +189,7 @@ options:
     description: For O(each), the concern that the untuned state of a step lacks. The action plugin sets it.
     type: str
     default: ""
-  stays: {description: Whether the host is in that state already. The action plugin sets it., type: bool, default: false}
+  stays: {description: Whether the host is in that state already; the plugin sets it., type: bool, default: false}
 attributes:
   check_mode:
     description: Shows which settings would be compared, and how long that may take; nothing is switched or run.

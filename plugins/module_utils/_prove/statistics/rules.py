@@ -173,13 +173,22 @@ def harmed_metrics(history: History) -> List[str]:
 
 
 def uncleared_metrics(settings: Settings, history: History) -> List[str]:
-    """The other metrics that may still have lost their limit or more: nothing is kept while there are any.
+    """The other metrics that may still have lost their limit, or look as if they had lost the margin: nothing is kept
+    while there are any.
 
     The more metrics there are, the more pairs it takes to show that one is harmed, however large the harm is.
     """
     needed = needed_for_secondary(history)
-    limits = {name: math.log1p(settings.limit_of(name) / 100) for name in _secondary_metrics(history)}
-    return [name for name, limit in limits.items() if peak(differences(history.pairs, name), -limit).above < needed]
+    uncleared = []
+    for name in _secondary_metrics(history):
+        changes = differences(history.pairs, name)
+        excluded = peak(changes, -math.log1p(settings.limit_of(name) / 100)).above >= needed
+        looks_harmed = bool(changes) and estimate(changes) <= -math.log1p(
+            settings.guard.get(name, settings.margin) / 100
+        )
+        if looks_harmed or not excluded:
+            uncleared.append(name)
+    return uncleared
 
 
 def needed_for_secondary(history: History) -> float:

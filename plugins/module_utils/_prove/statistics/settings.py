@@ -18,6 +18,7 @@ MOST_PAIRS_WITH_REBOOT = 40
 FEWEST_PAIRS = 6  # with fewer, not even differences that all point one way are evidence of 20:1
 NOT_WORSE = "not_worse"
 KEEP = ("better", NOT_WORSE)
+GUARD_LIMIT = 5.0  # percent: the loss of a further metric that has to be excluded, where the user sets none
 MULTIPLY = "multiply"
 SEVERAL = ("average", MULTIPLY)
 
@@ -44,7 +45,7 @@ class Settings(NamedTuple):
 
     def limit_of(self, metric: str) -> float:
         """The loss of a metric that doesn't decide, in percent, which has to be excluded before anything is kept."""
-        return self.guard.get(metric, self.margin)
+        return self.guard.get(metric, max(self.margin, GUARD_LIMIT))
 
 
 # The least and the most of each number, and whether it is a whole one.

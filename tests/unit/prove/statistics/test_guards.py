@@ -239,7 +239,7 @@ def test_a_guard_that_fires_in_one_state_alone_decides_nothing_about_the_tuning(
         ({"tuned": (2, 5)}, "unclear"),  # of a load that fails now and then, chance explains that
         ({"tuned": (2,)}, "better"),
         ({"tuned": (2, 5), "untuned": (4,)}, "better"),
-        ({"tuned": (2, 5), "sham": (2,)}, "better"),  # in a sham pair the host is untuned, whatever its label says
+        ({"tuned": (2,), "sham": (2,)}, "better"),  # in a sham pair the host is untuned, whatever its label says
         ({"untuned": (2, 5)}, "better"),
     ],
 )
