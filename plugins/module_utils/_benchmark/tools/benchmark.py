@@ -66,7 +66,7 @@ class Command(NamedTuple):
     """A program that is run to its end. Its output is read."""
 
     argv: Tuple[str, ...]
-    own: bool = False  # a program of this collection: the first word names its file in _engine/benchmark
+    own: bool = False  # a program of this collection: the first word names its file in _benchmark/host
     as_root: bool = False  # otherwise it runs as nobody
     result: str = ""  # the file that a command as root writes and that is read in place of its output
     messages: bool = False  # its figures may be among its messages, on standard error
