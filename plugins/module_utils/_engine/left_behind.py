@@ -144,7 +144,7 @@ def by_reboot(place: Lever, entry: Entry, now: Value) -> Finding:
     before, instead = "nothing on this host says what it was before nearmetal", ""
     if entry.original is not None:
         original = in_words(entry.original, "absent", LONGEST_VALUE)
-        why = why_unsure(place.host, entry) or "which the host doesn't take now"
+        why = why_unsure(place, entry) or "which the host doesn't take now"
         before = f"before nearmetal, in an earlier boot, it was {original}, {why}"
         instead = _by_command(place, entry.original, "to set that now")
     reason = f"{before}; the next boot brings back what the host has without nearmetal{instead}"

@@ -60,11 +60,6 @@ class Disk(NamedTuple):
         """The device's directory in /sys."""
         return f"{BLOCK}/{self.name}"
 
-    @property
-    def is_hardware(self) -> bool:
-        """Whether it has hardware of its own: it is no path to another one, and no layer above others."""
-        return self.layer == DISK
-
 
 def names(host: Host) -> Dict[str, str]:
     """Place → name of every block device that has hardware, a head or members below it."""

@@ -10,7 +10,6 @@ from typing import Optional
 
 from .._error import NearmetalError
 from .._facts import boot_lines, machine, memory, smt, sysctl
-from .._host.host import WritableHost
 from .._levers.base import Lever
 from .._levers.values import TableValues
 from .._plan import Value
@@ -25,18 +24,17 @@ def boot_value(place: Lever, earlier: Optional[Entry] = None) -> Value:
     value = _set_by_others(place)
     if value is None:
         value = place.choice()
-    if value is None and earlier is not None and earlier.original is not None and not why_unsure(place.host, earlier):
+    if value is None and earlier is not None and earlier.original is not None and not why_unsure(place, earlier):
         return earlier.original
     return value
 
 
-def why_unsure(host: WritableHost, earlier: Entry) -> str:
+def why_unsure(place: Lever, earlier: Entry) -> str:
     """Why this boot may not have begun with the original of an earlier one, as an end of "it was …"; else empty."""
     if earlier.what == "sysctl" and earlier.where in sysctl.SIZED:
         return "which the kernel computes at each boot"
-    if not machine.alike(earlier.machine, machine.observe(host)):
+    if not machine.alike(earlier.machine, machine.observe(place.host)):
         return "but with another kernel or size of this host" if earlier.machine else "with a kernel that isn't known"
-    place = earlier.place(host)
     if place.on_device:
         return "and a rule of somebody else may set another for its device"
     if isinstance(place.values, TableValues) and not _covers(place, earlier):

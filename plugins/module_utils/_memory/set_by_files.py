@@ -48,17 +48,12 @@ def set_at_boot(host: WritableHost, entries: Iterable[Entry]) -> Set[Key]:
 
 def named(host: WritableHost, entries: Iterable[Entry]) -> Set[Key]:
     """The places that have the value that a file is going to give them at boot."""
-    found: Set[Key] = set()
-    for entry in entries:
-        with suppress(Damaged):  # its own concern reports that
-            if entry.what == "files":
-                found.update(would_set(host, entry.key, str(entry.place(host).read() or "")))
-    return found
+    return {key for entry in entries for key in _held(host, entry)}
 
 
 def _held(host: WritableHost, entry: Entry) -> Iterable[Key]:
     """The places that hold what the entry's file sets; none when it can't be read, which its own concern reports."""
-    if entry.what == "files" and entry.where.endswith((".rules", ".conf")):
+    if entry.what == "files":
         with suppress(Damaged):
             return tuple(would_set(host, entry.key, str(entry.place(host).read() or "")))
     return ()
