@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Iterator, Mapping
+from typing import Mapping
 
+from .._loaded import Loaded
 from .._planning.concern import Concern
 
 # In the order in which they are planned and applied, each with the number of its heading in a report: 1 to 9 as in
@@ -30,23 +31,9 @@ HEADINGS: Mapping[str, int] = {
 }
 
 
-class _Concerns(Mapping[str, Concern]):
-    """Name → concern, each loaded on first use: loading all of them costs a small host milliseconds."""
-
-    def __getitem__(self, name: str) -> Concern:
-        if name not in HEADINGS:
-            raise KeyError(name)
-        concern: Concern = import_module(f"{__package__}.{name}").CONCERN
-        return concern
-
-    def __contains__(self, name: object) -> bool:
-        return name in HEADINGS
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(HEADINGS)
-
-    def __len__(self) -> int:
-        return len(HEADINGS)
+def _load(name: str) -> Concern:
+    concern: Concern = import_module(f"{__package__}.{name}").CONCERN
+    return concern
 
 
-CONCERNS: Mapping[str, Concern] = _Concerns()
+CONCERNS: Mapping[str, Concern] = Loaded(HEADINGS, _load)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
-from typing import Callable, Iterator, Mapping, Tuple
+from typing import Mapping
 
+from .._loaded import Loaded
 from . import base, common
 from .workload import Workload, inherited
 
@@ -38,27 +39,6 @@ def _whole(name: str) -> Workload:
     return base.OWN if name == "base" else inherited(base.OWN, common.OWN, _own(name))
 
 
-class _Workloads(Mapping[str, Workload]):
-    """Name → workload, each loaded on first use: a run names few, and loading all costs a small host milliseconds."""
-
-    def __init__(self, names: Tuple[str, ...], load: Callable[[str], Workload]) -> None:
-        self._names, self._load = names, load
-
-    def __getitem__(self, name: str) -> Workload:
-        if name not in self._names:
-            raise KeyError(name)
-        return self._load(name)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
 # What each named workload chooses itself; it inherits the other options.
-OWN: Mapping[str, Workload] = _Workloads(_NAMED, _own)
-WORKLOADS: Mapping[str, Workload] = _Workloads(("base", *_NAMED), _whole)
+OWN: Mapping[str, Workload] = Loaded(_NAMED, _own)
+WORKLOADS: Mapping[str, Workload] = Loaded(("base", *_NAMED), _whole)
