@@ -21,7 +21,7 @@ from moto.server import ThreadedMotoServer
 from dev import ROOT, build, suites
 from dev.programs import pythons
 from tests.support.simulated import simulate
-from tests.unit.roles.tune.test_wrong_concerns import demand_sentences, said_of_concerns
+from tests.unit.roles.tune.test_wrong_concerns import require_sentences, said_of_concerns
 
 VENV = ROOT / os.environ["NEARMETAL_CORE"]
 CLOCK = "sys/devices/system/clocksource/clocksource0/current_clocksource"
@@ -144,7 +144,7 @@ def test_mistakes_are_named(repository: Repository) -> None:
 
 
 def test_mistakes_in_concerns_have_their_sentences(tmp_path: Path, collections: Path) -> None:
-    demand_sentences(said_of_concerns(tmp_path, VENV, collections))
+    require_sentences(said_of_concerns(tmp_path, VENV, collections))
 
 
 def test_a_python_that_is_too_old_or_absent_is_named(repository: Repository) -> None:

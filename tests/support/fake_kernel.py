@@ -152,7 +152,7 @@ class FakeKernel(WritableHost):
         self.commands.append(line)
         if line in self.moods:
             raise NearmetalError(f"{line} failed with code 1: {self.moods[line]}")
-        systemd.demand_known(systemd.version(Path(self.root)), argv)
+        systemd.require_known(systemd.version(Path(self.root)), argv)
         if argv[0] == "systemctl" and argv[-1].endswith(".mount"):
             self.memory.systemctl(argv[1], argv[-1])
         return ""

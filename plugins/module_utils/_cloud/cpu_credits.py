@@ -200,7 +200,7 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _planned(options: Mapping[str, Any]) -> Planned:
-    credit_alarm.demand(options)
+    credit_alarm.require(options)
     if options["state"] == "restored":
         options = {**options, "specification": None}
     with deadline(options["timeout"]):

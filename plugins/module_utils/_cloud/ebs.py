@@ -164,7 +164,7 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result."""
     hosts = {host["instance_id"]: host for host in options.get("hosts") or ()}
     for host in hosts.values():
-        _demand_counters(host)
+        _require_counters(host)
     with deadline(options["timeout"]):
         observation = observe(options)
         volumes = observation.keep_failures(observation.cloud.volumes(observation.located))
@@ -188,7 +188,7 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     return contract(CONCERN, observation, plans, details)
 
 
-def _demand_counters(host: Mapping[str, Any]) -> None:
+def _require_counters(host: Mapping[str, Any]) -> None:
     """Raise NearmetalError for a number that no counter has."""
     for counters in host.get("exceeded") or ():
         for name, number in counters.items():

@@ -13,7 +13,7 @@ from .._words import counted
 from .attach import calls
 from .attach.carry_out import carry_out
 from .attach.facts import Attachments, Subnet, attachments, subnets
-from .attach.plan import Work, demand, manages_interfaces, plan_all, so_far
+from .attach.plan import Work, manages_interfaces, plan_all, require, so_far
 from .instance_facts import InstanceFacts
 from .observe import Observation, observe
 from .result import after, contract
@@ -197,7 +197,7 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _planned(options: Mapping[str, Any]) -> Planned:
-    demand(options)
+    require(options)
     with deadline(options["timeout"]):
         observation = observe(options, with_status=manages_interfaces(options))
         known, nets = _asked_for(observation, options) if manages_interfaces(options) else ({}, {})

@@ -131,5 +131,5 @@ CONCERN = checking(
     knobs=KNOBS,
     domains=("platform", "topology", "service_load"),
     look=_look,
-    demand=_named,
+    require=_named,
 )

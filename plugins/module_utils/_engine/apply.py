@@ -64,7 +64,7 @@ def apply(
             done += _completed(host, group)  # an earlier action may have made elements, such as queues
             place_of(host, group[0].key).write_all({action.where: action.after for action in group})
         if actions:
-            _demand_held(host, done, remaining())
+            _require_held(host, done, remaining())
             journal.settle(actions, neighbors)
             settle_neighbors(host, journal)
         remember()
@@ -273,7 +273,7 @@ def _groups(actions: Sequence[Action]) -> List[List[Action]]:
     return groups
 
 
-def _demand_held(host: WritableHost, done: Sequence[Action], remaining: Sequence[Action]) -> None:
+def _require_held(host: WritableHost, done: Sequence[Action], remaining: Sequence[Action]) -> None:
     """Raise NearmetalError unless each place has its value, and none of the actions remains to be done."""
     to_do = {action.key for action in remaining}
     for action in done:

@@ -29,7 +29,7 @@ from .apply import obstacles
 from .left_behind import other_devices
 from .restore import entries_by_files, plan_restore, waits_for_boot
 from .session import Outcome, Session, places_of
-from .shared_changes import demand_agreement
+from .shared_changes import require_agreement
 
 # A finding with one of these statuses says that the knob is managed by this run.
 MANAGED = frozenset(("ok", "would_change", "needs_reboot", "needs_restart", "unchangeable", "unknown", "waived"))
@@ -74,7 +74,7 @@ class Export(NamedTuple):
 
     def plan(self, session: Session, facts: Facts) -> Outcome:
         keep = metrics.to_store(self.directory)
-        metrics.demand(session.host, self.directory)
+        metrics.require(session.host, self.directory)
         installed_unit = session.observed(("unit",)).unit
         trouble = unit.obstacle(installed_unit) if installed_unit is not None else ""
         if trouble:
@@ -97,7 +97,7 @@ class Restore(NamedTuple):
     settable: bool = True
 
     def plan(self, session: Session, facts: Facts) -> Outcome:
-        session.journal.demand_readable(self.name)
+        session.journal.require_readable(self.name)
         entries = session.journal.entries(self.name)
         by_files = entries_by_files(session.host, entries)
         exchanged = session.journal.exchanged(self.name)
@@ -137,7 +137,7 @@ class Tune(NamedTuple):
     def plan(self, session: Session, facts: Facts) -> Outcome:
         # Stored options are checked again, because somebody may have written to the file since.
         wanted = self.stored.wanted(self.concern) if self.stored is not None else self.wanted
-        session.journal.demand_readable(self.name)
+        session.journal.require_readable(self.name)
         entries = session.journal.entries(self.name)
         originals = {entry.key: (entry.original, entry.set_values) for entry in entries}
         facts = with_type(facts, wanted)._replace(originals=originals)
@@ -285,7 +285,7 @@ def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict
             continue
         outcomes.append(outcome)
         facts = project(project(facts, outcome.plan.actions), _brought_back(session, outcomes))
-    demand_agreement(session.journal, [action for outcome in outcomes for action in outcome.plan.actions])
+    require_agreement(session.journal, [action for outcome in outcomes for action in outcome.plan.actions])
     return outcomes
 
 

@@ -87,7 +87,7 @@ class Planned(NamedTuple):
 
 def plan_run(host: WritableHost, ask: Ask, conditions: Conditions = PLAIN) -> Run:
     """What `run` would do; this is check mode. Raises NearmetalError when a plan can't be made."""
-    _demand_possible(host, conditions)
+    _require_possible(host, conditions)
     return _plan(conditions.kind(host, conditions.origin), ask, conditions).run
 
 
@@ -98,7 +98,7 @@ def run(host: WritableHost, ask: Ask, conditions: Conditions = PLAIN) -> Run:
     its outcome. A concern that fails while it is done is taken back by itself; concerns that build on it aren't
     started.
     """
-    _demand_possible(host, conditions)
+    _require_possible(host, conditions)
     with conditions.kind.locked(host):
         planned = _prepared(host, ask, conditions)
         if give_way(host, bool(planned.concerns(Tune)), planned.concerns(Restore), conditions.restores_all):
@@ -108,14 +108,14 @@ def run(host: WritableHost, ask: Ask, conditions: Conditions = PLAIN) -> Run:
 
 def run_step(host: WritableHost, ask: Ask, conditions: Conditions) -> Run:
     """The same for prove, which holds the host's lock and its lease."""
-    _demand_possible(host, conditions)
+    _require_possible(host, conditions)
     return _carry_out(_prepared(host, ask, conditions), conditions)
 
 
 def _prepared(host: WritableHost, ask: Ask, conditions: Conditions) -> Planned:
     """Complete what an earlier run left, and plan."""
     session = conditions.kind(host, conditions.origin)
-    session.demand_memory()
+    session.require_memory()
     confirmation.complete(host, session.journal, session.stored)
     store.remove_temporary(host)
     if host.exists(store.SMT_ON):
@@ -138,7 +138,7 @@ def _end_lease(planned: Planned, outcomes: List[Outcome], everything: bool) -> L
     return outcomes
 
 
-def _demand_possible(host: WritableHost, conditions: Conditions) -> None:
+def _require_possible(host: WritableHost, conditions: Conditions) -> None:
     if not host.is_root():
         raise NearmetalError("nearmetal needs root on the host to read its journal and to tune: set become: true")
     seconds = conditions.confirm_within
@@ -175,7 +175,7 @@ def _carry_out(planned: Planned, conditions: Conditions) -> Run:
     """Do the plan, one concern after the other, and the unit last."""
     session, cuts_off, waits = planned.session, planned.cuts_off, planned.confirm_within
     if cuts_off and session.kind is RUNNING and planned.concerns(Tune):
-        confirmation.demand_none_waits(session.host)
+        confirmation.require_none_waits(session.host)
     session.prepare()
     guard = confirmation.Guard(session, cuts_off, waits)
     with ending.without_terminal() if cuts_off else nullcontext():
@@ -233,7 +233,7 @@ def _do_all(planned: Planned, roll_back_all: bool, guard: confirmation.Guard) ->
             continue
         before = journal.entries()
         try:
-            shared.demand(request.name)
+            shared.require(request.name)
             due = _planned_again(session, request, outcome, done)
             guard.arm_before(split(due.plan.actions)[1])
             with ending.uninterrupted():

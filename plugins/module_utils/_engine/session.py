@@ -73,7 +73,7 @@ class Session:
     def _journal(self) -> Journal:
         return Journal(self.host, self.platform.instance_id if self.platform else None)
 
-    def demand_memory(self) -> None:
+    def require_memory(self) -> None:
         """Raise Damaged when the journal can't be read: without it nobody would know the originals."""
         if self.journal.damage:
             raise Damaged(self.journal.damage)
@@ -181,8 +181,8 @@ class UnitSession(Session):
     def locked(cls, host: WritableHost) -> ContextManager[None]:
         return store.lock(host, PATIENCE, store.UNIT)
 
-    def demand_memory(self) -> None:
-        super().demand_memory()
+    def require_memory(self) -> None:
+        super().require_memory()
         if self.stored.damage:
             raise Damaged(self.stored.damage)
 

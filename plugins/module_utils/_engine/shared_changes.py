@@ -31,7 +31,7 @@ def split(actions: Iterable[Action]) -> Tuple[List[Action], List[Action]]:
     return shared, unshared
 
 
-def demand_agreement(journal: Journal, actions: Sequence[Action]) -> None:
+def require_agreement(journal: Journal, actions: Sequence[Action]) -> None:
     """Raise NearmetalError, naming both concerns, when two of them want different values of one kernel argument."""
     shared, _unshared = split(actions)
     concern_of = {action.key: action.concern for action in shared}
@@ -67,7 +67,7 @@ class SharedChanges:
             self.unrestored = [entry for entry in journal.entries() if entry not in self._earlier]
             self.done = []
 
-    def demand(self, concern: str) -> None:
+    def require(self, concern: str) -> None:
         """Raise NearmetalError when the changes of this concern couldn't be done."""
         if self.error and concern in self._concerns:
             raise NearmetalError(self.error)

@@ -25,7 +25,7 @@ def plan_unit(session: Session, wanted: Mapping[str, Stored]) -> Tuple[Plan, Tup
     """What the unit needs for what is wanted after the run, and the journal entries that need no action."""
     if not session.has_unit:
         return Plan(), ()
-    session.journal.demand_readable(UNIT)
+    session.journal.require_readable(UNIT)
     if not any(stored.replan for stored in wanted.values()):
         if session.stored.damaged:
             return Plan(), ()  # nobody knows whether it is needed

@@ -54,7 +54,7 @@ class QueueFile(KernelFile):
         """The name of the disk at the place; None when there is none."""
         return disk.names(self.host).get(self.where)
 
-    def demand_disk(self) -> str:
+    def require_disk(self) -> str:
         """The name of the disk at the place. Raises NearmetalError when there is none."""
         name = self.disk()
         if name is None:
@@ -100,7 +100,7 @@ class QueueFile(KernelFile):
         return block.kernel_choice(self.host, name, self.attribute)
 
     def path(self) -> str:
-        return f"{disk.BLOCK}/{self.demand_disk()}/queue/{self.attribute}"
+        return f"{disk.BLOCK}/{self.require_disk()}/queue/{self.attribute}"
 
 
 class Timeout(QueueFile):
@@ -123,7 +123,7 @@ class Requests(QueueFile):
     """The number of requests that may wait, of which the scheduler has a default and a limit."""
 
     def fitting(self, original: Value, beside: Beside) -> Value:
-        name = self.demand_disk()
+        name = self.require_disk()
         scheduler = str(beside.after.get(("block.scheduler", self.where)) or block.read(self.host, name, "scheduler"))
         most = block.most_requests(scheduler, block.depth(self.host, name))
         fits = most is None or original is None or int(str(original)) <= most
@@ -146,18 +146,18 @@ class Scheduler(QueueFile):
         return (("block.nr_requests", self.where),)
 
     def write(self, value: Value) -> None:
-        kept = self._requests_set(self.demand_disk())
+        kept = self._requests_set(self.require_disk())
         super().write(value)
         if kept is not None and self.requests().read() != kept:
             with suppress(NearmetalError):  # without a scheduler there may be no room for so many
                 self.requests().write(kept)
 
     def commands(self, value: Value) -> List[str]:
-        kept = self._requests_set(self.demand_disk())
+        kept = self._requests_set(self.require_disk())
         return [*super().commands(value), *(self.requests().commands(kept) if kept is not None else ())]
 
     def fitting(self, original: Value, beside: Beside) -> Value:
-        offered = block.offered_schedulers(self.host, self.demand_disk())
+        offered = block.offered_schedulers(self.host, self.require_disk())
         return original if original in offered else self.choice()
 
     def _requests_set(self, name: str) -> Value:
@@ -167,7 +167,7 @@ class Scheduler(QueueFile):
         return requests if None not in (requests, default) and requests != default else None
 
     def kernel_chosen(self) -> Iterable[Key]:
-        name = self.demand_disk()
+        name = self.require_disk()
         chosen = block.requests_of(self.host, name, block.read(self.host, name, "scheduler"))
         return self.disturbs() if block.read(self.host, name, "nr_requests") == chosen else ()
 

@@ -49,7 +49,7 @@ class OnNic(Lever):
         nics = nic.observe(self.host, interrupts.observe(self.host))
         return next((interface for interface in nics if interface.place == self.place), None)
 
-    def demand_nic(self) -> Nic:
+    def require_nic(self) -> Nic:
         """The NIC at the place. Raises NearmetalError when there is none."""
         interface = self.nic()
         if interface is None:
@@ -121,7 +121,7 @@ class QueueTable(OnNic):
         return unwritable(self.host, next(iter(self.paths(interface).values()), interface.folder))
 
     def write(self, value: Value) -> None:
-        paths = self.paths(self.demand_nic())
+        paths = self.paths(self.require_nic())
         present = self.values.elements(self.read())
         for label, entry in self.values.elements(value).items():
             if label not in paths or present.get(label) == entry:
@@ -132,7 +132,7 @@ class QueueTable(OnNic):
                 raise self.trouble(error, f"{entry} for queue {label} of {self.where}") from None
 
     def commands(self, value: Value) -> List[str]:
-        paths = self.paths(self.demand_nic())
+        paths = self.paths(self.require_nic())
         present = self.values.elements(self.read())
         return [
             echo(paths[label], self.text(entry).strip())

@@ -57,7 +57,7 @@ class Queues(_Number):
         )
 
     def write(self, value: Value) -> None:
-        interface = self.demand_nic()
+        interface = self.require_nic()
         present = self.host.ethtool(interface.name, ethtool.question(ethtool.GET_CHANNELS, len(ethtool.CHANNELS)))
         if present is None or not isinstance(value, int):
             raise NearmetalError(f"the driver of {interface.name} doesn't say how many queues it has")
@@ -69,7 +69,7 @@ class Queues(_Number):
             raise declined(error, interface, f"queues {value}") from None
 
     def commands(self, value: Value) -> List[str]:
-        interface = self.demand_nic()
+        interface = self.require_nic()
         present = facts.channels(self.host, interface.name) or {}
         sides = f"combined {value}" if present.get("combined_max") else f"rx {value} tx {value}"
         return [f"ethtool -L {quoted(interface.name)} {sides}"]
@@ -90,7 +90,7 @@ class DriverField(OnNic):
         field = self.where.rpartition("/")[2]
         word = ("on" if value else "off") if field in self.switches else value
         name = field.replace("_", "-") if field in facts.COALESCE else field
-        return [f"ethtool {self.tool_option} {quoted(self.demand_nic().name)} {name} {word}"]
+        return [f"ethtool {self.tool_option} {quoted(self.require_nic().name)} {name} {word}"]
 
     def has_place(self, where: str) -> bool:
         place, _slash, field = where.rpartition("/")
@@ -114,7 +114,7 @@ class DriverField(OnNic):
                 raise impossible(self, value, where)
             changes.setdefault(place, {})[field] = value
         for place, change in changes.items():
-            interface = self.at(self.host, place).demand_nic()
+            interface = self.at(self.host, place).require_nic()
             record = self.record(interface, change)
             if record is None:
                 raise NearmetalError(f"the driver of {interface.name} doesn't say its present {self.what}")
@@ -220,7 +220,7 @@ class Sysfs(_Number):
         self.disruptive = disruptive
 
     def commands(self, value: Value) -> List[str]:
-        interface = self.demand_nic()
+        interface = self.require_nic()
         return [echo(f"{interface.folder}/{self.file}", value)]
 
     def read(self) -> Value:
@@ -229,7 +229,7 @@ class Sysfs(_Number):
         return int(text) if text is not None and is_number(text) else None
 
     def write(self, value: Value) -> None:
-        interface = self.demand_nic()
+        interface = self.require_nic()
         try:
             self.host.write_value(f"{interface.folder}/{self.file}", f"{value}\n")
         except OSError as error:

@@ -64,7 +64,7 @@ class Journal:
         """
         return tuple(entry for entry in self._exchanged if entry.concern == concern)
 
-    def demand_readable(self, concern: str) -> None:
+    def require_readable(self, concern: str) -> None:
         """Raise Damaged when an entry of the concern can't be read: without it nobody would know that original."""
         for entry in self._unreadable:
             if entry.concern == concern:

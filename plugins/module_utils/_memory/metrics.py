@@ -43,7 +43,7 @@ def directory_among(wanted: Mapping[str, Stored]) -> str:
     return directory_of(wanted.get(METRICS))
 
 
-def demand(host: WritableHost, directory: str) -> None:
+def require(host: WritableHost, directory: str) -> None:
     """Raise NearmetalError unless the directory is there, and nobody but root can write to it or its parents."""
     try:
         with store.directory(host, directory):
@@ -62,7 +62,7 @@ def path(directory: str) -> str:
 
 def write(host: WritableHost, directory: str, text: str) -> None:
     """Replace the file; node_exporter, which isn't root, may read it."""
-    demand(host, directory)
+    require(host, directory)
     store.replace_file(host, path(directory), text.encode(), mode=0o644, folder_mode=0o755)
 
 

@@ -29,20 +29,20 @@ def tuning(
     domains: Tuple[str, ...],
     decide: Callable[[Facts, Wanted], Plan],
     managed: Optional[Options] = None,
-    demand: Callable[[Wanted], object] = lambda _wanted: None,
+    require: Callable[[Wanted], object] = lambda _wanted: None,
     also: Callable[[Facts, Wanted], Plan] = lambda _facts, _wanted: Plan(),
     after: Tuple[str, ...] = (),
     by_place: bool = False,
 ) -> Concern:
     """A concern whose plan takes exactly the usual steps.
 
-    Without one of the options `managed` (by default all) there is nothing to plan; `demand` raises
+    Without one of the options `managed` (by default all) there is nothing to plan; `require` raises
     NearmetalError for options that contradict each other, on whatever host; `also` is
     planned even where `decide` isn't called, for what an earlier run left.
     """
 
     def plan(facts: Facts, wanted: Wanted) -> Plan:
-        demand(wanted)
+        require(wanted)
         steps = _planned(name, options if managed is None else managed, facts, wanted, decide, *writers)
         return joined(steps, also(facts, wanted))
 
@@ -56,12 +56,12 @@ def checking(
     knobs: Tuple[Knob, ...],
     domains: Tuple[str, ...],
     look: Callable[[Facts, Wanted], Plan],
-    demand: Callable[[Wanted], object] = lambda _wanted: None,
+    require: Callable[[Wanted], object] = lambda _wanted: None,
 ) -> Concern:
     """A concern that only looks: it refuses nothing, and changes nothing."""
 
     def plan(facts: Facts, wanted: Wanted) -> Plan:
-        demand(wanted)
+        require(wanted)
         findings = gate_remark(name, knobs[0].name, facts, wanted)
         return Plan(findings=findings) if findings else look(facts, wanted)
 

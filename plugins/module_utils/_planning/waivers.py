@@ -88,12 +88,12 @@ def waivers_by_concern(
         reason = " ".join(waiver["reason"].split())
         if not 0 < len(reason) <= LONGEST or not reason.isprintable():
             raise NearmetalError(f"{where}.reason says why in 1 to {LONGEST} characters, for readers of the report")
-        demand_day(f"{where}.expires", waiver["expires"])
+        require_day(f"{where}.expires", waiver["expires"])
         waivers.setdefault(concern, []).append({"knob": knob, "reason": reason, "expires": waiver["expires"]})
     return waivers
 
 
-def demand_day(name: str, text: str) -> None:
+def require_day(name: str, text: str) -> None:
     """Raise NearmetalError unless the text is a day of the calendar, such as 2027-01-31."""
     try:
         fits = time.strftime("%Y-%m-%d", time.strptime(text, "%Y-%m-%d")) == text
@@ -110,7 +110,7 @@ def plan_waived(concern: Concern, wanted: Wanted, plan_of: Callable[[Wanted], Pl
     if not waivers:
         return plan
     for knob, waiver in waivers.items():
-        demand_day(f"{concern.name}: the waiver of {knob}", waiver["expires"])
+        require_day(f"{concern.name}: the waiver of {knob}", waiver["expires"])
     holding = {knob: waivers[knob] for knob in waived_knobs(wanted, today)}
     advice = [finding for waiver in waivers.values() for finding in _advice(concern, waiver, plan, today)]
     if not holding:

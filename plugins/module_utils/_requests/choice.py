@@ -16,7 +16,7 @@ from .._plan import Finding, Plan, Wanted
 from .._planning.programs import SIGNS
 from .._planning.waivers import REFERENCE, excluded_options, plan_waived, waived_knobs, waivers_by_concern
 from .asking import Asking, ask
-from .combined import demand_known
+from .combined import require_known
 from .recognized import KNOB, PROGRAM, recognized_before, with_choice
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def choose(
     elif AUTO not in named:
         chosen = _named_workloads(named, workload_concerns, concerns_of)
     else:
-        _demand_auto_alone(named, workload_concerns)
+        _require_auto_alone(named, workload_concerns)
         chosen = (
             Chosen((_BASE,), f"tune, auto: {_named([_BASE])}", programs=())
             if KNOB in gone
@@ -84,7 +84,7 @@ def choose(
 
 
 def _named_workloads(named: Sequence[str], workload_concerns: Mapping[str, Any], concerns_of: str) -> Chosen:
-    demand_known(named)
+    require_known(named)
     if workload_concerns and (len(named) > 1 or (concerns_of and concerns_of != named[0])):
         whence = " (the default of tune_workload)" if list(named) == [_BASE] else ""
         raise NearmetalError(
@@ -95,10 +95,10 @@ def _named_workloads(named: Sequence[str], workload_concerns: Mapping[str, Any],
     return Chosen(tuple(named), f"tune, {_named(named)}", programs=())
 
 
-def _demand_auto_alone(named: Sequence[str], workload_concerns: Mapping[str, Any]) -> None:
+def _require_auto_alone(named: Sequence[str], workload_concerns: Mapping[str, Any]) -> None:
     fixed = [name for name in named if name != AUTO]
     if fixed:
-        demand_known(fixed)
+        require_known(fixed)
         raise NearmetalError(
             "workload auto can't be combined with other workloads, because it recognizes them by what runs on the"
             f" host: leave out auto, or leave out {' and '.join(fixed)}"

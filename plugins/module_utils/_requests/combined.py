@@ -50,7 +50,7 @@ class Contradiction(NamedTuple):
         )
 
 
-def demand_known(names: Sequence[str]) -> None:
+def require_known(names: Sequence[str]) -> None:
     """Raise NearmetalError for an empty list, an unknown workload, or one that is named twice."""
     if not names:
         raise NearmetalError("workload is an empty list: name one, such as base, or leave the option out")

@@ -16,7 +16,7 @@ from ...module_utils._words import plain, shown
 from . import signals
 
 
-def demand(name: str, host: str, inventory: Container[str]) -> None:
+def require(name: str, host: str, inventory: Container[str]) -> None:
     """Raise NearmetalError unless the client is a host of the inventory, and not the one under test."""
     option = f"prove.load_on (prove_on in the role) is {shown(name)}"
     if name == host:

@@ -47,7 +47,7 @@ def load_of(options: Mapping[str, Any], seconds: float) -> str:
     return load
 
 
-def demand_runnable(options: Mapping[str, Any]) -> None:
+def require_runnable(options: Mapping[str, Any]) -> None:
     """Raise NearmetalError for commands that no shell can run, and programs that no process can be called."""
     for name in ("command", "health"):
         text = str(options[name] or "")

@@ -32,7 +32,7 @@ class Written(NamedTuple):
     arguments: Tuple[str, ...] = ()  # the kernel arguments of the tuning
 
 
-def demand_possible(settings: Settings, options: Mapping[str, Any], task_vars: Mapping[str, Any]) -> None:
+def require_possible(settings: Settings, options: Mapping[str, Any], task_vars: Mapping[str, Any]) -> None:
     """Raise NearmetalError for a run whose host can't be rebooted, or not alone."""
     if not settings.reboot:
         return
@@ -49,7 +49,7 @@ def demand_possible(settings: Settings, options: Mapping[str, Any], task_vars: M
         )
 
 
-def demand_another_machine(boot_id: Any) -> None:
+def require_another_machine(boot_id: Any) -> None:
     """Raise NearmetalError when the host is the machine on which Ansible runs."""
     try:
         with open(_BOOT_ID, encoding="ascii") as stream:

@@ -58,7 +58,7 @@ def start(host: str, began: float, settings: Settings, options: Mapping[str, Any
     )
 
 
-def demand_same(start: Start, compared: Begun) -> None:
+def require_same(start: Start, compared: Begun) -> None:
     """Raise NearmetalError when the run that is resumed compared other states."""
     if sorted(start.tested) != sorted(compared.tested):
         raise NearmetalError(

@@ -72,9 +72,9 @@ class Run(loop.HostControl):
             self._options.update(programs=list(start.programs), only=list(start.only), health=start.health)
         else:
             self._options["command"] = inputs.load_of(self._options, self._settings.seconds)
-        inputs.demand_runnable(self._options)
+        inputs.require_runnable(self._options)
         self._client = self._find_client()
-        reboots.demand_possible(self._settings, self._options, task_vars)
+        reboots.require_possible(self._settings, self._options, task_vars)
         path = self._log.path if self._log else self._new_path()
         self._base = path[: -len(".jsonl")] if path.endswith(".jsonl") else path
         self._arguments = results.of_steps(self._options, self._settings, os.path.basename(self._base))
@@ -87,7 +87,7 @@ class Run(loop.HostControl):
         name = self._options["load_on"]
         if name in (HOST, CONTROLLER):
             return None
-        client.demand(name, self._host, self._task_vars["hostvars"])
+        client.require(name, self._host, self._task_vars["hostvars"])
         return self._action.on_client(name, self._task_vars)
 
     def preview(self) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class Run(loop.HostControl):
                 self._began = True
                 compared = host_answers.begin(answer)
                 if self._settings.reboot:
-                    reboots.demand_another_machine(answer.get("boot_id"))
+                    reboots.require_another_machine(answer.get("boot_id"))
                 log = self._log_of(compared)
                 self._announce(log, compared.tested)
                 result = loop.run_to_verdict(log, self, self._show_progress, longest_load(self._settings.seconds))
@@ -231,7 +231,7 @@ class Run(loop.HostControl):
         if self._log is None:
             start = results.start(self._host, time.time(), self._settings, self._options, compared)
             return record_log.begin(f"{self._base}.jsonl", start)
-        results.demand_same(self._log.record.start, compared)
+        results.require_same(self._log.record.start, compared)
         return self._log
 
     def _announce(self, log: record_log.Log, tested: list[str]) -> None:

@@ -39,21 +39,21 @@ class Power:
         """Carry out a write; whether the file belongs to this fake. Raises OSError as the kernel would."""
         file, word = self._root / path.lstrip("/"), text.strip()
         if re.fullmatch(rf"{CPU}/(cpu\d+/cpuidle/state\d+/disable|cpufreq/boost|intel_pstate/no_turbo)", path):
-            self._demand(word in ("0", "1"), errno.EINVAL, path)
+            self._require(word in ("0", "1"), errno.EINVAL, path)
         elif re.fullmatch(rf"{CPU}/cpufreq/policy\d+/scaling_governor", path):
-            self._demand(word in (file.parent / "scaling_available_governors").read_text().split(), errno.EINVAL, path)
+            self._require(word in (file.parent / "scaling_available_governors").read_text().split(), errno.EINVAL, path)
         elif re.fullmatch(rf"{CPU}/cpufreq/policy\d+/energy_performance_preference", path):
             offered = file.parent / "energy_performance_available_preferences"
-            self._demand(word in offered.read_text().split(), errno.EINVAL, path)
+            self._require(word in offered.read_text().split(), errno.EINVAL, path)
             governed = (file.parent / "scaling_governor").read_text().strip() == PERFORMANCE
-            self._demand(not governed or word == PERFORMANCE, errno.EBUSY, path)
+            self._require(not governed or word == PERFORMANCE, errno.EBUSY, path)
         elif re.fullmatch(rf"{CPU}/cpu\d+/power/energy_perf_bias", path):
-            self._demand(word.isdigit() and int(word) < 16, errno.EINVAL, path)
+            self._require(word.isdigit() and int(word) < 16, errno.EINVAL, path)
         elif re.fullmatch(rf"{CPU}/intel_uncore_frequency/\w+/min_freq_khz", path):
-            self._demand(word.isdigit() and int(word) % 100_000 == 0, errno.EINVAL, path)
+            self._require(word.isdigit() and int(word) % 100_000 == 0, errno.EINVAL, path)
         elif path == "/sys/firmware/acpi/platform_profile":
             choices = self._root / "sys/firmware/acpi/platform_profile_choices"
-            self._demand(word in choices.read_text().split(), errno.EINVAL, path)
+            self._require(word in choices.read_text().split(), errno.EINVAL, path)
         else:
             return False
         file.write_text(word + "\n")
@@ -73,6 +73,6 @@ class Power:
             preference.write_text(kept.read_text())
             kept.unlink()
 
-    def _demand(self, fine: bool, number: int, path: str) -> None:
+    def _require(self, fine: bool, number: int, path: str) -> None:
         if not fine:
             raise OSError(number, errno.errorcode[number], path)

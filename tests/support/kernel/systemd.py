@@ -87,7 +87,7 @@ def read(number: int, text: str) -> Reading:
     return Reading(ignored, killed)
 
 
-def demand_known(number: int, argv: Sequence[str]) -> None:
+def require_known(number: int, argv: Sequence[str]) -> None:
     """Raise NearmetalError as a run of the tool does that doesn't know an option."""
     tool, known = argv[0], _OPTIONS.get(argv[0])
     for word in argv[1:] if known is not None else ():

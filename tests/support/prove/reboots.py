@@ -28,7 +28,7 @@ class RebootingHost(BootHost):
         self.commands.append(line)
         if line in self.moods:
             raise NearmetalError(f"{line} failed with code 1: {self.moods[line]}")
-        systemd.demand_known(systemd.version(Path(self.root)), argv)
+        systemd.require_known(systemd.version(Path(self.root)), argv)
         self.meanwhile.get(line, str)()
         if line == "systemctl reboot":
             self.boot_again()

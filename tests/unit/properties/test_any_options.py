@@ -84,7 +84,7 @@ def result_of(name: str, host: Any, options: Dict[str, Any]) -> Dict[str, Any]:
     return result
 
 
-def demand_one_line(result: Dict[str, Any]) -> None:
+def require_one_line(result: Dict[str, Any]) -> None:
     assert result.get("failed") or "changed" in result
     assert "exception" not in result
     msg = result.get("msg", "")
@@ -108,7 +108,7 @@ def test_a_module_ends_with_one_readable_line(name: str, tmp_path: Path) -> None
     @settings(max_examples=max(25, settings.default.max_examples // 4), suppress_health_check=list(HealthCheck))
     @given(of_spec({option: rule for option, rule in spec.items() if option != "sample_seconds"}))
     def ends_well(options: Dict[str, Any]) -> None:
-        demand_one_line(result_of(name, host, options))
+        require_one_line(result_of(name, host, options))
 
     ends_well()
     assert {str(path): os.lstat(path).st_mtime_ns for path in tmp_path.rglob("*")} == before
@@ -122,5 +122,5 @@ def test_a_value_that_is_nested_deeply(depth: int, tmp_path: Path) -> None:
     host = fresh_host.fresh(tmp_path, "metal")
     for name, options in (("tune", {"concerns": {"numa": deep}}), ("numa", {"balancing": deep})):
         result = result_of(name, host, options)
-        demand_one_line(result)
+        require_one_line(result)
         assert result["failed"]

@@ -16,7 +16,7 @@ from ..._tasks.task import Task
 from ..._words import in_words, sentence
 from ..tools.registry import BENCHMARKS, named, options_of
 from .load import Ran, is_awaited
-from .measure import Measured, demand, demand_tools, measure
+from .measure import Measured, measure, require, require_tools
 
 OPTIONS: Spec = {
     "name": {"type": "str", "choices": list(BENCHMARKS)},
@@ -29,8 +29,8 @@ _NO_UNIT = "index"  # of UnixBench: a number against its old reference, which th
 def forecast(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """What the module would do: its result in check mode. Raises NearmetalError."""
     name, chosen = _chosen(host, options)
-    demand(host, name, chosen)
-    demand_tools(host, BENCHMARKS[name], chosen)
+    require(host, name, chosen)
+    require_tools(host, BENCHMARKS[name], chosen)
     return {"changed": False, "msg": f"{name}: would run; nothing is measured in check mode"}
 
 

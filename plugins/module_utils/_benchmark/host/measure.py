@@ -50,7 +50,7 @@ def measure(
     """
     benchmark = BENCHMARKS[name]
     with raw_device.claimed(host, machine.fitted(host, benchmark, options)) as settled:
-        _demand(host, name, settled)
+        _require(host, name, settled)
         return _measured(host, benchmark, settled, goes_on, seconds)
 
 
@@ -58,7 +58,7 @@ def _measured(
     host: WritableHost, benchmark: Benchmark, options: Options, goes_on: Callable[[], bool], seconds: float
 ) -> Measured:
     limits = benchmark.limits(options)
-    demand_tools(host, benchmark, options)
+    require_tools(host, benchmark, options)
     before = disks.counters(host) if benchmark.disks else {}
     server_cpus, client_cpus = machine.divided(host) if benchmark.divides(options) else ((), ())
     started = time.monotonic()
@@ -103,27 +103,27 @@ def _division(server: Sequence[int], client: Sequence[int]) -> Dict[str, Any]:
     return {"server_cpus": cpulist.render(server), "client_cpus": cpulist.render(client)}
 
 
-def demand(host: Host, name: str, options: Options) -> None:
+def require(host: Host, name: str, options: Options) -> None:
     """Raises NearmetalError for what keeps the benchmark from running here, its tools left out."""
     with raw_device.claimed(host, options) as settled:
-        _demand(host, name, settled)
+        _require(host, name, settled)
 
 
-def _demand(host: Host, name: str, options: Options) -> None:
+def _require(host: Host, name: str, options: Options) -> None:
     benchmark = BENCHMARKS[name]
     limits = benchmark.limits(machine.fitted(host, benchmark, options))
-    refusals.demand_setpriv()
-    refusals.demand_connections(host, limits)
-    refusals.demand_memory(host, limits)
-    refusals.demand_disk(host, _folder(options), limits)
-    refusals.demand_room(_folder(options), limits)
-    refusals.demand_port(limits.port, limits.takes_over)
+    refusals.require_setpriv()
+    refusals.require_connections(host, limits)
+    refusals.require_memory(host, limits)
+    refusals.require_disk(host, _folder(options), limits)
+    refusals.require_room(_folder(options), limits)
+    refusals.require_port(limits.port, limits.takes_over)
 
 
-def demand_tools(host: Host, benchmark: Benchmark, options: Options) -> None:
+def require_tools(host: Host, benchmark: Benchmark, options: Options) -> None:
     """Raises NearmetalError for a tool that isn't installed."""
     for tool in tools_of(benchmark, options):
-        refusals.demand_tool(host, tool)
+        refusals.require_tool(host, tool)
 
 
 def _folder(options: Options) -> str:
@@ -145,5 +145,5 @@ def _version(session: Session, tool: Tool, until: float) -> str:
     lines = session.answer([refusals.program_of(tool) or tool.program, *tool.version], until).split("\n")
     said = next((line.strip() for line in lines if line.strip()), "")
     version = clipped(printable(said), _LONGEST_VERSION)
-    refusals.demand_version(tool, version, "\n".join(lines))
+    refusals.require_version(tool, version, "\n".join(lines))
     return version

@@ -38,11 +38,11 @@ def claimed(host: Host, options: Mapping[str, Any]) -> Iterator[Dict[str, Any]]:
     descriptor = _open(given)
     try:
         name = _name(host, given, os.fstat(descriptor))
-        demand_unused(host, given, name)
-        demand_empty(given, f"/dev/fd/{descriptor}", descriptor)
-        demand_size(host, given, name, options["size_mib"])
+        require_unused(host, given, name)
+        require_empty(given, f"/dev/fd/{descriptor}", descriptor)
+        require_size(host, given, name, options["size_mib"])
         if SHAPES[options["shape"]].writes:
-            demand_consent(host, given, name, options)
+            require_consent(host, given, name, options)
         yield {**options, "device": f"/dev/{name.replace('!', '/')}"}
     finally:
         os.close(descriptor)
@@ -69,7 +69,7 @@ def _name(host: Host, given: str, status: os.stat_result) -> str:
     return name
 
 
-def demand_unused(host: Host, given: str, name: str) -> None:
+def require_unused(host: Host, given: str, name: str) -> None:
     """Raises NearmetalError for a device with partitions, or that something on the host uses."""
     folder = f"{disk.BLOCK}/{name}"
     parts = [part for part in host.names(folder) if host.exists(f"{folder}/{part}/partition")]
@@ -91,7 +91,7 @@ def demand_unused(host: Host, given: str, name: str) -> None:
         raise _refusal(given, "the host swaps to it")
 
 
-def demand_empty(given: str, path: str, descriptor: int) -> None:
+def require_empty(given: str, path: str, descriptor: int) -> None:
     """Raises NearmetalError for a device with the signature of a file system, a partition table or the like."""
     # For a device that it can't open or read, blkid ends as for one without a file system.
     try:
@@ -118,7 +118,7 @@ def demand_empty(given: str, path: str, descriptor: int) -> None:
     )
 
 
-def demand_size(host: Host, given: str, name: str, size_mib: int) -> None:
+def require_size(host: Host, given: str, name: str, size_mib: int) -> None:
     """Raises NearmetalError for a device with less room than the benchmark uses."""
     sectors = host.number(f"{disk.BLOCK}/{name}/size") or 0
     room = sectors * _SECTOR // (1024 * 1024)
@@ -126,7 +126,7 @@ def demand_size(host: Host, given: str, name: str, size_mib: int) -> None:
         raise _refusal(given, f"it has {room} MiB, and size_mib is {size_mib}: set at most {room}")
 
 
-def demand_consent(host: Host, given: str, name: str, options: Mapping[str, Any]) -> None:
+def require_consent(host: Host, given: str, name: str, options: Mapping[str, Any]) -> None:
     """Raises NearmetalError unless the options spell out the id of the device that is written."""
     known = list(disk.identities(host, name).values())
     if not known:

@@ -37,7 +37,7 @@ def program_of(tool: Tool) -> Optional[str]:
     return next((name for name in (tool.program, *tool.also) if program_path(name)), None)
 
 
-def demand_tool(host: Host, tool: Tool) -> None:
+def require_tool(host: Host, tool: Tool) -> None:
     """Raises NearmetalError for a program that isn't installed, with the package that has it."""
     if program_of(tool):
         return
@@ -56,7 +56,7 @@ def demand_tool(host: Host, tool: Tool) -> None:
     raise NearmetalError(f"{tool.program} isn't installed: {advice}")
 
 
-def demand_version(tool: Tool, version: str, answer: str) -> None:
+def require_version(tool: Tool, version: str, answer: str) -> None:
     """Raises NearmetalError for a program that is too old, by what it says about itself."""
     number = _VERSION.search(version)
     if tool.oldest and (number is None or tuple(map(int, number[0].split("."))) < tool.oldest):
@@ -68,13 +68,13 @@ def demand_version(tool: Tool, version: str, answer: str) -> None:
         )
 
 
-def demand_setpriv() -> None:
+def require_setpriv() -> None:
     """Raises NearmetalError where root can't start a program as nobody."""
     if argv_for(["true"], as_root=False)[0] == "setpriv" and not program_path("setpriv"):
         raise NearmetalError(f"setpriv, of util-linux, isn't installed: it starts the benchmark as user {NOBODY}")
 
 
-def demand_connections(host: Host, limits: Limits) -> None:
+def require_connections(host: Host, limits: Limits) -> None:
     """Raises NearmetalError where one process may not hold so many connections, or has not the ports for them."""
     if not limits.connections:
         return
@@ -92,7 +92,7 @@ def demand_connections(host: Host, limits: Limits) -> None:
         )
 
 
-def demand_memory(host: Host, limits: Limits) -> None:
+def require_memory(host: Host, limits: Limits) -> None:
     """Raises NearmetalError where a run would take memory that the host's own programs use."""
     available = meminfo.parse(host.text("/proc/meminfo") or "").get("MemAvailable")
     if available is not None and limits.needs_mib > available // _MIB:
@@ -101,7 +101,7 @@ def demand_memory(host: Host, limits: Limits) -> None:
         )
 
 
-def demand_disk(host: Host, folder: str, limits: Limits) -> None:
+def require_disk(host: Host, folder: str, limits: Limits) -> None:
     """Raises NearmetalError where the files of a run would be in memory."""
     if not limits.disk_mib:
         return
@@ -113,7 +113,7 @@ def demand_disk(host: Host, folder: str, limits: Limits) -> None:
         raise NearmetalError(f"{folder} is in memory ({mount.kind} on {mount.point}): choose a directory on a disk")
 
 
-def demand_room(folder: str, limits: Limits) -> None:
+def require_room(folder: str, limits: Limits) -> None:
     """Raises NearmetalError where the files of a run don't fit, with a tenth of the file system left free."""
     try:
         room = os.statvfs(folder)
@@ -127,7 +127,7 @@ def demand_room(folder: str, limits: Limits) -> None:
         )
 
 
-def demand_port(port: int, takes_over: bool = True) -> None:
+def require_port(port: int, takes_over: bool = True) -> None:
     """Raises NearmetalError for a port on which something listens, or on which connections still end."""
     if not port:
         return

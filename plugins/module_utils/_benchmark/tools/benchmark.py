@@ -115,7 +115,7 @@ def tools_of(benchmark: Benchmark, options: Options) -> Tuple[Tool, ...]:
     return benchmark.needs(options) if benchmark.needs else benchmark.tools
 
 
-def demand_path(name: str, options: Options, what: str) -> None:
+def require_path(name: str, options: Options, what: str) -> None:
     """Raises NearmetalError where the option `path` doesn't say where the user has a tool."""
     path = options.get("path")
     if path is None or not _PATH.fullmatch(path) or "/.." in path:

@@ -16,9 +16,9 @@ from .benchmark import (
     Result,
     Run,
     Tool,
-    demand_path,
     larger,
     number_of,
+    require_path,
     seconds_option,
     unreadable,
 )
@@ -33,7 +33,7 @@ _SETTING = re.compile(r"^(chunks|chunk_size|threads) ([0-9]{1,10})$", re.ASCII |
 
 
 def _check(options: Options) -> None:
-    demand_path("ebizzy", options, "the program ebizzy")
+    require_path("ebizzy", options, "the program ebizzy")
 
 
 def _needs(options: Options) -> "tuple[Tool, ...]":

@@ -18,9 +18,9 @@ from .benchmark import (
     Result,
     Run,
     Tool,
-    demand_path,
     larger,
     number_of,
+    require_path,
     seconds_option,
     unreadable,
 )
@@ -63,7 +63,7 @@ _START = 'cp -R -- "$1" copy && cd copy && shift && exec ./Run "$@"'
 
 
 def _check(options: Options) -> None:
-    demand_path("unixbench", options, "the folder with UnixBench's program Run")
+    require_path("unixbench", options, "the folder with UnixBench's program Run")
     needed = _seconds(options)
     if options["seconds"] < needed:
         raise NearmetalError(

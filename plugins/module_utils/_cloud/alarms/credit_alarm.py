@@ -39,7 +39,7 @@ _UNSET: Dict[str, Any] = {
 }
 
 
-def demand(options: Mapping[str, Any]) -> None:
+def require(options: Mapping[str, Any]) -> None:
     """Raise NearmetalError for an option that no alarm can have."""
     percent = options["alarm_percent"]
     if percent is not None and not 1 <= percent <= 99:

@@ -60,7 +60,7 @@ class Planned(NamedTuple):
     work: Work = Work()
 
 
-def demand(options: Mapping[str, Any]) -> None:
+def require(options: Mapping[str, Any]) -> None:
     """Raise NearmetalError for an option that no interface can have."""
     count = options["count"]
     if count is not None and not 1 <= count <= _MOST:

@@ -28,7 +28,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _demand_one_depth(wanted: Wanted) -> None:
+def _require_one_depth(wanted: Wanted) -> None:
     """Raise NearmetalError for idle states that are limited twice, or by a latency that no kernel argument takes."""
     latency = wanted.get("max_exit_latency_us")
     if latency is not None and wanted.get("idle") is not None:
@@ -71,5 +71,5 @@ CONCERN = tuning(
     knobs=KNOBS,
     domains=("platform", "cpu", "power", "boot", "unit", "files"),
     decide=_decide,
-    demand=_demand_one_depth,
+    require=_require_one_depth,
 )

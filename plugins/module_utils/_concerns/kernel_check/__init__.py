@@ -85,7 +85,7 @@ def _review_after(wanted: Wanted) -> Optional[str]:
     return str(day)
 
 
-def _demand(wanted: Wanted) -> None:
+def _require(wanted: Wanted) -> None:
     _minimum(wanted)
     _review_after(wanted)
 
@@ -323,5 +323,5 @@ CONCERN = checking(
     knobs=KNOBS,
     domains=("platform", "kernel", "topology", "counters", "time_source", "sysctl"),
     look=_look,
-    demand=_demand,
+    require=_require,
 )

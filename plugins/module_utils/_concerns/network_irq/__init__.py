@@ -113,7 +113,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
     return joined(plan, replan, named_interfaces(NAME, network, wanted), *of_down_nics, _hotspot(network))
 
 
-def _demand_policy(wanted: Wanted) -> None:
+def _require_policy(wanted: Wanted) -> None:
     """Raise NearmetalError for irq_cpus alone: a run without a policy takes back what an earlier one placed."""
     policies = [wanted.get("policy"), *(entry.get("policy") for entry in wanted.get("interfaces") or ())]
     if wanted.get("irq_cpus") is None or wanted.stored or any(policies):
@@ -366,7 +366,7 @@ CONCERN = tuning(
     domains=("platform", "topology", "kernel", "network", "irqbalance", "services", "sysctl", "files", "unit", "boot"),
     decide=_decide,
     managed=_MANAGED,
-    demand=_demand_policy,
+    require=_require_policy,
     after=("smt",),
     by_place=True,
 )

@@ -31,10 +31,10 @@ def spread(cpus: TopologyFacts, allowed: FrozenSet[int], demands: Sequence[Deman
     """Place → queue → CPU. Only `allowed` CPUs that are online are used; without any, no queue gets a CPU."""
     load: Counter[int] = Counter()
     placed = {}
-    for demand in demands:
-        order = preference(cpus, allowed, demand.node)
-        slots = _slots(order, load, demand.queues) if order else []
-        placed[demand.place] = _settle(slots, demand)
+    for require in demands:
+        order = preference(cpus, allowed, require.node)
+        slots = _slots(order, load, require.queues) if order else []
+        placed[require.place] = _settle(slots, require)
         load.update(slots)
     return placed
 
@@ -75,12 +75,12 @@ def _slots(order: Sequence[int], load: Mapping[int, int], queues: int) -> List[i
     return slots
 
 
-def _settle(slots: Sequence[int], demand: Demand) -> Dict[int, int]:
+def _settle(slots: Sequence[int], require: Demand) -> Dict[int, int]:
     """Queue → slot: a queue that is pinned to a slot keeps it, the other queues take the open slots in order."""
     open_slots = list(slots)
     settled: Dict[int, int] = {}
     for queue in range(len(slots)):
-        cpu = demand.now.get(queue)
+        cpu = require.now.get(queue)
         if cpu in open_slots:
             open_slots.remove(cpu)
             settled[queue] = cpu

@@ -79,7 +79,7 @@ class Guard:
         return False
 
 
-def demand_none_waits(host: WritableHost) -> None:
+def require_none_waits(host: WritableHost) -> None:
     """Raise NearmetalError while a change waits to be confirmed: its timer would take back a later one, too."""
     if present(host, CHANGE) is not None:
         raise NearmetalError(

@@ -16,7 +16,7 @@ from ..run import Conditions, run_step
 from ..session import Origin
 from . import confirmation
 from .record import CHANGE, PATIENCE, REBOOTED, SWITCHED, TUNED, UNTUNED, Lease, present, release, write
-from .taking_back import demand_none, put_back
+from .taking_back import put_back, require_none
 
 _TAKEN_BACK = "prove made no step for {seconds} s: the host is as it was before run {run}"
 _REBOOTS = (
@@ -83,5 +83,5 @@ def restore_everything(host: WritableHost, run: str) -> bool:
     """
     conditions = Conditions(Origin(f"prove {run}"))
     outcomes = run_step(host, lambda known: restore_requests(None, known), conditions).outcomes
-    demand_none({outcome.name: outcome.error for outcome in outcomes if outcome.error})
+    require_none({outcome.name: outcome.error for outcome in outcomes if outcome.error})
     return any(finding.status == "needs_reboot" for outcome in outcomes for finding in outcome.plan.findings)

@@ -73,7 +73,7 @@ def put_back(host: WritableHost, lease: Lease) -> None:
     if failed:
         remaining = tuple(action for action in lease.earlier if action.concern in failed)
         write(host, lease._replace(concerns=tuple(failed), earlier=remaining, ending=True))
-    demand_none(failed)
+    require_none(failed)
     journal, places = journal_of(host), lease.order
     entries = journal.entries()
     ordered = sorted(entries, key=lambda entry: places.index(entry.key) if entry.key in places else len(places))
@@ -111,7 +111,7 @@ def untune(host: WritableHost, lease: Lease) -> Tuple[List[Finding], Dict[str, s
             if lease.selects(entry.concern, entry.knob)
         ]
         try:
-            journal.demand_readable(concern)
+            journal.require_readable(concern)
             restore = plan_restore(host, [*entries, *by_files], "untuned, to compare")
             apply(host, journal, restore.plan.actions, tuple)
             findings += (finding for finding in restore.plan.findings if finding.status in _LEFT_ALONE)
@@ -143,7 +143,7 @@ def set_values(host: WritableHost, actions: Sequence[Action]) -> Dict[str, str]:
     return failed
 
 
-def demand_none(failed: Mapping[str, str]) -> None:
+def require_none(failed: Mapping[str, str]) -> None:
     """Raise NearmetalError when a concern has an error."""
     if failed:
         raise NearmetalError("; ".join(f"{concern}: {error}" for concern, error in failed.items()))

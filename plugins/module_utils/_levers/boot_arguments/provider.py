@@ -75,7 +75,7 @@ def judge(
                     f"the boot entry of {entry.name} names {path}, which doesn't exist: the boot configuration stays"
                     " as it was"
                 )
-        _demand_root(host, entry)
+        _require_root(host, entry)
         excess = kernel_arguments.too_long(device + entry.kernel, entry.arguments, longest)
         if excess:
             raise NearmetalError(
@@ -115,7 +115,7 @@ def _boot_file(host: WritableHost, path: str) -> bool:
     return any(host.exists(place) for place in places)
 
 
-def _demand_root(host: WritableHost, entry: BootEntry) -> None:
+def _require_root(host: WritableHost, entry: BootEntry) -> None:
     roots = cmdline.values(entry.arguments, "root")
     if not roots or not roots[-1]:
         raise NearmetalError(

@@ -16,7 +16,7 @@ from . import load_sample
 LIMIT = 10.0  # seconds that the command may take
 
 
-def demand(command: str) -> None:
+def require(command: str) -> None:
     """Raise NearmetalError when the host isn't healthy before anything is switched."""
     failure = _failure(command)
     if failure:

@@ -101,7 +101,7 @@ def unfelt(finding: Finding, booted: bool = False) -> str:
     return CONCERNS[finding.concern].unfelt(finding.knob, booted) if finding.concern in CONCERNS else ""
 
 
-def demand_felt(untested: Sequence[Finding], booted: bool = False) -> None:
+def require_felt(untested: Sequence[Finding], booted: bool = False) -> None:
     """Raise NearmetalError if no load would show a setting that a comparison of nothing leaves out."""
     if any(unfelt(finding, booted) for finding in untested):
         reasons = {f"{finding.concern}.{finding.knob}": finding.reason for finding in untested}

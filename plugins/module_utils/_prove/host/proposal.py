@@ -46,7 +46,7 @@ def _comparison(host: WritableHost, options: Mapping[str, Any]) -> Tuple[List[As
     asks = [tune_request(host, _wanted(options)).ask]
     if options["against"]:
         asks.append(tune_request(host, other_tuning(options["tune"], options["against"])).ask)
-    _demand_known(options["only"])
+    _require_known(options["only"])
     return asks, options["only"], options["abandon_after"]
 
 
@@ -57,7 +57,7 @@ def _sentences(findings: Sequence[Finding]) -> List[str]:
 
 def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Begin the experiment, and say what it compares, or why there is `nothing` to compare. Raises NearmetalError."""
-    health.demand(options["health"])
+    health.require(options["health"])
     try:
         begun: Optional[states.Begun]
         if options["reboot"]:
@@ -70,7 +70,7 @@ def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         return {"reboot": True}
     if options["timed"] and options["load_on"] == "host" and second_clock.needed(begun.experiment):
         try:
-            second_clock.demand(host)
+            second_clock.require(host)
         except NearmetalError:
             if options["reboot"]:
                 reboots.take_back(host, options["run"])
@@ -108,7 +108,7 @@ def _digest(experiment: running.Experiment) -> str:
     return hashlib.sha256("\n".join(places).encode()).hexdigest()
 
 
-def _demand_known(knobs: Sequence[str]) -> None:
+def _require_known(knobs: Sequence[str]) -> None:
     for name in knobs:
         concern, _dot, option = name.partition(".")
         if concern not in CONCERNS:
@@ -129,15 +129,15 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         answer = take_back(host, options)
         return {"kept": False, "reboot_required": False, "reboot": answer.get("reboot") is True}
     if options["reboot"]:
-        arguments = list(running.demand_running(host, options["run"], REBOOTED).arguments)
+        arguments = list(running.require_running(host, options["run"], REBOOTED).arguments)
         done, waits = reboots.keep(host, options["run"], _tuning(host, options))
         required = described(done.facts, done.outcomes)["reboot_required"]
         return {"kept": True, "reboot_required": required, "reboot": waits, "arguments": arguments}
     if options["only"]:
-        running.demand_running(host, options["run"])
+        running.require_running(host, options["run"])
         ended = states.end(host, options["run"])
         return {"kept": False, "reboot_required": False, **in_force.set_by_others(host, ended)}
-    experiment = running.demand_running(host, options["run"])
+    experiment = running.require_running(host, options["run"])
     done = states.keep(host, options["run"], _tuning(host, options, experiment))
     changed = {f"{action.concern}.{action.knob}" for outcome in done.outcomes for action in outcome.plan.actions}
     written = [name for name in experiment.untested if name in changed]
@@ -180,7 +180,7 @@ def _tuning(
 
     Raises NearmetalError for a wrong option.
     """
-    _demand_known(options["only"])
+    _require_known(options["only"])
     wanted = {**_wanted(options), "only": options["only"]}
     limits = _felt_after_boot(wanted) if options["reboot"] else _tested(wanted, experiment)
     chosen, ask = tune_request(host, {**wanted, **limits})

@@ -162,7 +162,7 @@ def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 
 def _look(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Look at the host after a load that ran elsewhere."""
-    compared = running.demand_running(host, options["run"], REBOOTED if options["reboot"] else SWITCHED)
+    compared = running.require_running(host, options["run"], REBOOTED if options["reboot"] else SWITCHED)
     return {"after": samples.after_load(host, options["programs"]).as_dict(None), **_in_force(host, compared, options)}
 
 

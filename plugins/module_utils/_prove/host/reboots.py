@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 from ..._engine.lease import record
 from ..._engine.lease.expiry import noted, restore_everything, take_back_everything
 from ..._engine.lease.record import PATIENCE, REBOOTED, TUNED, UNTUNED, Lease, renew
-from ..._engine.lease.taking_back import demand_none, journal_of
+from ..._engine.lease.taking_back import journal_of, require_none
 from ..._engine.run import Run, plan_run, run_step
 from ..._engine.session import Outcome
 from ..._error import NearmetalError
@@ -29,8 +29,8 @@ from ..._memory.stored import StoredWanted
 from ..._plan import Action, Finding
 from ..._planning.unit import NAME as UNIT
 from . import states
-from .left_out import NothingDiffers, demand_felt, no_difference, unfelt
-from .running import Experiment, demand_no_other, demand_running, with_own
+from .left_out import NothingDiffers, no_difference, require_felt, unfelt
+from .running import Experiment, require_no_other, require_running, with_own
 from .states import Tuning
 
 _PERSIST = "persist"
@@ -43,13 +43,13 @@ def begin(host: WritableHost, run_id: str, tuning: Tuning, abandon_after: int) -
 
     Raises NothingDiffers when the two states are the same, and NearmetalError for an obstacle.
     """
-    python = states.demand_possible(host, abandon_after, reboots=True)
+    python = states.require_possible(host, abandon_after, reboots=True)
     with store.lock(host, PATIENCE):
-        demand_no_other(host, run_id)
+        require_no_other(host, run_id)
         previous = record.present(host, REBOOTED)
         if previous is not None and take_back_everything(host, previous):
             return None
-        _demand_untuned(host)
+        _require_untuned(host)
         actions, findings, platform = _compared(host, tuning)
         concerns = tuple(dict.fromkeys(action.concern for action in actions))
         experiment = Experiment(
@@ -74,9 +74,9 @@ def preview(
     host: WritableHost, run_id: str, tuning: Tuning, abandon_after: int
 ) -> Tuple[Tuple[str, ...], Tuple[Finding, ...]]:
     """What `begin` would compare, as `concern.option`, and what it would leave out; nothing is changed."""
-    states.demand_possible(host, abandon_after, reboots=True)
-    demand_no_other(host, run_id)
-    _demand_untuned(host)
+    states.require_possible(host, abandon_after, reboots=True)
+    require_no_other(host, run_id)
+    _require_untuned(host)
     actions, findings, _platform = _compared(host, tuning)
     tested = tuple(dict.fromkeys(f"{action.concern}.{action.knob}" for action in actions))
     return tested, _untested(findings, _knobs(actions))
@@ -95,7 +95,7 @@ def _compared(host: WritableHost, tuning: Tuning) -> Tuple[Tuple[Action, ...], L
     tested = _knobs(actions)
     findings = [finding for outcome in plan_run(host, tuning.whole).outcomes for finding in outcome.plan.findings]
     if not actions:
-        demand_felt(_untested(findings, tested), booted=True)
+        require_felt(_untested(findings, tested), booted=True)
         raise NothingDiffers(no_difference((), findings))
     about = [finding for finding in findings if (finding.concern, finding.knob) in tested]
     if not any(finding.status == "needs_reboot" or unfelt(finding) for finding in about):
@@ -136,7 +136,7 @@ def arrive(
     _wait_for_boot(host, patience)
     booted()
     with store.lock(host, PATIENCE):
-        experiment = demand_running(host, run_id, REBOOTED)
+        experiment = require_running(host, run_id, REBOOTED)
         if state == TUNED:
             refused = tuple(_refused(_tune(host, tuning).outcomes))
             if refused != experiment.refused:
@@ -203,7 +203,7 @@ def keep(host: WritableHost, run_id: str, tuning: Tuning) -> Tuple[Run, bool]:
 
 def _stepped(host: WritableHost, run_id: str) -> Experiment:
     """The experiment of this run, whose timer starts to count again. Notes a boot that began tuned."""
-    experiment = demand_running(host, run_id, REBOOTED)
+    experiment = require_running(host, run_id, REBOOTED)
     renew(host, experiment.lease)
     lease = noted(experiment.lease, host.boot_id())
     if lease != experiment.lease:
@@ -221,7 +221,7 @@ def _note(host: WritableHost, experiment: Experiment, state: str) -> Experiment:
 def _tune(host: WritableHost, tuning: Tuning) -> Run:
     """Do what `tune` does. Raises NearmetalError with all of it taken back when a part can't be done."""
     done = run_step(host, tuning.ask, tuning.conditions)
-    demand_none({outcome.name: outcome.error for outcome in done.outcomes if outcome.error})
+    require_none({outcome.name: outcome.error for outcome in done.outcomes if outcome.error})
     return done
 
 
@@ -256,7 +256,7 @@ def _untested(findings: Sequence[Finding], tested: Set[Tuple[str, str]]) -> Tupl
     )
 
 
-def _demand_untuned(host: WritableHost) -> None:
+def _require_untuned(host: WritableHost) -> None:
     if journal_of(host).concerns() or StoredWanted(host).names():
         raise NearmetalError(
             "prove_reboot compares with the host as it boots without nearmetal, and this host is tuned: run"

@@ -10,7 +10,7 @@ from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence,
 
 from ..._engine.lease import confirmation, record, taking_back
 from ..._engine.lease.record import REBOOTED, SWITCHED, Kind, Lease, read_actions, read_texts
-from ..._engine.lease.taking_back import demand_none, journal_of, set_values
+from ..._engine.lease.taking_back import journal_of, require_none, set_values
 from ..._error import NearmetalError
 from ..._facts.json_data import json_data
 from ..._host.host import WritableHost
@@ -61,7 +61,7 @@ def running(host: WritableHost, kind: Kind = SWITCHED) -> Optional[Experiment]:
         raise kind.damaged(error) from None
 
 
-def demand_running(host: WritableHost, run_id: str, kind: Kind = SWITCHED) -> Experiment:
+def require_running(host: WritableHost, run_id: str, kind: Kind = SWITCHED) -> Experiment:
     """The experiment of this run. Raises NearmetalError when the host was taken back meanwhile."""
     experiment = running(host, kind)
     if experiment is None or experiment.lease.run != run_id or experiment.lease.ending:
@@ -74,14 +74,14 @@ def demand_running(host: WritableHost, run_id: str, kind: Kind = SWITCHED) -> Ex
     return experiment
 
 
-def demand_no_other(host: WritableHost, run_id: str) -> None:
+def require_no_other(host: WritableHost, run_id: str) -> None:
     """Raise NearmetalError when another lease than one of this run is on the host."""
     for kind in (SWITCHED, REBOOTED):
         other = record.present(host, kind)
         if other is not None and other.run != run_id:
             raise another_run(other.run)
     if confirmation.waits(host):
-        confirmation.demand_none_waits(host)
+        confirmation.require_none_waits(host)
 
 
 def another_run(name: str) -> NearmetalError:
@@ -140,20 +140,20 @@ def untune(host: WritableHost, experiment: Experiment, without: str = "") -> Seq
             action._replace(after=action.before) if without in ("", action.concern) else action
             for action in experiment.difference
         )
-        demand_none(set_values(host, [*experiment.shared, *actions]))
+        require_none(set_values(host, [*experiment.shared, *actions]))
         return ()
     lease = experiment.lease
     if without:
-        demand_none(set_values(host, [action for action in experiment.difference if action.concern != without]))
+        require_none(set_values(host, [action for action in experiment.difference if action.concern != without]))
         lease = lease._replace(concerns=(without,))
     findings, failed = taking_back.untune(host, lease)
-    demand_none(failed)
+    require_none(failed)
     return findings
 
 
 def tune(host: WritableHost, experiment: Experiment) -> None:
     """Set what `tune` would. Raises NearmetalError."""
-    demand_none(set_values(host, [*experiment.shared, *experiment.difference]))
+    require_none(set_values(host, [*experiment.shared, *experiment.difference]))
 
 
 class Comparison(NamedTuple):

@@ -35,7 +35,7 @@ def needed(experiment: Experiment) -> bool:
     return any(action.concern == CONCERN for action in experiment.difference)
 
 
-def demand(host: Host) -> int:
+def require(host: Host) -> int:
     """Seconds since 1970 by the real-time clock. Raises NearmetalError on a host without it."""
     now = host.number(PATH)
     if now is None:
@@ -48,10 +48,10 @@ def demand(host: Host) -> int:
 
 def next_second(host: Host) -> Second:
     """Wait until a second begins. Raises NearmetalError when none does."""
-    first = demand(host)
+    first = require(host)
     for _look in range(_MOST_LOOKS):
         time.sleep(_LOOK)
-        now = demand(host)
+        now = require(host)
         if now != first:
             return Second(now, time.monotonic())
     raise NearmetalError(f"the host's real-time clock stands still at {first} ({PATH}), so the load can't be timed")

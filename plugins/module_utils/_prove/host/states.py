@@ -28,8 +28,8 @@ from ..._planning.unit import NAME as UNIT
 from .left_out import (
     NothingDiffers,
     accepted_outcomes,
-    demand_felt,
     no_difference,
+    require_felt,
     resting_places,
     unfelt,
     untested_findings,
@@ -39,10 +39,10 @@ from .running import (
     Experiment,
     another_run,
     compare,
-    demand_no_other,
-    demand_running,
     earlier_actions,
     on_disk,
+    require_no_other,
+    require_running,
     running,
     tune,
     untune,
@@ -93,9 +93,9 @@ def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[
     The same run may begin again after its controller was killed. Raises NothingDiffers when the two states are the
     same, and NearmetalError for an obstacle: the host is as it was then.
     """
-    python = demand_possible(host, abandon_after)
+    python = require_possible(host, abandon_after)
     with store.lock(host, PATIENCE):
-        demand_no_other(host, run_id)
+        require_no_other(host, run_id)
         if host.exists(REBOOTED.path):
             raise another_run(run_id)
         previous = record.present(host, SWITCHED)
@@ -105,7 +105,7 @@ def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[
         unarmed = _unarmed(host, run_id, proposals, knobs, abandon_after)
         tested, left_out, _findings = _foreseen(host, unarmed, proposals)
         if not tested:
-            demand_felt(left_out)
+            require_felt(left_out)
         experiment = _armed(host, unarmed, python)
         try:
             return _planned(host, experiment, asks, untune(host, experiment))
@@ -122,13 +122,13 @@ def preview(
     What only a switch shows is unknown: the values that a driver refuses. Raises NothingDiffers, and NearmetalError
     for an obstacle.
     """
-    demand_possible(host, abandon_after)
-    demand_no_other(host, run_id)
+    require_possible(host, abandon_after)
+    require_no_other(host, run_id)
     proposals = [_proposal(host, ask) for ask in asks]
     experiment = _unarmed(host, run_id, proposals, knobs, abandon_after)
     tested, left_out, findings = _foreseen(host, experiment, proposals)
     if not tested:
-        demand_felt(left_out)
+        require_felt(left_out)
         raise NothingDiffers(no_difference(left_out, findings))
     return tested, left_out
 
@@ -282,7 +282,7 @@ def _switched(host: WritableHost, run_id: str, state: str, without: str = "") ->
 
 def _brought(host: WritableHost, run_id: str, states: Sequence[str], without: str) -> Experiment:
     """Bring the host to each of the states in turn."""
-    experiment = demand_running(host, run_id)
+    experiment = require_running(host, run_id)
     renew(host, experiment.lease)
     for goal in states:
         if goal == TUNED:
@@ -330,7 +330,7 @@ def keep(host: WritableHost, run_id: str, tuning: Tuning) -> Run:
     return done
 
 
-def demand_possible(host: WritableHost, abandon_after: int, reboots: bool = False) -> str:
+def require_possible(host: WritableHost, abandon_after: int, reboots: bool = False) -> str:
     """The Python of the timer, empty where none is wanted.
 
     Raises NearmetalError unless this process may switch the host, and the timer can be armed where it is wanted.

@@ -96,7 +96,7 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     if "guard" in options:
         checked["guard"] = _guard(options["guard"])
     settings = Settings(**checked)
-    _demand_reboots_possible(settings)
+    _require_reboots_possible(settings)
     step = settings.settle + longest_load(settings.seconds) + ANSWER_SECONDS + BOOT_SECONDS * settings.reboot
     if 0 < settings.abandon_after < step:
         raise NearmetalError(
@@ -106,7 +106,7 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     return settings
 
 
-def _demand_reboots_possible(settings: Settings) -> None:
+def _require_reboots_possible(settings: Settings) -> None:
     """Raise NearmetalError for settings that don't go with reboots."""
     if not settings.reboot:
         return

@@ -34,15 +34,15 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def demand(root: Path, **options: Any) -> None:
+def require(root: Path, **options: Any) -> None:
     host = Host(str(root))
-    raw_device.demand_unused(host, GIVEN, "nvme1n1")
-    raw_device.demand_size(host, GIVEN, "nvme1n1", options.get("size_mib", 1000))
-    raw_device.demand_consent(host, GIVEN, "nvme1n1", {"shape": "random_write", **options})
+    raw_device.require_unused(host, GIVEN, "nvme1n1")
+    raw_device.require_size(host, GIVEN, "nvme1n1", options.get("size_mib", 1000))
+    raw_device.require_consent(host, GIVEN, "nvme1n1", {"shape": "random_write", **options})
 
 
 def test_a_free_disk_is_written_if_its_id_is_spelled_out(root: Path) -> None:
-    demand(root, write_device="wwid=nvme.1d0f-766f6c")
+    require(root, write_device="wwid=nvme.1d0f-766f6c")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_disk_in_use_or_of_another_id_is_refused(
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     (root / path).write_text(text)
     with pytest.raises(NearmetalError) as raised:
-        demand(root, **options)
+        require(root, **options)
     assert str(raised.value).startswith("device '/dev/nvme1n1' can't be measured: ")
     assert words in str(raised.value)
 
@@ -102,9 +102,9 @@ def test_what_is_on_a_device_is_found(content: bytes, found: str, tmp_path: Path
     descriptor = os.open(path, os.O_RDONLY)
     try:
         with pytest.raises(NearmetalError, match=f"a partition table or the like, .*: blkid finds {found}$"):
-            raw_device.demand_empty("/dev/x", f"/dev/fd/{descriptor}", descriptor)
+            raw_device.require_empty("/dev/x", f"/dev/fd/{descriptor}", descriptor)
         path.write_bytes(bytes(8 * 1024 * 1024))
-        raw_device.demand_empty("/dev/x", f"/dev/fd/{descriptor}", descriptor)
+        raw_device.require_empty("/dev/x", f"/dev/fd/{descriptor}", descriptor)
     finally:
         os.close(descriptor)
 

@@ -22,8 +22,8 @@ def test_a_port_on_which_something_listens_is_refused() -> None:
         with pytest.raises(
             NearmetalError, match=rf"^port {port} can't be used \(Address already in use\): set another"
         ):
-            refusals.demand_port(port)
-    refusals.demand_port(port)
+            refusals.require_port(port)
+    refusals.require_port(port)
 
 
 def test_a_port_on_which_connections_still_end_is_refused_for_a_server_that_can_t_take_it_over() -> None:
@@ -33,9 +33,9 @@ def test_a_port_on_which_connections_still_end_is_refused_for_a_server_that_can_
             taken = server.accept()[0]
             taken.close()  # the end that closes first waits
             assert client.recv(1) == b""
-    refusals.demand_port(port)
+    refusals.require_port(port)
     with pytest.raises(NearmetalError, match=rf"^port {port} can't be used \(connections of an earlier run still end"):
-        refusals.demand_port(port, takes_over=False)
+        refusals.require_port(port, takes_over=False)
     latency = BENCHMARKS["network"].limits(options_of("network", {"latency": True}))
     assert (latency.port, latency.takes_over) == (15201, False), "sockperf would end with words that nobody understands"
 
@@ -50,7 +50,7 @@ def test_memory_that_the_host_doesn_t_have_is_refused(threads: int, words: str, 
     assert limits.memory_mib > threads * 64
     error = ""
     try:
-        refusals.demand_memory(Host(str(tmp_path)), limits)
+        refusals.require_memory(Host(str(tmp_path)), limits)
     except NearmetalError as raised:
         error = str(raised)
     assert error.startswith(words)
@@ -63,16 +63,16 @@ def test_a_disk_in_memory_is_refused(tmp_path: Path) -> None:
         "24 1 259:1 / / rw - ext4 /dev/root rw\n31 24 0:26 / /nearmetal-absent rw - tmpfs tmpfs rw\n"
     )
     host = Host(str(tmp_path))
-    refusals.demand_disk(host, "/nearmetal-absent-too", Limits(1, disk_mib=1))
-    refusals.demand_disk(host, "/nearmetal-absent/data", Limits(1))
+    refusals.require_disk(host, "/nearmetal-absent-too", Limits(1, disk_mib=1))
+    refusals.require_disk(host, "/nearmetal-absent/data", Limits(1))
     with pytest.raises(NearmetalError, match=r"^/nearmetal-absent/data is in memory \(tmpfs on /nearmetal-absent\): "):
-        refusals.demand_disk(host, "/nearmetal-absent/data", Limits(1, disk_mib=1))
+        refusals.require_disk(host, "/nearmetal-absent/data", Limits(1, disk_mib=1))
 
 
 def test_files_that_would_fill_a_file_system_are_refused(tmp_path: Path) -> None:
-    refusals.demand_room(str(tmp_path), Limits(1, disk_mib=1))
+    refusals.require_room(str(tmp_path), Limits(1, disk_mib=1))
     with pytest.raises(NearmetalError, match=r"MiB if a tenth stays free; the benchmark writes 999999999 MiB: give"):
-        refusals.demand_room(str(tmp_path), Limits(1, disk_mib=999999999))
+        refusals.require_room(str(tmp_path), Limits(1, disk_mib=999999999))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_connections_that_a_program_can_t_hold_are_refused(
     (tmp_path / "proc/sys/net/ipv4/ip_local_port_range").write_text(ports.replace(" ", "\t") + "\n")
     error = ""
     try:
-        refusals.demand_connections(Host(str(tmp_path)), Limits(1, connections=900))
+        refusals.require_connections(Host(str(tmp_path)), Limits(1, connections=900))
     except NearmetalError as raised:
         error = str(raised)
     assert error.startswith(words)

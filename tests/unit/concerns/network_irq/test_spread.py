@@ -76,8 +76,8 @@ def test_every_queue_gets_an_online_cpu_and_no_cpu_gets_two_before_all_have_one(
     cpus: TopologyFacts, demands: List[Demand]
 ) -> None:
     found = spread(cpus, allowed(cpus), demands)
-    for demand in demands:
-        assert sorted(found[demand.place]) == list(range(demand.queues))
+    for require in demands:
+        assert sorted(found[require.place]) == list(range(require.queues))
     load = Counter(cpu for queues in found.values() for cpu in queues.values())
     assert set(load) <= allowed(cpus)
     assert max(load.values()) - min(load[cpu] for cpu in allowed(cpus)) <= 1
@@ -129,19 +129,19 @@ def test_another_cpu_moves_only_the_queues_that_it_takes(cpus: TopologyFacts, qu
 
 @given(machines(), DEMANDS)
 def test_a_cpu_that_goes_offline_moves_only_its_own_queues(cpus: TopologyFacts, demands: List[Demand]) -> None:
-    demand = demands[0]
-    before = spread(cpus, allowed(cpus), [demand])
+    require = demands[0]
+    before = spread(cpus, allowed(cpus), [require])
     rest = allowed(cpus) - {max(allowed(cpus))}
     if not rest:
         return
-    after = spread(cpus, rest, standing([demand], before))[demand.place]
-    stays = [queue for queue, cpu in before[demand.place].items() if cpu in rest]
-    assert all(after[queue] == before[demand.place][queue] for queue in stays)
+    after = spread(cpus, rest, standing([require], before))[require.place]
+    stays = [queue for queue, cpu in before[require.place].items() if cpu in rest]
+    assert all(after[queue] == before[require.place][queue] for queue in stays)
 
 
 def standing(demands: List[Demand], found: Found) -> List[Demand]:
     """The demands once the plan is done."""
-    return [Demand(demand.place, demand.node, demand.queues, found[demand.place]) for demand in demands]
+    return [Demand(require.place, require.node, require.queues, found[require.place]) for require in demands]
 
 
 def nodes_of(cpus: TopologyFacts) -> Dict[int, int]:

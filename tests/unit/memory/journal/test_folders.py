@@ -60,7 +60,7 @@ def host(tmp_path: Path, call: Call) -> FakeKernel:
     return host
 
 
-def demand_no_folder_left(
+def require_no_folder_left(
     host: FakeKernel, call: Call, monkeypatch: pytest.MonkeyPatch, name: str, die: Callable[..., None]
 ) -> None:
     """Kill a tune and its restore at each call of the store's function `name`, where `die` ends the run."""
@@ -93,7 +93,7 @@ def test_a_run_killed_before_it_removes_a_folder(host: FakeKernel, call: Call, m
     def die(_host: WritableHost, _path: str) -> None:
         raise Killed
 
-    demand_no_folder_left(host, call, monkeypatch, "remove_empty", die)
+    require_no_folder_left(host, call, monkeypatch, "remove_empty", die)
 
 
 def test_a_run_killed_after_it_made_a_folder(host: FakeKernel, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,4 +101,4 @@ def test_a_run_killed_after_it_made_a_folder(host: FakeKernel, call: Call, monke
         with store.directory(host, os.path.dirname(path), create=folder_mode):
             raise Killed(mode)
 
-    demand_no_folder_left(host, call, monkeypatch, "replace_file", die)
+    require_no_folder_left(host, call, monkeypatch, "replace_file", die)

@@ -321,7 +321,7 @@ ALONE: List[Tuple[Any, Dict[str, Any], str]] = [
 ]
 
 
-def demand_sentence(result: Dict[str, Any], sentence: str) -> None:
+def require_sentence(result: Dict[str, Any], sentence: str) -> None:
     assert result.get("failed"), result["msg"]
     assert result["msg"].startswith(sentence)
     assert len(result["msg"]) <= LONGEST_SENTENCE
@@ -340,7 +340,7 @@ def test_options_of_a_concern(name: str, tmp_path: Path, call: Call) -> None:
     before = written(tmp_path)
     for concern, options, sentence in OPTIONS:
         # If the user's value were ignored, the workload would apply its own.
-        demand_sentence(call(tune.main, host, check=True, workload="base", concerns={concern: options}), sentence)
+        require_sentence(call(tune.main, host, check=True, workload="base", concerns={concern: options}), sentence)
     assert written(tmp_path) == before
 
 
@@ -348,14 +348,14 @@ def test_options_of_a_concern(name: str, tmp_path: Path, call: Call) -> None:
     ("arguments", "sentence"), ARGUMENTS, ids=[json.dumps(argument)[:40] for argument, _message in ARGUMENTS]
 )
 def test_arguments_of_tune(arguments: Dict[str, Any], sentence: str, tmp_path: Path, call: Call) -> None:
-    demand_sentence(call(tune.main, fresh_host.fresh(tmp_path, "metal"), check=True, **arguments), sentence)
+    require_sentence(call(tune.main, fresh_host.fresh(tmp_path, "metal"), check=True, **arguments), sentence)
 
 
 @pytest.mark.parametrize(
     ("module", "options", "sentence"), ALONE, ids=[message[:40] for _module, _given, message in ALONE]
 )
 def test_a_module_by_itself(module: Any, options: Dict[str, Any], sentence: str, tmp_path: Path, call: Call) -> None:
-    demand_sentence(call(module.main, fresh_host.fresh(tmp_path, "metal"), check=True, **options), sentence)
+    require_sentence(call(module.main, fresh_host.fresh(tmp_path, "metal"), check=True, **options), sentence)
 
 
 @pytest.mark.parametrize("given", [8192, "8192", " 8192\n", 8192.0])

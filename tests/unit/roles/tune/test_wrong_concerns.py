@@ -85,7 +85,7 @@ def said_of_concerns(folder: Path, venv: Path, collections: Path) -> dict[str, s
     return {**dict.fromkeys(content, ""), **failed}
 
 
-def demand_sentences(said: dict[str, str]) -> None:
+def require_sentences(said: dict[str, str]) -> None:
     """Each mistake has its sentence, and what is right has none."""
     assert {host: said[host] for host in RIGHT} == dict.fromkeys(RIGHT, "")
     for host, (_given, sentence) in MISTAKES.items():
@@ -93,4 +93,4 @@ def demand_sentences(said: dict[str, str]) -> None:
 
 
 def test_mistakes_have_the_sentences_of_the_concerns_and_null_means_none(tmp_path: Path) -> None:
-    demand_sentences(said_of_concerns(tmp_path, Path(sys.executable).parents[1], ROOT / ".ansible/collections"))
+    require_sentences(said_of_concerns(tmp_path, Path(sys.executable).parents[1], ROOT / ".ansible/collections"))

@@ -98,7 +98,7 @@ def test_a_missing_tool_is_named_with_the_package_of_the_distribution(release: s
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/os-release").write_text(release)
     with pytest.raises(NearmetalError) as raised:
-        refusals.demand_tool(Host(str(tmp_path)), FIO)
+        refusals.require_tool(Host(str(tmp_path)), FIO)
     assert str(raised.value).startswith(words)
 
 
@@ -120,7 +120,7 @@ def test_a_missing_tool_is_named_with_the_package_of_the_distribution(release: s
 def test_a_tool_that_is_too_old_is_refused(name: str, tool: int, says: str, words: str) -> None:
     error = ""
     try:
-        refusals.demand_version(BENCHMARKS[name].tools[tool], says.split("\n")[0], says)
+        refusals.require_version(BENCHMARKS[name].tools[tool], says.split("\n")[0], says)
     except NearmetalError as raised:
         error = str(raised)
     assert error.startswith(words)
@@ -132,7 +132,7 @@ def test_a_package_that_starts_a_service_is_named_with_what_keeps_it_from_that(t
     (tmp_path / "etc/os-release").write_text("ID=debian")
     tool = BENCHMARKS["web"].tools[0]._replace(program="nginx-that-nobody-has")
     with pytest.raises(NearmetalError, match=r"unless you run `systemctl mask nginx` first$"):
-        refusals.demand_tool(Host(str(tmp_path)), tool)
+        refusals.require_tool(Host(str(tmp_path)), tool)
 
 
 def test_a_store_answers_the_load_and_nothing_else() -> None:
@@ -332,7 +332,7 @@ def test_a_path_without_the_program_is_named(tmp_path: Path) -> None:
     path = str(tmp_path / "UnixBench")
     (tool,) = tools_of(BENCHMARKS["unixbench"], {"path": f"{path}/"})
     with pytest.raises(NearmetalError, match=rf"^{path}/Run isn't a program that this host can start: build it, and "):
-        refusals.demand_tool(Host(str(tmp_path)), tool)
+        refusals.require_tool(Host(str(tmp_path)), tool)
 
 
 def test_a_proof_of_the_network_has_its_load_on_a_client() -> None:
