@@ -57,7 +57,7 @@ class ActionModule(ActionBase):
             sentence = str(self._task.args["failure"])
             return {**result, "changed": False, "failed": bool(sentence), "msg": sentence}
         try:
-            self._task.args.update(_of_all_hosts(self._task.args, variables))
+            self._task.args.update(_join_hosts(self._task.args, variables))
             _checked, options = self.validate_argument_spec(OPTIONS)
             earlier = document.load(options["baseline"]) if options["baseline"] else None
             past = history.load(options["history"]) if options["history"] else ()
@@ -110,7 +110,7 @@ def _summary(report: Report) -> dict[str, Any]:
     return {"msg": verdict.lead, "ansible_stats": {"data": data, "per_host": False, "aggregate": True}}
 
 
-def _of_all_hosts(given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dict[str, Any]:
+def _join_hosts(given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments joined with what the inventory says of every host: the task runs once, with the first one's."""
     fail_on = _list(given.get("fail_on"))
     paths = {name: {str(given[name]): "the play"} if given.get(name) else {} for name in _PATHS}
@@ -149,7 +149,7 @@ def _collect(registered: list[str], task_vars: dict[str, Any]) -> Collector:
         collector.expect([name])
         collector.groups(name, host_variables.get("group_names") or ())
         for variables in map(host_variables.get, registered):
-            samples = allowances.of_network_facts(variables, time.time())
+            samples = allowances.read_samples(variables, time.time())
             if samples:
                 collector.add_samples(name, samples)
             elif follows_contract(variables):

@@ -35,11 +35,11 @@ class ActionModule(ActionBase):
         fleet = variables.get(options["result"])
         if not isinstance(fleet, Mapping) or not isinstance(fleet.get("instances"), Mapping):
             raise AnsibleActionFail(f"result: {options['result']} isn't a result of a cloud module")
-        result.update(_of_host(options["concern"], fleet, instance_id(variables)))
+        result.update(_select_host(options["concern"], fleet, instance_id(variables)))
         return result
 
 
-def _of_host(concern: str, fleet: Mapping[str, Any], identity: str | None) -> dict[str, Any]:
+def _select_host(concern: str, fleet: Mapping[str, Any], identity: str | None) -> dict[str, Any]:
     if identity is None or identity not in fleet["instances"]:
         reason = _UNKNOWN if identity is None else f"{identity} was not among the instances that were looked at"
         part: Mapping[str, Any] = {"actions": [], "findings": [Finding(concern, "", "unknown", reason).as_dict()]}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..plugin_utils._ansible.instances import of_play, reports, volumes
+from ..plugin_utils._ansible.instances import list_instances, reports, volumes
 from ..plugin_utils._ansible.state_action import StateAction
 
 
@@ -16,5 +16,5 @@ class ActionModule(StateAction):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result."""
-        self._task.args = {"hosts": reports(volumes, of_play(task_vars or {})), **self._task.args}
+        self._task.args = {"hosts": reports(volumes, list_instances(task_vars or {})), **self._task.args}
         return super().run(tmp, task_vars)

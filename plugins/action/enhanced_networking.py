@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..plugin_utils._ansible.instances import drivers, of_play, reports, unconfirmed
+from ..plugin_utils._ansible.instances import drivers, list_instances, reports, unconfirmed
 from ..plugin_utils._ansible.state_action import StateAction
 
 
@@ -17,7 +17,7 @@ class ActionModule(StateAction):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result."""
         if "hosts" not in self._task.args:
-            hosts = of_play(task_vars or {})
+            hosts = list_instances(task_vars or {})
             # A host may claim any instance, and say of it what it likes.
             filled = {"hosts": reports(drivers, hosts), "unconfirmed": unconfirmed(hosts)}
             self._task.args = {**filled, **self._task.args}

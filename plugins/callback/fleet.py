@@ -221,7 +221,7 @@ class CallbackModule(DefaultCallback):
         self._print_warnings(result)
         if self._gate.take(result):
             return True
-        samples = allowances.of_network_facts(result.result, time.time())
+        samples = allowances.read_samples(result.result, time.time())
         if samples:
             self._collector.add_samples(result.host.get_name(), samples)
             return not self._display.verbosity

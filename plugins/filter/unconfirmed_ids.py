@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterable, Mapping
 from ..plugin_utils._ansible.instances import unconfirmed
 
 
-def of_hosts(hosts: Iterable[str], hostvars: Mapping[str, Any]) -> list[str]:
+def collect_unconfirmed(hosts: Iterable[str], hostvars: Mapping[str, Any]) -> list[str]:
     """The instance ids of hosts that the inventory doesn't give to exactly one of them."""
     return unconfirmed(hostvars[host] for host in hosts if host in hostvars)
 
@@ -20,4 +20,4 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """By name."""
-        return {"unconfirmed_ids": of_hosts}
+        return {"unconfirmed_ids": collect_unconfirmed}

@@ -116,7 +116,7 @@ class Wanted(NamedTuple):
         origin = self.by.get(option, "user")
         return "workload" if origin == PROGRAM else origin
 
-    def of_entry(self, within: str, given: Mapping[str, Any]) -> Wanted:
+    def for_entry(self, within: str, given: Mapping[str, Any]) -> Wanted:
         """What is wanted of one device, to which an entry of the list option `within` gives these options."""
         origins = {option: self.by.get(f"{within}.{option}", self.wanted_by(within)) for option in given}
         by = {**self.by, **origins}

@@ -61,13 +61,13 @@ def _back(routing: RoutesFacts, key: str, wanted: Wanted) -> Plan:
 
 def _interfaces(facts: Facts, routing: RoutesFacts, wanted: Wanted) -> Iterator[Plan]:
     places = sorted(
-        (place for place in routing.names if routing.of_nic(place)), key=lambda place: routing.indexes[place]
+        (place for place in routing.names if routing.for_nic(place)), key=lambda place: routing.indexes[place]
     )
     if len(places) < 2:
         reason = "no second interface has an address, so replies need no routes of their own"
         yield _OWN.says("not_applicable", reason)
     for place in places if len(places) > 1 else ():
-        for address in routing.of_nic(place):
+        for address in routing.for_nic(place):
             yield _lasting(routing, place, address, wanted, _address(facts, routing, place, address, wanted))
 
 
@@ -94,7 +94,7 @@ def _address(facts: Facts, routing: RoutesFacts, place: str, address: Address, w
         return knob.change(wanted, now, MAIN, "the main table's default route leads through this interface")
     rules = routing.foreign_rules(address)
     if rules:
-        return _of_others(routing, knob, address, rules[0].table, wanted)
+        return _plan_for_others(routing, knob, address, rules[0].table, wanted)
     if routing.program is not None and wanted.get("owner_conflict") != "take_over":
         reason = (
             f"{routing.program} should give it routes, but there are none for {address.text} yet: find out why, or set"
@@ -120,7 +120,7 @@ def _address(facts: Facts, routing: RoutesFacts, place: str, address: Address, w
     return knob.change(wanted, now, goal, reason, _GAIN)
 
 
-def _of_others(routing: RoutesFacts, knob: Knob, address: Address, number: int, wanted: Wanted) -> Plan:
+def _plan_for_others(routing: RoutesFacts, knob: Knob, address: Address, number: int, wanted: Wanted) -> Plan:
     """The plan for an address for which somebody else has made a rule: nearmetal's rule is taken back."""
     own = [route for route in routing.routes if (route.table, route.interface) == (number, address.interface)]
     program = routing.program or "another program"

@@ -49,7 +49,7 @@ def _without_refused(outcome: Outcome, refusal: Declined, keep_others: bool) -> 
     refused = [action for action in outcome.plan.actions if action.key in refusal.places]
     dropped = [action for action in refused if keep_others or action.wanted_by == "workload"]
     if not dropped:
-        raise NearmetalError(_of_knobs(refused, str(refusal))) from None
+        raise NearmetalError(_name_knobs(refused, str(refusal))) from None
     of_user = [action for action in dropped if action.wanted_by != "workload"]
     places = {(action.knob, action.where) for action in dropped}
     plan = outcome.plan._replace(
@@ -61,10 +61,10 @@ def _without_refused(outcome: Outcome, refusal: Declined, keep_others: bool) -> 
             for finding in outcome.plan.findings
         ),
     )
-    return outcome._replace(plan=plan), [_of_knobs(of_user, refusal.answer)] if of_user else []
+    return outcome._replace(plan=plan), [_name_knobs(of_user, refusal.answer)] if of_user else []
 
 
-def _of_knobs(actions: Sequence[Action], sentence: str) -> str:
+def _name_knobs(actions: Sequence[Action], sentence: str) -> str:
     knobs = ", ".join(dict.fromkeys(f"{action.concern}.{action.knob}" for action in actions))
     return f"{knobs}: {sentence}" if knobs else sentence
 

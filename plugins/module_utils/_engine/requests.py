@@ -150,8 +150,8 @@ def _beside_earlier(concern: Concern, wanted: Wanted, limit: AbstractSet[str], s
     by = {option: origin for option, origin in earlier.by.items() if option in kept.keys() - wanted.options.keys()}
     for knob in concern.knobs:
         if knob.within in kept and knob.within in wanted.options:  # a list of which each run wants a part
-            of_entry = (earlier if knob.name in others else wanted).of_entry(knob.within, {knob.base: None})
-            by[f"{knob.within}.{knob.base}"] = of_entry.wanted_by(knob.base)
+            for_entry = (earlier if knob.name in others else wanted).for_entry(knob.within, {knob.base: None})
+            by[f"{knob.within}.{knob.base}"] = for_entry.wanted_by(knob.base)
     return wanted._replace(options=options, by={**by, **wanted.by})
 
 

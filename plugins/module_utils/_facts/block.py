@@ -102,7 +102,7 @@ def kernel_choice(host: Host, name: str, attribute: str) -> Optional[str]:
     if attribute == "io_timeout":
         nvme = disk.kind_and_driver(host, name)[2] == "nvme" or name.startswith("nvme")
         seconds = _driver_timeout(host) if nvme else None
-        return block_queue.of_argument(seconds if seconds is not None else _SECONDS)
+        return block_queue.timeout_for(seconds if seconds is not None else _SECONDS)
     if attribute == "scheduler":
         offered = block_queue.schedulers(host.line(f"{disk.BLOCK}/{name}/queue/scheduler"))[1]
         queues = len(host.names(f"{disk.BLOCK}/{name}/mq"))

@@ -38,7 +38,7 @@ def _shape(host: Host) -> Iterator[str]:
         # No host with one NIC has any: its look imports nothing for them.
         from . import routes
 
-        yield from routes.of_nearmetal(host)
+        yield from routes.list_nearmetal_routes(host)
     for name in host.names("/sys/block"):
         if _real(host, f"/sys/block/{name}"):
             yield f"{name} {' '.join(host.names(f'/sys/block/{name}/mq'))}"

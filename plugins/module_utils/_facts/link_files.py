@@ -87,7 +87,7 @@ def _first(files: Tuple[_File, ...], interface: Mapping[str, str]) -> Optional[T
 def _ifupdown(host: Host) -> Iterator[Tuple[str, Tuple[str, str]]]:
     main, folder = _IFUPDOWN
     for path in (main, *(f"{folder}/{name}" for name in sorted(host.names(folder)))):
-        for name, number in link_settings.of_ifupdown(host.text(path, limit=_LIMIT) or "").items():
+        for name, number in link_settings.parse_ifupdown(host.text(path, limit=_LIMIT) or "").items():
             yield name, (path, number)
 
 
@@ -103,5 +103,5 @@ def _keyfiles(host: Host) -> Iterator[Tuple[str, Tuple[str, str]]]:
 
 def _ifcfg(host: Host, name: str) -> Optional[Tuple[str, str]]:
     path = _IFCFG.format(name)
-    number = link_settings.of_ifcfg(host.text(path, limit=_LIMIT) or "")
+    number = link_settings.parse_ifcfg(host.text(path, limit=_LIMIT) or "")
     return (path, number) if number is not None else None

@@ -180,10 +180,10 @@ def project(before: PowerFacts, online: Iterable[int]) -> PowerFacts:
     }
     cpus.update((f"{kind}{cpu}", str(cpu)) for cpu in came)
 
-    def of_domains(words: Optional[Mapping[str, str]]) -> Optional[Mapping[str, str]]:
+    def for_domains(words: Optional[Mapping[str, str]]) -> Optional[Mapping[str, str]]:
         return {domain: words.get(domain, "") for domain in cpus} if words is not None else None
 
-    governors, preferences = of_domains(before.governors), of_domains(before.preferences)
+    governors, preferences = for_domains(before.governors), for_domains(before.preferences)
     bias = before.biases and {f"cpu{cpu}": before.biases.get(f"cpu{cpu}", "") for cpu in sorted(alive)}
     return before._replace(frequency_cpus=cpus, governors=governors, preferences=preferences, biases=bias)
 

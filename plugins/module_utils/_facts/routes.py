@@ -54,7 +54,7 @@ class RoutesFacts(NamedTuple):
     program: Optional[str]  # a program that is there to give each interface its own routes
     networkd: bool  # systemd-networkd runs
 
-    def of_nic(self, place: str) -> Tuple[Address, ...]:
+    def for_nic(self, place: str) -> Tuple[Address, ...]:
         """The addresses of a NIC."""
         return tuple(address for address in self.addresses or () if address.interface == self.indexes.get(place))
 
@@ -171,7 +171,7 @@ def rules(host: Host) -> Optional[Tuple[Rule, ...]]:
     return route_message.rules(answer) if answer is not None else None
 
 
-def of_nearmetal(host: Host) -> List[str]:
+def list_nearmetal_routes(host: Host) -> List[str]:
     """nearmetal's rules, and the routes of the tables that they lead to, each as a line."""
     made = [rule for rule in rules(host) or () if rule.priority == PRIORITY and rule.table > _FIRST_TABLE]
     tables = {rule.table for rule in made}

@@ -86,7 +86,7 @@ def remembered(attribute: str, value: Optional[str]) -> Optional[str]:
     return value
 
 
-def of_argument(seconds: int) -> str:
+def timeout_for(seconds: int) -> str:
     """The io_timeout of a queue to which its driver gave so many seconds: the product with HZ wraps at 32 bits."""
     return str(seconds * 1000 & LONGEST_MS)
 
@@ -109,7 +109,7 @@ def _timeouts(requested: int) -> FrozenSet[int]:
     """Milliseconds → ticks, rounded up, → milliseconds in 32 bits."""
     if requested < 1 << 31:
         return frozenset(_milliseconds(-(-requested * rate // 1000), rate) for rate in _HZ)
-    return frozenset((int(of_argument(LONGEST_MS)), *(_milliseconds(_LONGEST_TICKS, rate) for rate in _HZ)))
+    return frozenset((int(timeout_for(LONGEST_MS)), *(_milliseconds(_LONGEST_TICKS, rate) for rate in _HZ)))
 
 
 def _milliseconds(ticks: int, rate: int) -> int:

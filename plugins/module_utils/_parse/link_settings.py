@@ -71,7 +71,7 @@ def last(assignments: Lines, section: str, key: str) -> Optional[str]:
     return _number(values[-1]) if values else None
 
 
-def of_ifupdown(text: str) -> Dict[str, str]:
+def parse_ifupdown(text: str) -> Dict[str, str]:
     """Interface → the MTU that interfaces(5) gives it."""
     mtus: Dict[str, str] = {}
     current = ""
@@ -87,7 +87,7 @@ def of_ifupdown(text: str) -> Dict[str, str]:
     return mtus
 
 
-def of_ifcfg(text: str) -> Optional[str]:
+def parse_ifcfg(text: str) -> Optional[str]:
     """The MTU of an ifcfg file, which a shell reads."""
     values = [value.strip("\"'") for _section, key, value in lines(text) if key == "MTU"]
     return _number(values[-1]) if values else None

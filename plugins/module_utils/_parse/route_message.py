@@ -105,7 +105,7 @@ def errno_of(body: bytes) -> int:
 def addresses(data: bytes) -> Tuple[Address, ...]:
     """The lasting addresses that are valid beyond the link."""
     entries = []
-    for body in _of_kind(data, _NEW_ADDRESS, _ADDRESS.size):
+    for body in _select_kind(data, _NEW_ADDRESS, _ADDRESS.size):
         family, prefix, flags, scope, index = _ADDRESS.unpack_from(body)
         attributes = _attributes(body[_ADDRESS.size :])
         flags |= _word(attributes, 8)
@@ -119,7 +119,7 @@ def addresses(data: bytes) -> Tuple[Address, ...]:
 def routes(data: bytes) -> Tuple[Route, ...]:
     """The routes of all tables that lead out by one interface."""
     entries = []
-    for body in _of_kind(data, _NEW_ROUTE, _BODY.size):
+    for body in _select_kind(data, _NEW_ROUTE, _BODY.size):
         family, bits, from_bits, tos, table, _protocol, _scope, sort, flags = _BODY.unpack_from(body)
         attributes = _attributes(body[_BODY.size :])
         index, gateway = _word(attributes, 4), attributes.get(5)
@@ -139,7 +139,7 @@ def routes(data: bytes) -> Tuple[Route, ...]:
 def rules(data: bytes) -> Tuple[Rule, ...]:
     """The rules for all packets from one address or subnet; other conditions make other rules."""
     entries = []
-    for body in _of_kind(data, _NEW_RULE, _BODY.size):
+    for body in _select_kind(data, _NEW_RULE, _BODY.size):
         family, to_bits, bits, tos, table, _none, _unused, action, flags = _BODY.unpack_from(body)
         attributes = _attributes(body[_BODY.size :])
         source = _text(family, attributes.get(2))
@@ -202,7 +202,7 @@ def _attribute(kind_of: int, value: bytes) -> bytes:
     return _ATTRIBUTE.pack(length, kind_of) + value.ljust(_aligned(length) - _ATTRIBUTE.size, b"\0")
 
 
-def _of_kind(data: bytes, wanted: int, least: int) -> Iterator[bytes]:
+def _select_kind(data: bytes, wanted: int, least: int) -> Iterator[bytes]:
     return (body for message, body in messages(data) if message == wanted and len(body) >= least)
 
 

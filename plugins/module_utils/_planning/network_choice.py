@@ -57,8 +57,8 @@ def choices(concern: str, network: NetworkFacts, wanted: Wanted, knobs: Sequence
             named.setdefault(name, {}).update(given)
     common = {knob: wanted.get(knob) for knob in knobs if wanted.get(knob) is not None}
     return tuple(
-        Choice(nic, {**common, **of_entry}, wanted.of_entry("interfaces", of_entry))
-        for nic, of_entry in ((nic, named.get(nic.name, {})) for nic in network.nics)
+        Choice(nic, {**common, **for_entry}, wanted.for_entry("interfaces", for_entry))
+        for nic, for_entry in ((nic, named.get(nic.name, {})) for nic in network.nics)
     )
 
 
@@ -110,7 +110,7 @@ def options_per_nic(knobs: Iterable[Knob]) -> Dict[str, Dict[str, Any]]:
     return {**common, "interfaces": {"type": "list", "elements": "dict", "options": entry}}
 
 
-def of_nic(knob: Knob, nic: Nic, field: str = "") -> Knob:
+def for_nic(knob: Knob, nic: Nic, field: str = "") -> Knob:
     """The knob of a NIC, or of one field of its table."""
     return knob.at(f"{nic.place}/{field}" if field else nic.place, nic.name)
 

@@ -159,7 +159,7 @@ def _setter(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optio
     if action.what in _BY_PLACE:
         settings = (_BY_PLACE[action.what] + action.where,)
     for name in settings:
-        text = _of_tuned(owners.tuned, name)
+        text = _read_tuned(owners.tuned, name)
         tuned_value = _meaning(knob, name, text, action) if text is not None else None
         if tuned_value is not None and not _same_value(tuned_value, action.after):
             return Owner("tuned", f"tuned sets {name} = {text} (profile {owners.tuned_profile})")
@@ -175,7 +175,7 @@ def _setter(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optio
     return None
 
 
-def _of_tuned(settings: Mapping[str, str], name: str) -> Optional[str]:
+def _read_tuned(settings: Mapping[str, str], name: str) -> Optional[str]:
     """The active profile's value of a setting, None without one; a profile may name files in /sys by a pattern."""
     if not name.startswith("sysfs."):
         return settings.get(name)

@@ -39,7 +39,7 @@ def unconfirmed(hosts: Iterable[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def of_play(task_vars: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def list_instances(task_vars: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The variables of each host of the play."""
     return [task_vars["hostvars"][name] for name in task_vars.get("ansible_play_batch", ())]
 

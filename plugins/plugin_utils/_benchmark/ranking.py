@@ -81,7 +81,7 @@ def rankings(runs: Mapping[str, Sequence[Entry]], hosts: Iterable[str]) -> Tuple
     named = set(hosts)
     groups: Dict[Tuple[str, ...], Dict[str, List[Entry]]] = {}
     for host, entries in runs.items():
-        for entry in _of_this_instance(entries):
+        for entry in _select_this_instance(entries):
             if entry.instance_type:
                 groups.setdefault(_key(entry), {}).setdefault(host, []).append(entry)
     chosen = [members for _key_of_group, members in sorted(groups.items()) if len(members) > 1 and named & set(members)]
@@ -90,7 +90,7 @@ def rankings(runs: Mapping[str, Sequence[Entry]], hosts: Iterable[str]) -> Tuple
     return tuple(_ranking(members, enough, tests) for members, enough in zip(chosen, judged))
 
 
-def _of_this_instance(entries: Sequence[Entry]) -> List[Entry]:
+def _select_this_instance(entries: Sequence[Entry]) -> List[Entry]:
     """The runs of the instance that the name means now."""
     last = entries[-1]
     return [entry for entry in entries if (entry.instance, entry.instance_type) == (last.instance, last.instance_type)]

@@ -20,7 +20,7 @@ _OPTIONS_OF_STEPS = ("command", "load_on", "health", "programs", "only", "tune",
 _SETTINGS_OF_STEPS = ("seconds", "settle", "timed", "reboot", "abandon_after")
 
 
-def of_steps(options: Mapping[str, Any], settings: Settings, run: str) -> Dict[str, Any]:
+def arguments_for_steps(options: Mapping[str, Any], settings: Settings, run: str) -> Dict[str, Any]:
     """The arguments that every step on the host has."""
     return {
         **{name: options[name] for name in _OPTIONS_OF_STEPS},

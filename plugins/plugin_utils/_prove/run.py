@@ -77,7 +77,7 @@ class Run(loop.HostControl):
         reboots.require_possible(self._settings, self._options, task_vars)
         path = self._log.path if self._log else self._new_path()
         self._base = path[: -len(".jsonl")] if path.endswith(".jsonl") else path
-        self._arguments = results.of_steps(self._options, self._settings, os.path.basename(self._base))
+        self._arguments = results.arguments_for_steps(self._options, self._settings, os.path.basename(self._base))
 
     def _resumed(self, path: str) -> record_log.Log:
         return record_log.resume(path, self._host)
@@ -183,7 +183,7 @@ class Run(loop.HostControl):
         limit = longest_load(self._settings.seconds)
         result = load.run(self._options["command"], limit, lambda: os.getppid() == self._parent)
         busy = load_sample.busy(before, load_sample.ticks(host))
-        result = result._replace(version=load_version.of_command(self._options["command"]))
+        result = result._replace(version=load_version.identify(self._options["command"]))
         return {"load": result._asdict(), "busy": busy}
 
     def _ran_on_client(self, host: client.Client) -> dict[str, Any]:

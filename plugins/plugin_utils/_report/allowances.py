@@ -5,7 +5,7 @@
 
 A host reports two or more samples of `ethtool -S` per interface:
   {interface: ens5, seconds: 1234.5, packets: 7, counters: {pps_allowance_exceeded: 0, …}}
-which `of_network_facts` makes from the facts of the module network_facts.
+which `read_samples` makes from the facts of the module network_facts.
 `seconds` is a clock that never jumps between the samples of a host. `packets`, sent and received in all queues, may be
 absent. The counters start at 0 when the driver resets, so only differences mean anything.
 """
@@ -40,7 +40,7 @@ def budget_ns(packets_per_second: float) -> float:
     return 1e9 / packets_per_second
 
 
-def of_network_facts(result: Any, now: float) -> List[Dict[str, Any]]:
+def read_samples(result: Any, now: float) -> List[Dict[str, Any]]:
     """The samples in a result of network_facts; `now` is the controller's clock, in seconds.
 
     With `sample_seconds` the result has differences, which make two samples. Without it, the result has the counters
@@ -63,7 +63,7 @@ def of_network_facts(result: Any, now: float) -> List[Dict[str, Any]]:
     return samples
 
 
-def of_interfaces(earlier: Iterable[Any], today: Iterable[Any]) -> List[Mapping[str, Any]]:
+def select_samples(earlier: Iterable[Any], today: Iterable[Any]) -> List[Mapping[str, Any]]:
     """The earlier samples of the interfaces that have a sample today."""
     names = {sample["interface"] for sample in today if _usable(sample)}
     return [sample for sample in earlier if _usable(sample) and sample["interface"] in names]

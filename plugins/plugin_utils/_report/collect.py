@@ -184,7 +184,7 @@ class Collector:
 
     def _frozen(self, name: str, samples: Tuple[Mapping[str, Any], ...], proof: Optional[proven.Proof]) -> HostReport:
         host = self._hosts[name].report
-        samples = (*allowances.of_interfaces(samples, host.allowances), *host.allowances)[-SAMPLES:]
+        samples = (*allowances.select_samples(samples, host.allowances), *host.allowances)[-SAMPLES:]
         return replace(
             host,
             reboot_reasons=tuple(dict.fromkeys(host.reboot_reasons)),

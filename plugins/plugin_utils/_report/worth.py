@@ -97,7 +97,7 @@ def _lead(report: Report, reported: List[HostReport], changes: List[Tuple[HostRe
     errors = sum(len(host.errors) for host in reported)
     states = report.states()
     parts = [
-        *(_of_changes(report, changes) if changes else _of_nothing(report, reported)),
+        *(_say_changes(report, changes) if changes else _say_nothing_left(report, reported)),
         f"{plural(errors, 'concern')} failed" if errors else "",
         *(
             f"{plural(states[state], 'host')} {words[states[state] != 1]}"
@@ -108,7 +108,7 @@ def _lead(report: Report, reported: List[HostReport], changes: List[Tuple[HostRe
     return "; ".join(filter(None, parts)) + "."
 
 
-def _of_nothing(report: Report, reported: List[HostReport]) -> Iterable[str]:
+def _say_nothing_left(report: Report, reported: List[HostReport]) -> Iterable[str]:
     clear = sum(not host.errors for host in reported)
     refused = sum(finding.status == "refused" for host in report.hosts for finding in host.findings)
     left = "give back" if report.run.mode == "restore" else "change"
@@ -116,7 +116,7 @@ def _of_nothing(report: Report, reported: List[HostReport]) -> Iterable[str]:
     yield f"{plural(refused, 'setting')} {'was' if refused == 1 else 'were'} refused" if refused else ""
 
 
-def _of_changes(report: Report, changes: List[Tuple[HostReport, ReportedFinding]]) -> Iterable[str]:
+def _say_changes(report: Report, changes: List[Tuple[HostReport, ReportedFinding]]) -> Iterable[str]:
     hosts = len({host.name for host, _finding in changes})
     of_all = f"{hosts:,} of {plural(len(report.hosts), 'host')}" if len(report.hosts) > 1 else "this host"
     done = _DONE.get(report.run.mode, _DONE["audit"])

@@ -138,8 +138,8 @@ def test_prometheus(report: Report) -> None:
     samples = [sample for family in families for sample in family.samples]
     assert len(samples) > 10
     labels = {label for sample in samples for label in sample.labels}
-    of_hosts = {"architecture", "class", "host", "state", "type", "workload"}
-    assert labels <= {*of_hosts, "allowance", "concern", "interface", "knob", "status"}
+    collect_unconfirmed = {"architecture", "class", "host", "state", "type", "workload"}
+    assert labels <= {*collect_unconfirmed, "allowance", "concern", "interface", "knob", "status"}
 
 
 def test_markdown_shows_the_text_and_nothing_else(report: Report) -> None:
@@ -280,7 +280,7 @@ def _refused(constant: str) -> None:
 def test_facts_with_any_number_make_a_valid_report(seconds: Any, number: Any) -> None:
     sample = {"seconds": seconds, "packets": {"e": number}, "allowances": {"e": {"pps_allowance_exceeded": number}}}
     found = {"ansible_facts": {"nearmetal": {"network": {"sample": sample}}}}
-    report = reports.report(result_with(allowances=allowances.of_network_facts(found, 1769860800.0)))
+    report = reports.report(result_with(allowances=allowances.read_samples(found, 1769860800.0)))
     SCHEMA.validate(json.loads(document.dump(report), parse_constant=_refused))
 
 

@@ -155,14 +155,14 @@ def facts(seconds: int, pps: int, **more: Any) -> Dict[str, Any]:
 
 def test_network_facts_that_looked_for_a_while() -> None:
     sampled = facts(10, 77, packets={"ens5": 20_000_000})
-    (found,) = allowances.verdicts(allowances.of_network_facts(sampled, 5000.0))
+    (found,) = allowances.verdicts(allowances.read_samples(sampled, 5000.0))
     assert found["seconds"] == 10
     assert found["deltas"]["pps_allowance_exceeded"] == 77
     assert "At 2,000,000 packets/s the host has 500 ns for each packet." in found["sentence"]
 
 
 def test_network_facts_of_two_runs() -> None:
-    first, second = (allowances.of_network_facts(facts(0, pps), now) for pps, now in ((500, 1000.0), (900, 4600.0)))
+    first, second = (allowances.read_samples(facts(0, pps), now) for pps, now in ((500, 1000.0), (900, 4600.0)))
     assert allowances.verdicts(first) == []
     (found,) = allowances.verdicts([*first, *second])
     assert (found["seconds"], found["deltas"]["pps_allowance_exceeded"]) == (3600, 400)
@@ -173,4 +173,4 @@ def test_network_facts_of_two_runs() -> None:
     [None, [], {}, {"ansible_facts": 1}, {"ansible_facts": {"nearmetal": {"network": {"sample": {"allowances": 1}}}}}],
 )
 def test_results_without_a_sample(result: Any) -> None:
-    assert allowances.of_network_facts(result, 1.0) == []
+    assert allowances.read_samples(result, 1.0) == []

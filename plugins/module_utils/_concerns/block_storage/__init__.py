@@ -51,7 +51,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
         return unobserved(KNOBS, OPTIONS, wanted, "this host shows no disk")
     chosen = disk_settings(block, wanted)
     at_boot = driver.plan_timeout(facts, block, chosen, wanted)
-    chosen = _of_method(chosen, wanted)
+    chosen = _limit_to_method(chosen, wanted)
     for_rules = _for_rules(facts, block, chosen)
     return joined(
         queue.plan(facts, block, chosen),
@@ -63,7 +63,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
     )
 
 
-def _of_method(chosen: DiskSettings, wanted: Wanted) -> DiskSettings:
+def _limit_to_method(chosen: DiskSettings, wanted: Wanted) -> DiskSettings:
     """With method: boot only the driver's argument sets the timeout."""
     if wanted.get("method") != "boot":
         return chosen

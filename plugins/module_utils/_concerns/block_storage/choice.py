@@ -24,14 +24,14 @@ from ..._words import shown
 NAME = "block_storage"
 
 
-def _of_queue(
+def _queue_knob(
     name: str, reason: str, spec: Spec, reference: str = "Linux kernel, sysfs-block; unmeasured", **more: Any
 ) -> Knob:
     """A file of a disk's queue."""
     return Knob(NAME, name, f"block.{name}", reference, spec, within="disks", reason=reason, **more)
 
 
-READ_AHEAD = _of_queue(
+READ_AHEAD = _queue_knob(
     "read_ahead_kb",
     "how far the kernel reads ahead in files that are read in order",
     {"type": "int", "range": (0, 1 << 20)},
@@ -43,14 +43,14 @@ READ_AHEAD = _of_queue(
 )
 # In the order in which they are written.
 OF_QUEUE = (
-    _of_queue(
+    _queue_knob(
         "io_timeout",
         "how long a request may take before the kernel gives up on it",
         {"type": "str"},
         "amazon-ec2-utils",
         takes_effect="limit",
     ),
-    _of_queue(
+    _queue_knob(
         "scheduler",
         "which scheduler orders requests: NVMe orders them itself, and a scheduler costs CPU",
         {"type": "str"},
@@ -60,32 +60,32 @@ OF_QUEUE = (
         comparable=True,
     ),
     READ_AHEAD,
-    _of_queue(
+    _queue_knob(
         "nr_requests",
         "how many requests may wait in the kernel",
         {"type": "int", "range": (LEAST_REQUESTS, 1 << 16)},
         takes_effect="limit",
     ),
-    _of_queue(
+    _queue_knob(
         "nomerges",
         "how thoroughly the kernel looks for requests to merge: 2 means not at all",
         {"type": "int", "choices": [0, 1, 2]},
         "Linux kernel, sysfs-block",
         takes_effect="at_once",
     ),
-    _of_queue(
+    _queue_knob(
         "rq_affinity",
         "which CPU completes a request: 2 means the one that submitted it",
         {"type": "int", "choices": [0, 1, 2]},
         takes_effect="at_once",
     ),
-    _of_queue(
+    _queue_knob(
         "max_sectors_kb", "how large a request may be", {"type": "int", "range": (4, 1 << 20)}, takes_effect="at_once"
     ),
 )
 # Only for disks that the user names: a kind may have disks that lose what their cache holds.
 OF_NAMED = (
-    _of_queue(
+    _queue_knob(
         "write_cache",
         "with write through the kernel never tells the disk to write its cache out, so what a cache without a battery"
         " holds is lost when the power fails",
@@ -148,7 +148,7 @@ def disk_settings(block: BlockFacts, wanted: Wanted) -> DiskSettings:
         texts = {**(kinds[disk.kind] if disk.layer != STACKED else {}), **of_disk.get(disk.name, {})}
         settings[disk.name] = {name: text for name, text in texts.items() if _belongs(disk, name)}
     by_disk = {
-        disk.name: wanted.of_entry("disks", {**of_kind.get(disk.kind, {}), **of_disk.get(disk.name, {})})
+        disk.name: wanted.for_entry("disks", {**of_kind.get(disk.kind, {}), **of_disk.get(disk.name, {})})
         for disk in block.disks
     }
     hidden = any(disk.layer == PATH and settings[disk.name] for disk in block.disks)

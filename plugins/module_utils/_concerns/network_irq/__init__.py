@@ -29,7 +29,7 @@ from ..._planning.network_choice import (
     driver_of,
     interfaces,
     named_interfaces,
-    of_nic,
+    for_nic,
     options_per_nic,
 )
 from ..._planning.options import CONSENT, PERSIST
@@ -129,7 +129,7 @@ def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...]) -> Tuple[Plan, Di
         requested, nic = _QUEUES.value(choice), choice.nic
         if requested is None:
             continue
-        knob = of_nic(_QUEUES, nic)
+        knob = for_nic(_QUEUES, nic)
         maximum, now = network.queues_max.get(nic.place), counts.get(nic.place)
         if not maximum or now is None:
             plans.append(knob.says("not_applicable", f"{driver_of(nic)} has a fixed number of queues", now))
@@ -192,7 +192,7 @@ def _policy(
         if _POLICY.value(choice) == "dedicated":
             reason = "a few cores take the interrupts of all queues, and the application keeps the others"
         present = {label: now[label] for label in goal if label in now}
-        plans.append(of_nic(_POLICY, nic).change(choice.wanted, present, goal, reason))
+        plans.append(for_nic(_POLICY, nic).change(choice.wanted, present, goal, reason))
     busy = None
     if any(_POLICY.value(choice) == "dedicated" for choice in placed):
         busy = compute.busy_cpus(topology, assigned)
@@ -219,7 +219,7 @@ def _refusal(
     policy, nic = _POLICY.value(choice), choice.nic
     if policy is None:
         return None
-    knob = of_nic(_POLICY, nic)
+    knob = for_nic(_POLICY, nic)
     if policy == "irqbalance":
         runs = "left to irqbalance" if network.irqbalance else "irqbalance doesn't run: nothing moves interrupts"
         return knob.says("advice", runs)
@@ -256,7 +256,7 @@ def _waiting(network: NetworkFacts, nics: List[Nic], banned: Plan) -> Plan:
     findings = []
     for nic in nics:
         now = dict(network.affinity.get(nic.place, {}))
-        findings.append(of_nic(_POLICY, nic).finding(last.status, last.reason, now)._replace(owner="irqbalance"))
+        findings.append(for_nic(_POLICY, nic).finding(last.status, last.reason, now)._replace(owner="irqbalance"))
     if last.status != "refused":
         return joined(banned, Plan(findings=tuple(findings)))
     return Plan(findings=tuple(findings), remember={(_POLICY.name, nic.place): last.reason for nic in nics})
@@ -264,7 +264,7 @@ def _waiting(network: NetworkFacts, nics: List[Nic], banned: Plan) -> Plan:
 
 def _to_kernel(network: NetworkFacts, choice: Choice, counts: Mapping[str, int]) -> Plan:
     nic, default = choice.nic, network.default_affinity
-    knob = of_nic(_POLICY, nic)
+    knob = for_nic(_POLICY, nic)
     if default is None:
         return knob.says("unknown", "the kernel's own choice can't be read")
     now = dict(network.affinity.get(nic.place, {}))

@@ -22,7 +22,7 @@ from ..._number import is_number
 from ..._plan import Plan, Wanted
 from ..._planning.join import joined
 from ..._planning.knob import Knob
-from ..._planning.network_choice import Choice, cpu_list, of_nic
+from ..._planning.network_choice import Choice, cpu_list, for_nic
 from ..._words import shown
 
 _NAME = "network_irq"
@@ -130,7 +130,7 @@ def _helpers(facts: Facts, scene: Scene, choice: Choice) -> Tuple[Dict[int, Tupl
 
 
 def _rps(scene: Scene, choice: Choice, helpers: Dict[int, Tuple[int, ...]], cause: str) -> Plan:
-    knob, requested = of_nic(_RPS, choice.nic), _RPS.value(choice)
+    knob, requested = for_nic(_RPS, choice.nic), _RPS.value(choice)
     queues = scene.counts.get(knob.place, 0)
     present = scene.network.rps.get(knob.place, {})
     if not present:
@@ -157,7 +157,7 @@ def _rfs(facts: Facts, scene: Scene, choice: Choice, helped: bool, cause: str) -
 
     What `auto` of a workload chooses is a minimum, as an operator may have set larger tables.
     """
-    knob, requested = of_nic(_RFS, choice.nic), _RFS.value(choice)
+    knob, requested = for_nic(_RFS, choice.nic), _RFS.value(choice)
     queues = scene.counts.get(knob.place, 0)
     present = scene.network.rfs.get(knob.place, {})
     if not present:
@@ -195,7 +195,7 @@ def _only_widens(wanted: Wanted) -> bool:
 
 
 def _xps(scene: Scene, choice: Choice) -> Plan:
-    knob, requested = of_nic(_XPS, choice.nic), _XPS.value(choice)
+    knob, requested = for_nic(_XPS, choice.nic), _XPS.value(choice)
     queues = scene.counts.get(knob.place, 0)
     online = tuple(scene.topology.cpus_online or ())
     present = scene.network.xps.get(knob.place, {})

@@ -23,7 +23,7 @@ from ..._planning.network_choice import (
     driver_of,
     interfaces,
     named_interfaces,
-    of_nic,
+    for_nic,
     options_per_nic,
 )
 from ..._planning.options import CONSENT, PERSIST, SWITCH
@@ -33,7 +33,7 @@ from . import ena, sysctl
 NAME = "network_stack"
 
 
-def _of_nic(name: str, fact: str, tuned: str, reference: str, spec: Spec, **more: Any) -> Knob:
+def _nic_knob(name: str, fact: str, tuned: str, reference: str, spec: Spec, **more: Any) -> Knob:
     """A setting of each NIC that tuned may set too."""
     more = {"comparable": True, **more}
     return Knob(NAME, name, f"network.{fact}", reference, spec, within="interfaces", tuned=(tuned,), **more)
@@ -41,11 +41,11 @@ def _of_nic(name: str, fact: str, tuned: str, reference: str, spec: Spec, **more
 
 def _offload(name: str, reason: str) -> Knob:
     more = {"option": f"offloads.{name}", "reason": reason, "takes_effect": "at_once", "comparable": False}
-    return _of_nic(name, "offloads", "net.features", "AWS, 2017; what it gains is unmeasured", SWITCH, **more)
+    return _nic_knob(name, "offloads", "net.features", "AWS, 2017; what it gains is unmeasured", SWITCH, **more)
 
 
 _RINGS = {
-    field: _of_nic(
+    field: _nic_knob(
         f"{field}_ring",
         "rings",
         "net.ring",
@@ -59,7 +59,7 @@ _RINGS = {
 }
 _MICROSECONDS: Spec = {"type": "int", "range": (0, 100000)}
 _COALESCE = tuple(
-    _of_nic(
+    _nic_knob(
         name,
         "coalesce",
         "net.coalesce",
@@ -88,7 +88,7 @@ _FEATURES = {
 }
 _BYTES: Spec = {"type": "int", "range": (1280, 9001)}
 _PACKETS: Spec = {"type": "int", "range": (1, 100000)}
-_MTU = _of_nic(
+_MTU = _nic_knob(
     "mtu",
     "mtu",
     "net.mtu",
@@ -97,7 +97,7 @@ _MTU = _of_nic(
     disruptive=True,
     takes_effect="new_connections",
 )
-_LENGTH = _of_nic(
+_LENGTH = _nic_knob(
     "txqueuelen",
     "txqueuelen",
     "net.txqueuelen",
@@ -163,11 +163,11 @@ def _interfaces(facts: Facts, wanted: Wanted) -> Plan:
 
 def _rings(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
     nic = choice.nic
-    knobs = {field: of_nic(knob, nic, field) for field, knob in _RINGS.items() if knob.value(choice) is not None}
+    knobs = {field: for_nic(knob, nic, field) for field, knob in _RINGS.items() if knob.value(choice) is not None}
     now, maximum = fields(network.rings, nic.place), network.rings_max.get(nic.place, {})
     if not now:
         return joined(
-            *(of_nic(knob, nic).says("not_applicable", f"{driver_of(nic)} has fixed rings") for knob in knobs.values())
+            *(for_nic(knob, nic).says("not_applicable", f"{driver_of(nic)} has fixed rings") for knob in knobs.values())
         )
     goal: Dict[str, int] = {}
     reasons: Dict[str, str] = {}
@@ -213,21 +213,21 @@ def _coalesce(network: NetworkFacts, choice: Choice) -> Plan:
             continue
         if knob.name == "adaptive_rx" and nic.driver in _NEVER_ADAPTS:
             plans.append(
-                of_nic(knob, nic).says("not_applicable", f"{nic.driver} can't adapt interrupts to the traffic")
+                for_nic(knob, nic).says("not_applicable", f"{nic.driver} can't adapt interrupts to the traffic")
             )
         elif not now:
             plans.append(_lacking(knob, choice))
         elif nic.driver == "ixgbevf" and isinstance(value, int) and value > _IXGBEVF_MOST_USECS:
             sentence = f"network_stack.{knob.name}: {nic.name} can't have {value}; it takes 0 to {_IXGBEVF_MOST_USECS}"
-            plans.append(Plan(findings=(of_nic(knob, nic).impossible(choice.wanted, sentence),)))
+            plans.append(Plan(findings=(for_nic(knob, nic).impossible(choice.wanted, sentence),)))
         else:
             goal = int(value == "enabled") if isinstance(value, str) else value
-            plans.append(of_nic(knob, nic, knob.name).change(choice.wanted, now.get(knob.name), goal, reason))
+            plans.append(for_nic(knob, nic, knob.name).change(choice.wanted, now.get(knob.name), goal, reason))
     return joined(*plans)
 
 
 def _lacking(knob: Knob, choice: Choice) -> Plan:
-    return of_nic(knob, choice.nic).says("not_applicable", f"{driver_of(choice.nic)} has no such setting")
+    return for_nic(knob, choice.nic).says("not_applicable", f"{driver_of(choice.nic)} has no such setting")
 
 
 def _offloads(network: NetworkFacts, choice: Choice) -> Plan:
@@ -242,9 +242,9 @@ def _offloads(network: NetworkFacts, choice: Choice) -> Plan:
             if not now:
                 plans.append(_lacking(knob, choice))
             elif name not in now or (name in fixed and now[name] != goal):
-                plans.append(of_nic(knob, nic).says("not_applicable", f"{driver_of(nic)} can't switch {name}"))
+                plans.append(for_nic(knob, nic).says("not_applicable", f"{driver_of(nic)} can't switch {name}"))
             else:
-                plans.append(of_nic(knob, nic, name).change(choice.wanted, now[name], goal, knob.reason))
+                plans.append(for_nic(knob, nic, name).change(choice.wanted, now[name], goal, knob.reason))
     return joined(*plans)
 
 
@@ -253,7 +253,7 @@ def _byte_limits(network: NetworkFacts, choice: Choice) -> Plan:
     nic, value = choice.nic, _BQL.value(choice)
     if value is None:
         return Plan()
-    knob = of_nic(_BQL, nic)
+    knob = for_nic(_BQL, nic)
     now, maximum = dict(network.bql.get(nic.place, {})), network.bql_max.get(nic.place)
     if not now or maximum is None:
         return knob.says("not_applicable", "this kernel shows no byte_queue_limits for it")
@@ -269,14 +269,14 @@ def _queue_length(network: NetworkFacts, choice: Choice) -> Plan:
     if length is None:
         return Plan()
     now = network.txqueuelen.get(choice.nic.place)
-    return of_nic(_LENGTH, choice.nic).change(choice.wanted, now, length, "how many packets may wait for the driver")
+    return for_nic(_LENGTH, choice.nic).change(choice.wanted, now, length, "how many packets may wait for the driver")
 
 
 def _mtu(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
     mtu, nic = _MTU.value(choice), choice.nic
     if mtu is None:
         return Plan()
-    knob, now, upper_interfaces = of_nic(_MTU, nic), network.mtu.get(nic.place), network.uppers_of(nic)
+    knob, now, upper_interfaces = for_nic(_MTU, nic), network.mtu.get(nic.place), network.uppers_of(nic)
     change = knob.change(choice.wanted, now, mtu, "larger frames cost less CPU per byte within the VPC")
     obstacle = disruption(knob, network, choice, "connections would hang where ICMP is dropped")
     if upper_interfaces:

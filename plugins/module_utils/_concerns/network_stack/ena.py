@@ -20,7 +20,7 @@ from ..._plan import Plan, Wanted
 from ..._planning.boot_argument import plan_argument
 from ..._planning.join import joined
 from ..._planning.knob import Knob, boot_argument
-from ..._planning.network_choice import of_nic
+from ..._planning.network_choice import for_nic
 from ..._planning.options import CONSENT
 from ..._words import shown
 from .sysctl import NAME
@@ -117,7 +117,7 @@ def _host(facts: Facts) -> Iterator[Plan]:
 
 
 def _interface(network: NetworkFacts, nic: Nic) -> Iterator[Plan]:
-    knob = of_nic(_EXPRESS, nic)
+    knob = for_nic(_EXPRESS, nic)
     mtu = network.mtu.get(nic.place)
     rings = fields(network.rings, nic.place)
     limits, most = network.bql.get(nic.place, {}), network.bql_max.get(nic.place)

@@ -64,7 +64,7 @@ def put_back(host: WritableHost, lease: Lease) -> None:
     """
     store.remove_temporary(host)
     _findings, failed = untune(host, lease)
-    values = [_of_these_sources(host, action) for action in lease.earlier if action.concern not in failed]
+    values = [_with_present_agent(host, action) for action in lease.earlier if action.concern not in failed]
     failed.update(set_values(host, values))
     if lease.wanted:
         _remove_temporary(host, lease.earlier)
@@ -167,7 +167,7 @@ def entries_on_disk(journal: Journal) -> List[Entry]:
     return [entry for entry in journal.entries() if lever_of(entry.what).scope != "runtime"]
 
 
-def _of_these_sources(host: WritableHost, action: Action) -> Action:
+def _with_present_agent(host: WritableHost, action: Action) -> Action:
     """The action; that of the agent keeps the version on the host, because an older one can't be built any more."""
     if action.what != "unit.agent" or action.after is None:
         return action

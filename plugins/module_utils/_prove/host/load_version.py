@@ -19,7 +19,7 @@ _MOST_BYTES = 16 * 1024 * 1024  # of a program; of a larger one its size counts 
 _DIGITS = 12
 
 
-def of_command(command: str) -> str:
+def identify(command: str) -> str:
     """Each program that the command names, with the first digits of its SHA-256; empty if it names none.
 
     A file that isn't executable counts if it says by `#!` that it is a script, so no data of the load do.

@@ -124,7 +124,7 @@ def _ran(host: WritableHost, command: str, limit: float, goes_on: Callable[[], b
     if not is_benchmark(command):
         load.adopt_orphans()
         ran = load.run(command, limit, goes_on)
-        return ran._replace(version=load_version.of_command(command))
+        return ran._replace(version=load_version.identify(command))
     from ..._benchmark.host import benchmarking
 
     return benchmarking.ran(host, command, limit, goes_on)

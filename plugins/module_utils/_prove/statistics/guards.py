@@ -86,8 +86,8 @@ class Reference(NamedTuple):
         return Reference(
             self.kinds or measurement.metrics,
             measurement,
-            _clock_reference(self.clock, measurement, "clock" in guards, _of_host),
-            _clock_reference(self.client_clock, measurement, _CLIENT + "clock" in guards, _of_client),
+            _clock_reference(self.clock, measurement, "clock" in guards, _around_host),
+            _clock_reference(self.client_clock, measurement, _CLIENT + "clock" in guards, _around_client),
             _seen(_seen(self.jobs, measurement.before, measurement.began), measurement.after, measurement.ended),
             _seen(
                 _seen(self.client_jobs, measurement.client_before, measurement.began),
@@ -108,11 +108,11 @@ def _clock_reference(
     return measurement if earlier is None or earlier.boot_id != after.boot_id or was_set else reference
 
 
-def _of_host(measurement: Measurement) -> Around:
+def _around_host(measurement: Measurement) -> Around:
     return measurement.before, measurement.after
 
 
-def _of_client(measurement: Measurement) -> Around:
+def _around_client(measurement: Measurement) -> Around:
     return measurement.client_before, measurement.client_after
 
 
@@ -134,8 +134,8 @@ def firings_of(measurement: Measurement, reference: Reference, settings: Setting
     # Where another host times the load, the clock of the host under test has nothing to do with it.
     clock = None if settings.timed and measurement.generator_busy is not None else reference.clock
     for prefix, samples, since, jobs in (
-        ("", _of_host, clock, reference.jobs),
-        (_CLIENT, _of_client, reference.client_clock, reference.client_jobs),
+        ("", _around_host, clock, reference.jobs),
+        (_CLIENT, _around_client, reference.client_clock, reference.client_jobs),
     ):
         of_host = _load_firings(*samples(measurement))
         if previous and (prefix or not settings.reboot):
@@ -260,8 +260,8 @@ def _pair_of(measurement: Measurement) -> Tuple[str, int, int, str]:
 
 def unwatched_guards(measurements: Sequence[Measurement]) -> Tuple[str, ...]:
     """The guards for which no measurement had what they need, so that they couldn't fire."""
-    of_client = [sample for sample in (_of_client(measurement)[1] for measurement in measurements) if sample]
-    of_host = [sample for sample in (_of_host(measurement)[1] for measurement in measurements) if sample]
+    of_client = [sample for sample in (_around_client(measurement)[1] for measurement in measurements) if sample]
+    of_host = [sample for sample in (_around_host(measurement)[1] for measurement in measurements) if sample]
     unwatched = _unwatched(of_host)
     return (*unwatched, *(_CLIENT + guard for guard in (_unwatched(of_client) if of_client else ())))
 

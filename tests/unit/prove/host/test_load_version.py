@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.host.load_version import of_command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.host.load_version import identify
 
 
 @pytest.fixture
@@ -30,22 +30,22 @@ def digest(path: Path) -> str:
 def test_programs_and_scripts_count_and_data_does_not(programs: Path) -> None:
     command = f"bench -n 5 <{programs}/data | sh {programs}/load.sh; bench >>{programs}/pipe {programs} 'it''s'"
     expected = f"bench {digest(programs / 'bench')}, load.sh {digest(programs / 'load.sh')}"
-    assert of_command(command) == expected
+    assert identify(command) == expected
     (programs / "data").write_text("2")
-    assert of_command(command) == expected
+    assert identify(command) == expected
     (programs / "bench").write_text("two")
     assert (
-        of_command(command) == f"bench {digest(programs / 'bench')}, load.sh {digest(programs / 'load.sh')}" != expected
+        identify(command) == f"bench {digest(programs / 'bench')}, load.sh {digest(programs / 'load.sh')}" != expected
     )
 
 
 @pytest.mark.parametrize("command", ["", "echo ops 1", "true '", "a/../b \0 -", "./nowhere"])
 def test_a_command_that_names_no_file_has_none(command: str, programs: Path) -> None:
-    assert of_command(command) == ""
+    assert identify(command) == ""
 
 
 def test_of_many_programs_the_first_eight_are_named(programs: Path) -> None:
     for number in range(20):
         (programs / f"p{number}").write_text(str(number))
         (programs / f"p{number}").chmod(0o755)
-    assert of_command(" ".join(f"p{number}" for number in range(20))).count(", ") == 7
+    assert identify(" ".join(f"p{number}" for number in range(20))).count(", ") == 7
