@@ -41,7 +41,7 @@ class Calls:
         except self.target.boto.errors as error:
             return {}, error
 
-    def insist(self, seconds: float, operation: str, **request: Any) -> Tuple[Raw, Optional[BaseException]]:
+    def repeat(self, seconds: float, operation: str, **request: Any) -> Tuple[Raw, Optional[BaseException]]:
         """Repeat a call until AWS accepts it or refuses it for good. The call must be repeatable."""
         answer: Raw = {}
         error: Optional[BaseException] = None

@@ -156,8 +156,8 @@ def _unlink(parent: int, name: str) -> None:
 
 
 @contextmanager
-def lock(host: WritableHost, patience: float = 0, holder: str = "") -> Iterator[None]:
-    """Hold the host's one lock; a run that doesn't get it within `patience` seconds fails and names the holder.
+def lock(host: WritableHost, timeout: float = 0, holder: str = "") -> Iterator[None]:
+    """Hold the host's one lock; a run that doesn't get it within `timeout` seconds fails and names the holder.
 
     Every run waits for the unit, which starts by itself, at boot and when a run changes something.
     """
@@ -177,7 +177,7 @@ def lock(host: WritableHost, patience: float = 0, holder: str = "") -> Iterator[
             stream.seek(0)
             pid, _space, present_holder = stream.read(32).decode("ascii", "replace").strip().partition(" ")
             pid = pid if pid.isdigit() else "unknown"
-            if time.monotonic() - started < max(patience, _STALE, _UNIT_ENDS if present_holder == UNIT else 0.0):
+            if time.monotonic() - started < max(timeout, _STALE, _UNIT_ENDS if present_holder == UNIT else 0.0):
                 time.sleep(0.2)
                 continue
             raise NearmetalError(

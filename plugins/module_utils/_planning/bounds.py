@@ -23,7 +23,7 @@ EVERY = "every"  # a list: all elements of both
 MAX = "max"  # the size of a ring: as large as its driver allows
 
 
-def widened(knob: Knob, wanted: Wanted, value: str, previous: str, reason: str) -> Tuple[str, str]:
+def widen(knob: Knob, wanted: Wanted, value: str, previous: str, reason: str) -> Tuple[str, str]:
     """The value to set, and the reason: a user's value is exact, a workload's only widens what the untuned host has."""
     if not knob.bound or knob.wanted_by(wanted) != "workload" or wanted.by.get(knob.base) == PROGRAM:
         return value, reason

@@ -13,7 +13,7 @@ from .._number import is_number
 from .._parameters import Parameter
 from .._plan import Plan, Wanted
 from .._words import shown
-from .bounds import widened
+from .bounds import widen
 from .join import joined
 from .knob import Knob
 
@@ -63,7 +63,7 @@ def plan_parameters(
         if outcome is not None and outcome[0] != HELD:
             plans.append(knob.says(*outcome, now, value))
             continue
-        goal, reason = widened(knob, wanted, value, str(facts.host_value("sysctl", knob.place, now)), knob.reason)
+        goal, reason = widen(knob, wanted, value, str(facts.host_value("sysctl", knob.place, now)), knob.reason)
         change = knob.change(wanted, now, goal, reason)
         change = change if goal == value else change._replace(replan=True, at_boot={})
         plans.append(knob.gated(wanted, outcome[1] if outcome is not None else "", change))

@@ -77,7 +77,7 @@ def _platform(host: WritableHost) -> Dict[str, Optional[str]]:
     }
 
 
-def ran(host: WritableHost, load: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
+def run_load(host: WritableHost, load: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
     """One run of the benchmark that a load of prove names, as if a command had printed its figures."""
     try:
         measured = measure(host, *named(load), goes_on, limit)

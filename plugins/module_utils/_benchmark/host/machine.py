@@ -15,7 +15,7 @@ from ..tools.benchmark import Benchmark, Machine, Options
 Cpus = Tuple[int, ...]
 
 
-def fitted(host: Host, benchmark: Benchmark, options: Options) -> Options:
+def fit(host: Host, benchmark: Benchmark, options: Options) -> Options:
     """The options with what the user left out and this host knows."""
     if benchmark.fit is None:
         return options
@@ -26,7 +26,7 @@ def fitted(host: Host, benchmark: Benchmark, options: Options) -> Options:
     return benchmark.fit(options, Machine(len(cpus), topology.largest_cache_kib(host, cpus[0]), *counts))
 
 
-def divided(host: Host) -> Tuple[Cpus, Cpus]:
+def divide_cpus(host: Host) -> Tuple[Cpus, Cpus]:
     """The CPUs of the server and of the load that share this host, of those that this process may use."""
     allowed = os.sched_getaffinity(0)
     cores = topology.observe(host).cores or tuple((cpu,) for cpu in sorted(allowed))

@@ -49,7 +49,7 @@ def measure(
     Whatever happens, no process and no file of it is left.
     """
     benchmark = BENCHMARKS[name]
-    with raw_device.claimed(host, machine.fitted(host, benchmark, options)) as settled:
+    with raw_device.claimed(host, machine.fit(host, benchmark, options)) as settled:
         _require(host, name, settled)
         return _measured(host, benchmark, settled, goes_on, seconds)
 
@@ -60,7 +60,7 @@ def _measured(
     limits = benchmark.limits(options)
     require_tools(host, benchmark, options)
     before = disks.counters(host) if benchmark.disks else {}
-    server_cpus, client_cpus = machine.divided(host) if benchmark.divides(options) else ((), ())
+    server_cpus, client_cpus = machine.divide_cpus(host) if benchmark.divides(options) else ((), ())
     started = time.monotonic()
     until = started + min(limits.seconds, seconds)
     with Session(_folder(options), limits.memory_mib) as session:
@@ -111,7 +111,7 @@ def require(host: Host, name: str, options: Options) -> None:
 
 def _require(host: Host, name: str, options: Options) -> None:
     benchmark = BENCHMARKS[name]
-    limits = benchmark.limits(machine.fitted(host, benchmark, options))
+    limits = benchmark.limits(machine.fit(host, benchmark, options))
     refusals.require_setpriv()
     refusals.require_connections(host, limits)
     refusals.require_memory(host, limits)

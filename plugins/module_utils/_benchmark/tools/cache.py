@@ -117,5 +117,5 @@ CACHE = Benchmark(
     check=_check,
     needs=lambda options: pair.tools(options, _SERVER, _LOAD_TOOL),
     fit=_fit,
-    divides=pair.divided,
+    divides=pair.is_divided,
 )

@@ -168,5 +168,5 @@ KEY_VALUE = Benchmark(
     check=_check,
     needs=lambda options: pair.tools(options, _SERVER, _CLIENT),
     fit=_fit,
-    divides=pair.divided,
+    divides=pair.is_divided,
 )

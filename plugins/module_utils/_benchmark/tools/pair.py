@@ -102,6 +102,6 @@ def tools(options: Options, server: Tool, client: Tool) -> Tuple[Tool, ...]:
     return {BOTH: (server, client), SERVER: (server,), CLIENT: (client,)}[options["part"]]
 
 
-def divided(options: Mapping[str, Any]) -> bool:
+def is_divided(options: Mapping[str, Any]) -> bool:
     """Whether server and load are to have CPUs of their own on one host."""
     return bool(options["part"] == BOTH)

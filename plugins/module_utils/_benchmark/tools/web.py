@@ -140,5 +140,5 @@ WEB = Benchmark(
     check=_check,
     needs=lambda options: pair.tools(options, _SERVER_TOOL, _LOAD_TOOL),
     fit=_fit,
-    divides=pair.divided,
+    divides=pair.is_divided,
 )

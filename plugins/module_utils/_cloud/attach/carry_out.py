@@ -86,7 +86,7 @@ class _Instance:
 
     def _create(self, place: Place) -> str:
         known = {item["NetworkInterfaceId"] for item in self.calls.unattached(self.instance_id)}
-        answer, error = self.calls.insist(
+        answer, error = self.calls.repeat(
             BRIEF_SECONDS,
             "create_network_interface",
             # Repeated with the same token, the call makes no second interface.

@@ -31,7 +31,7 @@ class Power(Calls):
 
     def forbidden(self, seconds: float, operation: str, **request: Any) -> str:
         """Why AWS would not carry out a call; empty when it would."""
-        _answer, error = self.insist(seconds, operation, DryRun=True, **request)
+        _answer, error = self.repeat(seconds, operation, DryRun=True, **request)
         if error is None:
             return f"{self.target.name}: {title(operation)}: this endpoint does not know DryRun"
         return "" if error_code(error) in _PERMITTED else self.explain(operation, error)

@@ -38,10 +38,10 @@ class Work:
     tag: Optional[str] = None  # of an earlier run, to be removed
 
 
-def change_stopped(located: Mapping[str, Located], works: Mapping[str, Work], at_once: int, patience: int) -> Outcome:
+def change_stopped(located: Mapping[str, Located], works: Mapping[str, Work], at_once: int, timeout: int) -> Outcome:
     """Do the work, `at_once` instances at a time; after a failure no further one is stopped.
 
-    First starts what an earlier run left stopped, each whatever became of the others. `patience` is how many seconds a
+    First starts what an earlier run left stopped, each whatever became of the others. `timeout` is how many seconds a
     stop, a change or a start may take. Each instance is in `done` or in `failed` afterwards.
     """
     outcome = Outcome()
@@ -55,7 +55,7 @@ def change_stopped(located: Mapping[str, Located], works: Mapping[str, Work], at
             if received:
                 cause = f"the run was canceled by {signal.Signals(received[0]).name}"
                 break
-            _Batch(located, {instance_id: works[instance_id] for instance_id in ids}, patience, outcome).run()
+            _Batch(located, {instance_id: works[instance_id] for instance_id in ids}, timeout, outcome).run()
     for instance_id in works:
         if instance_id not in outcome.done:
             outcome.failed.setdefault(instance_id, f"not begun, because {cause}")
@@ -86,12 +86,12 @@ class _Batch:
     """A few instances of one account and region."""
 
     def __init__(
-        self, located: Mapping[str, Located], works: Mapping[str, Work], patience: int, outcome: Outcome
+        self, located: Mapping[str, Located], works: Mapping[str, Work], timeout: int, outcome: Outcome
     ) -> None:
         self.planned: Dict[str, Raw] = {instance_id: located[instance_id].answer for instance_id in works}
-        self.works, self.patience, self.outcome = works, patience, outcome
+        self.works, self.timeout, self.outcome = works, timeout, outcome
         self.power = Power(located[next(iter(works))].target)
-        self.brief = min(patience, BRIEF_SECONDS)
+        self.brief = min(timeout, BRIEF_SECONDS)
         earlier = {instance_id: work.tag for instance_id, work in works.items() if work.tag}
         self.tags = Tags(self.power, self.brief, outcome, earlier)
         self.unsure: Set[str] = set()  # asked to stop, and not seen stopped
@@ -116,7 +116,7 @@ class _Batch:
                 for instance_id, work in self.works.items():
                     self._modify(instance_id, work.requests)
         finally:
-            self._run_again([*stops, *(instance_id for instance_id, work in self.works.items() if work.start)])
+            self._start_again([*stops, *(instance_id for instance_id, work in self.works.items() if work.start)])
         answers = self._look_again()
         self._forget(answers)
         self._settle(answers)
@@ -180,17 +180,17 @@ class _Batch:
                 self.outcome.fail(stops, self.power.explain("stop_instances", error))
                 return False
         late = [instance_id for instance_id, work in self.works.items() if work.requests]
-        for _attempt in attempts(self.patience):
+        for _attempt in attempts(self.timeout):
             answers = self.power.look(late)
             self.tags.restore(answers)
             late = [instance_id for instance_id in late if state_of(answers.get(instance_id)) != "stopped"]
-            self._halt(self.unsure.difference(late))
+            self._note_stopped(self.unsure.difference(late))
             if not late:
                 break
-        self.outcome.fail(late, f"it did not stop within stop_timeout: {self.patience} s")
+        self.outcome.fail(late, f"it did not stop within stop_timeout: {self.timeout} s")
         return True
 
-    def _halt(self, ids: Iterable[str]) -> None:
+    def _note_stopped(self, ids: Iterable[str]) -> None:
         """Note that AWS showed these instances stopped."""
         self.halted.update(ids)
         self.unsure.difference_update(self.halted)
@@ -208,8 +208,8 @@ class _Batch:
         """Not every server of AWS knows at once that the instance has stopped."""
         error = None
         for _attempt in attempts(self.brief):
-            _answer, error = self.power.insist(
-                self.patience, "modify_instance_attribute", InstanceId=instance_id, **request
+            _answer, error = self.power.repeat(
+                self.timeout, "modify_instance_attribute", InstanceId=instance_id, **request
             )
             if error is None or error_code(error) not in STATE_CODES:
                 break
@@ -217,7 +217,7 @@ class _Batch:
                 break
         return error
 
-    def _run_again(self, ids: List[str]) -> None:
+    def _start_again(self, ids: List[str]) -> None:
         """Start what ran before, whatever happened in between and whatever AWS answers, until it runs."""
         if not ids:
             return
@@ -225,10 +225,10 @@ class _Batch:
         errors: Dict[str, str] = {}
         answers: Dict[str, Raw] = {}
         states: Dict[str, str] = {}
-        watched = time.monotonic() + min(self.patience, _WATCH_SECONDS)
-        for _attempt in attempts(self.patience):
+        watched = time.monotonic() + min(self.timeout, _WATCH_SECONDS)
+        for _attempt in attempts(self.timeout):
             answers = self.power.look(ids)
-            self._halt(instance_id for instance_id, answer in answers.items() if state_of(answer) == "stopped")
+            self._note_stopped(instance_id for instance_id, answer in answers.items() if state_of(answer) == "stopped")
             states = {instance_id: self._state(instance_id, answer) for instance_id, answer in answers.items()}
             for instance_id in [instance_id for instance_id in ids if states.get(instance_id, "stopped") == "stopped"]:
                 _answer, error = self.power.call("start_instances", InstanceIds=[instance_id])
@@ -253,7 +253,7 @@ class _Batch:
                 facts = power_facts(answers.get(instance_id, {}))
                 gave_up = instance_id in taken and facts.reason not in (OUR_STOP, None)
                 cause = f"AWS could not start it: {facts.reason}" if gave_up else errors.get(instance_id)
-                after = f"after stop_timeout: {self.patience} s{f': {cause}' if cause else ''}"
+                after = f"after stop_timeout: {self.timeout} s{f': {cause}' if cause else ''}"
                 self.outcome.fail([instance_id], f"it ran before and is {state} {after}")
             elif instance_id in self.unsure:
                 self.outcome.fail([instance_id], "it is still running; if it stops later, the next run starts it")

@@ -36,7 +36,7 @@ class Tags:
                 break
             value = StopMark(begun, since, secrets.token_hex(8)).value()
             tag = {"Key": TAG, "Value": value}
-            _answer, error = self.power.insist(self.brief, "create_tags", Resources=[instance_id], Tags=[tag])
+            _answer, error = self.power.repeat(self.brief, "create_tags", Resources=[instance_id], Tags=[tag])
             if error is None or self.power.target.boto.passes(error):
                 written[instance_id] = value  # perhaps, after an error
             if error is not None:
@@ -95,7 +95,7 @@ class Tags:
         """Remove these tags, and no other run's."""
         for instance_id in ids:
             tag = {"Key": TAG, "Value": self.values[instance_id]}
-            _answer, error = self.power.insist(self.brief, "delete_tags", Resources=[instance_id], Tags=[tag])
+            _answer, error = self.power.repeat(self.brief, "delete_tags", Resources=[instance_id], Tags=[tag])
             if error is None:
                 del self.values[instance_id]
             else:

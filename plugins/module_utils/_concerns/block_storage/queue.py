@@ -13,7 +13,7 @@ from ..._facts.disk import EBS, INSTANCE_STORE, XVD, Disk
 from ..._facts.facts import Facts
 from ..._measured import gain_of
 from ..._plan import Action, Finding, Plan, Wanted
-from ..._planning.bounds import widened
+from ..._planning.bounds import widen
 from ..._planning.knob import Knob
 from ..._words import shown
 from .choice import NAME, READ_AHEAD, DiskSettings
@@ -131,7 +131,7 @@ def _goal(
 def _read_ahead(facts: Facts, block: BlockFacts, disk: Disk, requested: str, wanted: Wanted) -> Goal:
     """The read-ahead in KiB; a workload's value only raises it."""
     previous = facts.host_value(READ_AHEAD.lever, disk.place, block.read_ahead_kb.get(disk.place))
-    goal, reason = widened(READ_AHEAD, wanted, requested, str(previous), READ_AHEAD.reason)
+    goal, reason = widen(READ_AHEAD, wanted, requested, str(previous), READ_AHEAD.reason)
     return Goal(goal, reason="" if goal == requested else reason)
 
 

@@ -27,9 +27,9 @@ from ..._planning.network_choice import (
     cpu_list,
     disruption,
     driver_of,
+    for_nic,
     interfaces,
     named_interfaces,
-    for_nic,
     options_per_nic,
 )
 from ..._planning.options import CONSENT, PERSIST

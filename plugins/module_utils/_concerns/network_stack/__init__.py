@@ -12,7 +12,7 @@ from ..._facts.network import NetworkFacts, fields
 from ..._facts.nic import Nic
 from ..._number import is_number
 from ..._plan import Plan, Wanted
-from ..._planning.bounds import LEAST, MAX, widened
+from ..._planning.bounds import LEAST, MAX, widen
 from ..._planning.join import joined
 from ..._planning.knob import Knob, Spec, options_of
 from ..._planning.native import sysctl_d
@@ -21,9 +21,9 @@ from ..._planning.network_choice import (
     choices,
     disruption,
     driver_of,
+    for_nic,
     interfaces,
     named_interfaces,
-    for_nic,
     options_per_nic,
 )
 from ..._planning.options import CONSENT, PERSIST, SWITCH
@@ -186,7 +186,7 @@ def _rings(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
             return Plan(findings=(knob.impossible(choice.wanted, sentence),))
         number = _descriptors(nic, number)
         own = facts.host_value("network.rings", knob.place, now[field])
-        widest, reasons[field] = widened(knob, choice.wanted, str(number), str(own), reason)
+        widest, reasons[field] = widen(knob, choice.wanted, str(number), str(own), reason)
         goal[field] = int(widest)
     plans = []
     for field, knob in knobs.items():

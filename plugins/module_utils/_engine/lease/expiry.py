@@ -61,7 +61,7 @@ def take_back_everything(host: WritableHost, lease: Lease) -> bool:
     The caller holds the lock. Raises NearmetalError.
     """
     boot_id = host.boot_id()
-    lease = noted(lease, boot_id)._replace(ending=True)
+    lease = note_boot(lease, boot_id)._replace(ending=True)
     write(host, lease)
     if restore_everything(host, lease.run) or lease.booted_tuned == boot_id:
         write(host, lease._replace(state=UNTUNED, written_in=boot_id, booted_tuned=boot_id))
@@ -70,7 +70,7 @@ def take_back_everything(host: WritableHost, lease: Lease) -> bool:
     return False
 
 
-def noted(lease: Lease, boot_id: str) -> Lease:
+def note_boot(lease: Lease, boot_id: str) -> Lease:
     """The lease of a host that is rebooted, with a note when this boot began with the tuned files."""
     tuned = lease.state == TUNED and lease.written_in != boot_id
     return lease._replace(booted_tuned=boot_id) if tuned else lease

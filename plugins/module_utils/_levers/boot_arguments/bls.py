@@ -64,7 +64,7 @@ class Bls(Edited):
         for path in (boot.environment_path(host), boot.KERNEL_CMDLINE, boot.DEFAULTS):
             yield pattern(path)
 
-    def fitted(self, path: str, old: str, new: str) -> str:
+    def fit(self, path: str, old: str, new: str) -> str:
         """The text at the size of GRUB's environment block, which never changes: # fills it up."""
         if not path.endswith("/grubenv"):
             return new

@@ -61,7 +61,7 @@ class Edited(Provider):
         """What the boot loader puts before a kernel's name on the command line."""
         return ""
 
-    def fitted(self, path: str, old: str, new: str) -> str:
+    def fit(self, path: str, old: str, new: str) -> str:
         """The new text of a file in the form that the boot loader demands."""
         return new
 
@@ -93,7 +93,7 @@ class Edited(Provider):
             for place in reversed(places):  # from the end, so that the spans before it stay right
                 changed = changed[: place.span[0]] + _line(place, record) + changed[place.span[1] :]
             if changed != text:
-                old[path], new[path] = text, self.fitted(path, text, changed)
+                old[path], new[path] = text, self.fit(path, text, changed)
         entries = boot.read_entries(host, self.name, new)
         judge(host, entries, record.arguments, self.device(host), self.longest)
         _write(host, old, new)

@@ -108,7 +108,7 @@ def _run(host: WritableHost, options: Mapping[str, Any]) -> load.Ran:
     def goes_on() -> bool:  # what takes the experiment back removes its file
         return compares(host)
 
-    return _ran(host, command, limit, goes_on)
+    return _run_load(host, command, limit, goes_on)
 
 
 def _with_missing_programs(ran: load.Ran, served: load_sample.Served) -> load.Ran:
@@ -120,14 +120,14 @@ def _with_missing_programs(ran: load.Ran, served: load_sample.Served) -> load.Ra
     return ran._replace(message=message.lstrip())
 
 
-def _ran(host: WritableHost, command: str, limit: float, goes_on: Callable[[], bool]) -> load.Ran:
+def _run_load(host: WritableHost, command: str, limit: float, goes_on: Callable[[], bool]) -> load.Ran:
     if not is_benchmark(command):
         load.adopt_orphans()
         ran = load.run(command, limit, goes_on)
         return ran._replace(version=load_version.identify(command))
     from ..._benchmark.host import benchmarking
 
-    return benchmarking.ran(host, command, limit, goes_on)
+    return benchmarking.run_load(host, command, limit, goes_on)
 
 
 def _compared(
@@ -154,7 +154,7 @@ def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Run the load on a client host, of which nothing else is changed."""
     before = samples.before_load(host, ())
     ticks = load_sample.ticks(host)  # around the load alone: observing keeps a CPU busy too
-    ran = _ran(host, options["command"] or "", longest_load(options["seconds"]), load.is_awaited)
+    ran = _run_load(host, options["command"] or "", longest_load(options["seconds"]), load.is_awaited)
     busy = load_sample.busy(ticks, load_sample.ticks(host))
     after = samples.after_load(host, ())
     return {"load": ran._asdict(), "busy": busy, **_around(before, after, options)}

@@ -15,7 +15,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..._engine.lease import record
-from ..._engine.lease.expiry import noted, restore_everything, take_back_everything
+from ..._engine.lease.expiry import note_boot, restore_everything, take_back_everything
 from ..._engine.lease.record import PATIENCE, REBOOTED, TUNED, UNTUNED, Lease, renew
 from ..._engine.lease.taking_back import journal_of, require_none
 from ..._engine.run import Run, plan_run, run_step
@@ -122,9 +122,9 @@ def write_state(host: WritableHost, run_id: str, state: str, tuning: Tuning) -> 
 
 
 def arrive(
-    host: WritableHost, run_id: str, state: str, tuning: Tuning, patience: float, booted: Callable[[], None]
+    host: WritableHost, run_id: str, state: str, tuning: Tuning, timeout: float, booted: Callable[[], None]
 ) -> Experiment:
-    """After the reboot into a state: wait up to `patience` seconds for the end of the boot, and tune what runs.
+    """After the reboot into a state: wait up to `timeout` seconds for the end of the boot, and tune what runs.
 
     `booted` is called in between, when the host's own programs have started and nothing is tuned yet.
     Raises NearmetalError when the host has not booted into the state.
@@ -133,7 +133,7 @@ def arrive(
         lease = _stepped(host, run_id).lease
     if lease.state != state or lease.written_in == host.boot_id():
         raise NearmetalError(f"the host was not rebooted into the {state} state: its boot id is the same as before")
-    _wait_for_boot(host, patience)
+    _wait_for_boot(host, timeout)
     booted()
     with store.lock(host, PATIENCE):
         experiment = require_running(host, run_id, REBOOTED)
@@ -145,13 +145,13 @@ def arrive(
     return experiment
 
 
-def _wait_for_boot(host: WritableHost, patience: float) -> None:
+def _wait_for_boot(host: WritableHost, timeout: float) -> None:
     """Wait for the end of the boot: systemctl does it, but an old one only says how far the boot is."""
     asked = systemd.words_for(systemd.version(host), ("systemctl", "is-system-running", "--wait"))
-    end = time.monotonic() + patience
+    end = time.monotonic() + timeout
     while time.monotonic() < end:
         try:
-            host.command(asked, patience)
+            host.command(asked, timeout)
             return
         except NearmetalError as error:  # also for a failed unit of the host's own
             if not str(error).endswith((": initializing", ": starting")):
@@ -205,7 +205,7 @@ def _stepped(host: WritableHost, run_id: str) -> Experiment:
     """The experiment of this run, whose timer starts to count again. Notes a boot that began tuned."""
     experiment = require_running(host, run_id, REBOOTED)
     renew(host, experiment.lease)
-    lease = noted(experiment.lease, host.boot_id())
+    lease = note_boot(experiment.lease, host.boot_id())
     if lease != experiment.lease:
         record.write(host, lease)
     return experiment._replace(lease=lease)

@@ -43,14 +43,14 @@ def soaks(record: Record, history: History) -> bool:
     further = settings.soak - len(history.soaks)
     if further <= 0 or not rules.pairs_end(record, history):
         return False
-    if not rules.may_stay(settings, history, _of_pairs(record, history)[0]):
+    if not rules.may_stay(settings, history, _decide_pairs(record, history)[0]):
         return False
     return bool(missing.unexcluded(history)) and not missing.unexcluded(history, further)
 
 
 def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str]]":
     """The verdict with its reason, and further reasons to report."""
-    answer, further = _of_pairs(record, history)
+    answer, further = _decide_pairs(record, history)
     settings = record.start.settings
     if not settings.soak or not rules.may_stay(settings, history, answer) or not ends(record, history):
         return answer, further
@@ -61,7 +61,7 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
     return answer, further
 
 
-def _of_pairs(record: Record, history: History) -> "Tuple[rules.Answer, List[str]]":
+def _decide_pairs(record: Record, history: History) -> "Tuple[rules.Answer, List[str]]":
     """What follows from the pairs and from what went wrong, before the tuning stays."""
     obstacle = rules.obstacle(record, history)
     if obstacle is not None:
