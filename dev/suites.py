@@ -22,7 +22,7 @@ LOGS = ROOT / "build" / "logs"
 HOST_TESTS = (
     "tests/unit/benchmark/tools/benchmark/test_reading.py",
     "tests/unit/concerns/network_irq/test_spread.py",
-    "tests/unit/benchmark/host/test_session.py",
+    "tests/unit/benchmark/host/test_processes.py",
     "tests/unit/requests/test_combined.py",
     "tests/unit/engine/test_shared_changes.py",
     "tests/unit/facts",

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict
 
 from ansible.errors import AnsibleFilterError
 
-from ..module_utils._cloud.sizing.answer import answer, question
+from ..module_utils._cloud.sizing.advice import answer, question
 from ..module_utils._error import NearmetalError
 
 _OPTIONS = (

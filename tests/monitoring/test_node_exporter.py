@@ -14,7 +14,7 @@ from typing import Dict, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import METRICS_VARIABLE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.state_files import METRICS_VARIABLE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._tasks.tuning import OPTIONS, tune
 

@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None, host: WritableHost | None = None) -
 
             return watch.reapply(host, if_changed=True)
         # Only now, so that the timer's look costs no more than it must.
-        from .options import parser
+        from .command_line import parser
 
         options = parser().parse_args(arguments)
         if options.command == "plan" and options.file:

@@ -16,7 +16,7 @@ from .._engine.run import Conditions, Run, plan_run
 from .._engine.session import Outcome
 from .._facts.facts import Facts, observe
 from .._facts.json_data import json_data
-from .._facts.switch import DISABLED
+from .._facts.state_files import DISABLED
 from .._host import store
 from .._host.host import WritableHost
 from .._memory import failures

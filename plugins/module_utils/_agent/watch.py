@@ -10,7 +10,7 @@ import time
 
 from .._error import NearmetalError
 from .._facts.fingerprint import fingerprint
-from .._facts.switch import EXPERIMENT, METRICS_VARIABLE, switched_off
+from .._facts.state_files import EXPERIMENT, METRICS_VARIABLE, switched_off
 from .._host import store
 from .._host.host import WritableHost
 from .output import print_line

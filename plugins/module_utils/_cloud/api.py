@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from .._error import NearmetalError
-from .session import Target, error_code, targets, title
+from .accounts import Target, error_code, targets, title
 from .types.facts import TypeFacts, type_facts
 from .types.table import offline_types
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from typing import Any, Iterator, Optional, Tuple
 
+from .accounts import Target, not_allowed, title
 from .api import Raw
-from .session import Target, not_allowed, title
 
 BRIEF_SECONDS = 60  # for what takes AWS a few
 _FIRST_PAUSE = 2

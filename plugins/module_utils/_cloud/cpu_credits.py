@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .._plan import Action, Finding, Plan, Value
+from .accounts import deadline
 from .alarms import calls, credit_alarm
 from .api import Answers, Located, Series
 from .credit_rules import RULES, STEP_MINUTES, CreditRules, hours_left
 from .instance_facts import InstanceFacts
 from .observe import Observation, observe
 from .result import after, contract
-from .session import deadline
 from .types.facts import TypeFacts
 
 CONCERN = "cpu_credits"
@@ -181,12 +181,12 @@ class Planned(NamedTuple):
 
 def forecast(options: Mapping[str, Any]) -> Dict[str, Any]:
     """What the module would do: its result in check mode."""
-    return _planned(options).result
+    return _plan_calls(options).result
 
 
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result, with `failed` true when a change did not succeed."""
-    planned = _planned(options)
+    planned = _plan_calls(options)
     observation, both = planned.observation, planned.plans_of_both
     if planned.refused or not any(plan.actions for plan in both.values()):
         return planned.result
@@ -199,7 +199,7 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     return result
 
 
-def _planned(options: Mapping[str, Any]) -> Planned:
+def _plan_calls(options: Mapping[str, Any]) -> Planned:
     credit_alarm.require(options)
     if options["state"] == "restored":
         options = {**options, "specification": None}

@@ -10,11 +10,11 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .._error import NearmetalError
 from .._plan import Finding, Plan
+from .accounts import deadline
 from .api import Answers, Series
 from .instance_facts import InstanceFacts
 from .observe import Observation, observe
 from .result import contract
-from .session import deadline
 from .types.facts import TypeFacts
 from .volume_facts import VolumeFacts, volume_facts
 

@@ -11,10 +11,10 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from .._error import NearmetalError
 from .._plan import Action, Finding, Plan
+from .accounts import deadline
 from .instance_facts import InstanceFacts
 from .observe import Observation, observe
 from .result import after, contract
-from .session import deadline
 from .stops import left_stopped, stop_mark
 from .stops.stop_start import Work, change_stopped
 from .types.facts import TypeFacts
@@ -236,12 +236,12 @@ class Planned(NamedTuple):
 
 def forecast(options: Mapping[str, Any]) -> Dict[str, Any]:
     """What the module would do: its result in check mode."""
-    return _planned(options).result
+    return _plan_calls(options).result
 
 
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result, with `failed` true when a change did not succeed."""
-    planned = _planned(options)
+    planned = _plan_calls(options)
     observation, plans, details, left_stopped, works, refused = planned
     if refused or not works:
         return planned.result
@@ -258,7 +258,7 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     return result
 
 
-def _planned(options: Mapping[str, Any]) -> Planned:
+def _plan_calls(options: Mapping[str, Any]) -> Planned:
     for option, most in _MOST.items():
         if not 1 <= options[option] <= most:
             raise NearmetalError(f"{option} must be a whole number from 1 to {most}, not {options[option]}")

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping
 
 from .._plan import Finding, Plan
+from .accounts import deadline
 from .instance_facts import InstanceFacts
 from .observe import observe
 from .result import contract
-from .session import deadline
 from .types.facts import TypeFacts
 
 CONCERN = "instance_info"

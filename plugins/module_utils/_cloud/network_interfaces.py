@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from .._plan import Finding, Plan
 from .._words import counted
+from .accounts import deadline
 from .attach import calls
 from .attach.carry_out import carry_out
 from .attach.facts import Attachments, Subnet, attachments, subnets
@@ -17,7 +18,6 @@ from .attach.plan import Work, manages_interfaces, plan_all, require, so_far
 from .instance_facts import InstanceFacts
 from .observe import Observation, observe
 from .result import after, contract
-from .session import deadline
 from .types.facts import CardFacts, TypeFacts
 
 CONCERN = "network_interfaces"
@@ -174,12 +174,12 @@ class Planned(NamedTuple):
 
 def forecast(options: Mapping[str, Any]) -> Dict[str, Any]:
     """What the module would do: its result in check mode."""
-    return _planned(options).unchanged
+    return _plan_calls(options).unchanged
 
 
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result, with `failed` true when a change did not succeed."""
-    planned = _planned(options)
+    planned = _plan_calls(options)
     if planned.refused or not planned.works:
         return planned.unchanged
     outcome = carry_out(planned.observation.located, planned.works, options["tags"])
@@ -196,7 +196,7 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     return result
 
 
-def _planned(options: Mapping[str, Any]) -> Planned:
+def _plan_calls(options: Mapping[str, Any]) -> Planned:
     require(options)
     with deadline(options["timeout"]):
         observation = observe(options, with_status=manages_interfaces(options))

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional
 
 from .._plan import Finding, Plan
+from .accounts import deadline
 from .instance_facts import InstanceFacts
 from .observe import observe
 from .result import contract
-from .session import deadline
 from .types.facts import TypeFacts
 
 CONCERN = "placement"

@@ -15,7 +15,7 @@ from .._facts.owners import OwnersFacts
 from .._facts.topology import CPU
 from .._levers.base import Beside, Key
 from .._levers.registry import lever_of
-from .._memory import metrics
+from .._memory import metrics_file
 from .._memory.entry import Entry
 from .._memory.stored import Stored, to_store
 from .._parse import cpulist
@@ -73,15 +73,15 @@ class Export(NamedTuple):
     concern: None = None
 
     def plan(self, session: Session, facts: Facts) -> Outcome:
-        keep = metrics.to_store(self.directory)
-        metrics.require(session.host, self.directory)
+        keep = metrics_file.to_store(self.directory)
+        metrics_file.require(session.host, self.directory)
         installed_unit = session.observed(("unit",)).unit
         trouble = unit.obstacle(installed_unit) if installed_unit is not None else ""
         if trouble:
             finding = Finding(self.name, "directory", "not_applicable", trouble, reference=METRICS_PAGE)
             return session.outcome(self.name, Plan(findings=(finding,)), (), None)
         status = "would_change" if session.stored.differs(self.name, keep) else "ok"
-        reason = f"the unit exports drift, its last plan and EC2's limits to {metrics.path(self.directory)}"
+        reason = f"the unit exports drift, its last plan and EC2's limits to {metrics_file.path(self.directory)}"
         finding = Finding(self.name, "directory", status, reason, wanted=self.directory, reference=METRICS_PAGE)
         return session.outcome(self.name, Plan(findings=(finding,)), (), keep)
 

@@ -11,7 +11,7 @@ from .._error import Damaged
 from .._facts.facts import Facts, observe
 from .._host import store
 from .._host.host import IMAGE, RUNNING, SANDBOX, WritableHost
-from .._memory import metrics
+from .._memory import metrics_file
 from .._memory.entry import Entry
 from .._memory.image import ImageJournal
 from .._memory.journal import Journal
@@ -115,7 +115,7 @@ class Session:
         if outcome.forget:
             self.journal.forget(outcome.forget)
         if outcome.memory and outcome.name == METRICS:
-            metrics.remove(self.host, self.stored.get(METRICS))
+            metrics_file.remove(self.host, self.stored.get(METRICS))
         self.stored.put(outcome.name, outcome.keep, self.origin.name, self.origin.version)
 
     def _memory(self, name: str, keep: Optional[Stored]) -> Tuple[Action, ...]:

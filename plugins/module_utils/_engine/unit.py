@@ -10,7 +10,7 @@ from typing import List, Mapping, Tuple
 
 from .._error import NearmetalError
 from .._host import bundle
-from .._memory import metrics
+from .._memory import metrics_file
 from .._memory.entry import Entry
 from .._memory.stored import Stored
 from .._plan import Action, Plan
@@ -36,7 +36,7 @@ def plan_unit(session: Session, wanted: Mapping[str, Stored]) -> Tuple[Plan, Tup
     if facts.unit is None or facts.files is None or unit.obstacle(facts.unit):
         return Plan(), ()
     identity = bundle.identity(session.origin.version)
-    plan = unit.plan(facts.unit, facts.files, identity, metrics.directory_among(wanted))
+    plan = unit.plan(facts.unit, facts.files, identity, metrics_file.directory_among(wanted))
     in_the_way = obstacles(session.host, plan.actions)
     if in_the_way:
         raise NearmetalError("; ".join(in_the_way))

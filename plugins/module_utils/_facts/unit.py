@@ -12,7 +12,7 @@ from typing import NamedTuple, Optional
 
 from . import systemd
 from .host import Host
-from .switch import switched_off
+from .state_files import switched_off
 
 AGENT = "/usr/local/lib/nearmetal/nearmetal.pyz"
 # With this link systemd starts the timer at boot, and the timer starts the service.

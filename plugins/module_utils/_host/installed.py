@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Optional
 
 from .._error import NearmetalError
-from . import walk
+from . import safe_path
 
 FOLDER = "/usr/local/lib/nearmetal"
 AGENT = "nearmetal.pyz"
@@ -36,14 +36,14 @@ def opened(mark: str, root: str = "/") -> Optional[int]:
 
 def opened_file(name: str, mark: str, root: str) -> Optional[int]:
     """A descriptor of the agent or its cache; None unless it has this mark, and only root can change it."""
-    try:
-        descriptor = walk.open_file(root, f"{FOLDER}/{name}")
-    except NearmetalError:  # something else has its place
-        return None
+    descriptor = None
+    with suppress(NearmetalError):  # something else has its place
+        descriptor = safe_path.open_file(root, f"{FOLDER}/{name}")
     if descriptor is None:
         return None
     with suppress(OSError):  # a broken disk
-        if walk.is_closed(descriptor) and mark.encode() in os.pread(descriptor, 256, 0).splitlines(keepends=True)[:2]:
+        first = os.pread(descriptor, 256, 0).splitlines(keepends=True)[:2]
+        if safe_path.is_closed(descriptor) and mark.encode() in first:
             return descriptor
     os.close(descriptor)
     return None

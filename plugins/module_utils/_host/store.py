@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from io import FileIO
 
 from .._error import NearmetalError
-from . import walk
+from . import safe_path
 from .host import WritableHost
 
 DATA = "/var/lib/nearmetal"
@@ -35,19 +35,19 @@ _LABEL = "security.selinux"
 
 def directory(host: WritableHost, path: str, create: int | None = None) -> AbstractContextManager[int]:
     """A descriptor of the directory `path` on `host`, as of `walk`."""
-    return walk.directory(host.real("/"), path, create)
+    return safe_path.directory(host.real("/"), path, create)
 
 
 def read_file(host: WritableHost, path: str) -> bytes | None:
     """The bytes of a file of nearmetal; None when it doesn't exist."""
-    descriptor = walk.open_file(host.real("/"), path)
+    descriptor = safe_path.open_file(host.real("/"), path)
     if descriptor is None:
         return None
     try:
         with os.fdopen(descriptor, "rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise walk.explain(path, error) from None
+        raise safe_path.explain(path, error) from None
     if len(data) > MAX_BYTES:
         raise NearmetalError(
             f"{path} is larger than {MAX_BYTES} bytes, so nearmetal didn't write it: move it away and run again"
@@ -82,7 +82,7 @@ def replace_file(host: WritableHost, path: str, data: bytes, mode: int, folder_m
                 _unlink(parent, new)
                 raise
     except OSError as error:
-        raise walk.explain(path, error) from None
+        raise safe_path.explain(path, error) from None
 
 
 def link_unit(host: WritableHost, path: str) -> None:
@@ -93,7 +93,7 @@ def link_unit(host: WritableHost, path: str) -> None:
             os.symlink(f"{os.path.dirname(folder)}/{name}", name, dir_fd=parent)
             os.fsync(parent)
     except OSError as error:
-        raise walk.explain(path, error) from None
+        raise safe_path.explain(path, error) from None
 
 
 def _label(parent: int, name: str, new: int) -> None:
@@ -120,7 +120,7 @@ def remove_file(host: WritableHost, path: str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise walk.explain(path, error) from None
+        raise safe_path.explain(path, error) from None
 
 
 def remove_temporary(host: WritableHost) -> None:
@@ -167,10 +167,10 @@ def lock(host: WritableHost, timeout: float = 0, holder: str = "") -> Iterator[N
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(name, flags, 0o600, dir_fd=parent)
     except OSError as error:
-        raise walk.explain(LOCK, error) from None
+        raise safe_path.explain(LOCK, error) from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise walk.irregular(LOCK)
+        raise safe_path.irregular(LOCK)
     with os.fdopen(descriptor, "r+b", buffering=0) as stream:
         started = time.monotonic()
         while not _locked(stream):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from .._facts.switch import BAKED
+from .._facts.state_files import BAKED
 from .._host import store
 from .._host.host import WritableHost
 from .journal import ASIDE, PATH, Journal

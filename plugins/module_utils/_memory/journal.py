@@ -13,7 +13,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from .._error import Damaged, NearmetalError
 from .._facts import machine
-from .._facts.switch import BAKED
+from .._facts.state_files import BAKED
 from .._host import store
 from .._host.host import WritableHost
 from .._levers.base import Key

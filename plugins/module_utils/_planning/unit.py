@@ -13,7 +13,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 
 from .._facts import systemd
 from .._facts.native_files import LAUNCHER, MARK, RULES, SERVICE, TIMER
-from .._facts.switch import ARGUMENT, BAKED, DISABLED, METRICS_VARIABLE
+from .._facts.state_files import ARGUMENT, BAKED, DISABLED, METRICS_VARIABLE
 from .._facts.unit import AGENT, UnitFacts
 from .._plan import Plan, Value
 from .._version import numbers

@@ -22,7 +22,7 @@ from .._host.host import WritableHost
 from .._plan import Wanted
 from .._planning.concern import Concern
 from .._planning.options import COMMON, Spec
-from .answer import answer
+from .result import answer
 from .task import Task
 
 STATE: Spec = {

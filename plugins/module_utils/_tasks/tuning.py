@@ -16,7 +16,7 @@ from .._host.host import WritableHost
 from .._planning.options import COMMON, Spec
 from .._planning.waivers import OPTIONS as WAIVERS
 from .._requests.choice import Chosen, choose
-from .answer import answer
+from .result import answer
 from .task import Task
 
 WANTED: Spec = {

@@ -13,8 +13,8 @@ from ...module_utils._benchmark.tools.registry import BENCHMARKS
 from ...module_utils._error import NearmetalError
 from ...module_utils._facts.platform import INSTANCE_TYPE
 from ...module_utils._parse import json_text
-from ...module_utils._prove.statistics.lines import metrics_from
 from ...module_utils._prove.statistics.metrics import MOST_METRICS, Metric
+from ...module_utils._prove.statistics.record_lines import metrics_from
 from .._clean import text
 
 FORMAT = 1  # of a line

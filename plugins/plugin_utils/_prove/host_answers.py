@@ -9,7 +9,7 @@ import re
 from typing import Any, List, Mapping, NamedTuple
 
 from ...module_utils._error import NearmetalError
-from ...module_utils._prove.statistics.lines import MOST_TEXTS
+from ...module_utils._prove.statistics.record_lines import MOST_TEXTS
 from ...module_utils._words import printable
 from .. import _clean as clean
 from . import loop

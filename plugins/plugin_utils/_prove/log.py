@@ -9,7 +9,7 @@ import os
 from typing import Optional
 
 from ...module_utils._error import NearmetalError
-from ...module_utils._prove.statistics import lines
+from ...module_utils._prove.statistics import record_lines
 from ...module_utils._prove.statistics.record import Entry, Record, Start, with_entry
 from ...module_utils._words import plain
 from .._files import append, writing
@@ -26,8 +26,8 @@ class Log:
     def append(self, entry: Entry) -> None:
         """Add an entry, and sync it to disk. Raises NearmetalError for an entry that could not be read again."""
         try:
-            line = lines.line_of(entry).encode()
-            checked = lines.entry_of(line)
+            line = record_lines.line_of(entry).encode()
+            checked = record_lines.entry_of(line)
         except (ValueError, TypeError, KeyError, NearmetalError) as error:
             raise NearmetalError(f"the host's answer can't be recorded: {plain(str(error))}") from None
         if self._complete is not None:
@@ -41,8 +41,8 @@ class Log:
 
 def begin(path: str, start: Start) -> Log:
     """A new record. Raises NearmetalError when the file can't be made."""
-    line = lines.line_of(start).encode()
-    record = lines.read(line)
+    line = record_lines.line_of(start).encode()
+    record = record_lines.read(line)
     with writing(f"the record {path}"):
         append(path, line, os.O_CREAT | os.O_EXCL)
     return Log(path, record)
@@ -55,11 +55,11 @@ def resume(path: str, host: str) -> Log:
     """
     try:
         with open(path, "rb") as stream:
-            data = stream.read(lines.MOST_BYTES + 1)
+            data = stream.read(record_lines.MOST_BYTES + 1)
     except OSError as error:
         raise NearmetalError(f"resume names {path}, which can't be read: {error.strerror}") from None
     try:
-        record = lines.read(data)
+        record = record_lines.read(data)
     except NearmetalError as error:
         raise NearmetalError(f"resume names {path}: {error}") from None
     if record.end is not None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Optional
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.lines import line_of, read
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import Measurement, Record, Sample
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record_lines import line_of, read
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import activity, document, page, sentences

@@ -13,7 +13,7 @@ from ..._engine.session import PATIENCE
 from ..._facts import ethtool
 from ..._host import store
 from ..._host.host import WritableHost
-from ..._memory import metrics
+from ..._memory import metrics_file
 from ..._memory.stored import StoredWanted
 from ..._planning.unit import METRICS
 from .. import report
@@ -25,9 +25,9 @@ def export(host: WritableHost) -> None:
     text = render(report.collect(host), _allowances(host), time.time(), _planned(host))
     # A restore that ran meanwhile has removed the file, and what is stored says so.
     with store.lock(host, PATIENCE, store.UNIT):
-        directory = metrics.directory_of(StoredWanted(host).get(METRICS))
+        directory = metrics_file.directory_of(StoredWanted(host).get(METRICS))
         if directory:
-            metrics.write(host, directory, text)
+            metrics_file.write(host, directory, text)
 
 
 def _allowances(host: WritableHost) -> Dict[str, Mapping[str, int]]:

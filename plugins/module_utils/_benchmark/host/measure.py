@@ -18,7 +18,7 @@ from ..._words import clipped, printable
 from ..tools.benchmark import Benchmark, Command, Options, Result, Tool, tools_of
 from ..tools.registry import BENCHMARKS
 from . import clock_read, connections, disks, machine, page_fault, raw_device, refusals
-from .session import Session, Usage
+from .processes import Session, Usage
 
 _PROGRAMS = {"clock_read": clock_read, "page_fault": page_fault, "connections": connections}
 _FOLDER = "/var/tmp"  # in memory on no distribution, unlike /tmp

@@ -18,7 +18,7 @@ from ..._facts.host import Host
 from ..._parse import mountinfo
 from ..._words import plain, shown
 from ..tools.disk import SHAPES
-from .session import finished
+from .processes import finished
 
 _SECTOR = 512  # bytes, of /sys/block/*/size
 _NOTHING, _SECONDS = 2, 60  # blkid's exit status where it finds no signature; its time, which a lost disk takes

@@ -16,7 +16,7 @@ from ..._facts.host import Host
 from ..._number import is_number
 from ..._parse import meminfo, mountinfo, os_release
 from ..tools.benchmark import INSTALLS, Limits, Tool
-from .session import NOBODY, argv_for, program_path
+from .processes import NOBODY, argv_for, program_path
 
 _FREE_SHARE = 0.1  # of a file system that is left free in any case
 _MIB = 1024 * 1024

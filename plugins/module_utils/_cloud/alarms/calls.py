@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping
 
+from ..accounts import Target, title
 from ..api import Answers, Located, Raw, by_target, pages, parts
-from ..session import Target, title
 
 _NAMES = 100  # the most names of DescribeAlarms and of DeleteAlarms
 

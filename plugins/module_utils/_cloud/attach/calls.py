@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ..._error import NearmetalError
+from ..accounts import Target
 from ..api import FILTER_VALUES, Answers, Cloud, Located, Raw, by_target, pages, parts
 from ..calls import Calls
-from ..session import Target
 from .facts import TAG
 
 _PAGE = 1000

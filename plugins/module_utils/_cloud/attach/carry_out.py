@@ -11,9 +11,9 @@ from __future__ import annotations
 import secrets
 from typing import Any, Dict, List, Mapping, Optional
 
+from ..accounts import error_code
 from ..api import Located, Raw
 from ..calls import BRIEF_SECONDS, attempts
-from ..session import error_code
 from .calls import InterfaceCalls
 from .facts import TAG, Interface, interface
 from .plan import Place, Work, name_of

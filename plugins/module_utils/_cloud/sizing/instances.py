@@ -10,14 +10,14 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..._error import NearmetalError
 from ..._plan import Finding, Plan
+from ..accounts import Target, deadline
 from ..api import Answers, Cloud, Series
 from ..observe import Observation, observe
 from ..result import contract
-from ..session import Target, deadline
 from ..types.facts import TypeFacts
 from ..volume_facts import volume_facts
 from . import prices
-from .answer import Question, answer, fits_of, proposals, question
+from .advice import Question, answer, fits_of, proposals, question
 from .need import figure, need_of
 
 CONCERN = "sizing"

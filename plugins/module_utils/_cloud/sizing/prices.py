@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, Iterable, Mapping, Set, Tuple
 
+from ..accounts import Target
 from ..api import pages
-from ..session import Target
 
 # What distinguishes the plain price from those with licenses, for reserved capacity, or on dedicated hardware.
 _PLAIN = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}

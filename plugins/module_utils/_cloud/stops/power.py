@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
+from ..accounts import error_code, title
 from ..api import FILTER_VALUES, Raw, pages, parts
 from ..calls import Calls
-from ..session import error_code, title
 
 STATE_CODES = ("IncorrectInstanceState", "IncorrectState")
 # AWS would have done it, or only the state speaks against it: a running instance is to be started, or modified.

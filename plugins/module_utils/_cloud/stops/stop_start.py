@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set
 
+from ..accounts import error_code
 from ..api import Located, Raw, by_target
 from ..calls import BRIEF_SECONDS, attempts
-from ..session import error_code
 from .outcome import Outcome
 from .power import STATE_CODES, Power, state_of
 from .stop_mark import LEFT_STATES, OUR_STOP, TAG, judge, power_facts

@@ -9,8 +9,8 @@ from typing import Any, Dict, Mapping
 
 from ..._error import NearmetalError
 from ..._plan import Finding
+from ..accounts import deadline
 from ..api import Cloud
-from ..session import deadline
 from .data import AS_OF
 from .name import parse_instance_type
 from .table import offline_types

@@ -17,7 +17,7 @@ from typing import Any, Callable, Mapping, NamedTuple, Optional, Tuple
 
 from ..._error import Damaged, NearmetalError
 from ..._facts.json_data import json_data
-from ..._facts.switch import EXPERIMENT, REBOOTS
+from ..._facts.state_files import EXPERIMENT, REBOOTS
 from ..._host import store
 from ..._host.agent_timer import AgentTimer
 from ..._host.host import WritableHost

@@ -10,7 +10,7 @@ from typing import AbstractSet, Dict, List, Mapping, Sequence, Tuple, Union
 
 from ..._error import Damaged, NearmetalError
 from ..._facts.facts import observe
-from ..._facts.switch import compares
+from ..._facts.state_files import compares
 from ..._facts.unit import identity
 from ..._host import bundle, store
 from ..._host.host import WritableHost

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Dict, Optional
 
 from ..._error import NearmetalError
-from ..._host import store, walk
+from ..._host import safe_path, store
 from ..._host.host import WritableHost
 
 # EXT4_IOC_CHECKPOINT of include/uapi/linux/ext4.h, since Linux 5.14: _IOW('f', 43, __u32).
@@ -36,7 +36,7 @@ class Swap:
         except FileNotFoundError:
             self._old[path] = False
         except OSError as error:
-            raise walk.explain(path, error) from None
+            raise safe_path.explain(path, error) from None
         if text is None:
             store.remove_file(self._host, path)
         else:
@@ -55,7 +55,7 @@ class Swap:
                     os.rename(_aside(name), name, src_dir_fd=parent, dst_dir_fd=parent)
                     os.fsync(parent)
             except OSError as error:
-                raise walk.explain(path, error) from None
+                raise safe_path.explain(path, error) from None
         self._old = {}
 
     def keep(self) -> None:
@@ -91,7 +91,7 @@ def publish(host: WritableHost, path: str, beside: str, keep_old: bool) -> None:
                 os.unlink(old, dir_fd=parent)
                 os.fsync(parent)
     except OSError as error:
-        raise walk.explain(path, error) from None
+        raise safe_path.explain(path, error) from None
 
 
 def take_back(host: WritableHost, path: str) -> None:
@@ -102,7 +102,7 @@ def take_back(host: WritableHost, path: str) -> None:
             os.rename(f"{name}.nearmetal-old", name, src_dir_fd=parent, dst_dir_fd=parent)
             _settle(parent)
     except OSError as error:
-        raise walk.explain(path, error) from None
+        raise safe_path.explain(path, error) from None
 
 
 def is_unchanged(host: WritableHost, path: str, old: Optional[bytes]) -> Optional[bool]:

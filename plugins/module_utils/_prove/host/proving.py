@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Mapping, Tuple
 from ..._benchmark.host import load
 from ..._benchmark.tools.registry import BENCHMARKS, is_benchmark
 from ..._engine.lease.record import REBOOTED, SWITCHED, UNTUNED
-from ..._facts.switch import compares
+from ..._facts.state_files import compares
 from ..._host.host import WritableHost
 from ..._planning.options import Spec
 from ..._tasks.task import Task

@@ -14,7 +14,7 @@ from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 from ..._words import counted
 from . import rules
-from .answer import after_switches, answer_of, ends
+from .decision import after_switches, answer_of, ends
 from .evidence import NEEDED, peak
 from .guards import ALLOWANCES, GUARDS
 from .history import Attempt, History, capped, differences, guards_of

@@ -9,7 +9,7 @@ from typing import NamedTuple, Sequence
 
 from ..._error import NearmetalError
 from . import rules, single_concerns
-from .answer import soaks
+from .decision import soaks
 from .history import Attempt, history_of
 from .order import TUNED, UNTUNED, order
 from .record import EACH, PAIR, SHAM, SOAK, WARM_UP, Record

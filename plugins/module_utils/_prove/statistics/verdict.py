@@ -9,7 +9,7 @@ import math
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import forecast, rules, single_concerns
-from .answer import answer_of, biased_state, ends, has_primary
+from .decision import answer_of, biased_state, ends, has_primary
 from .evidence import NEEDED
 from .guards import unwatched_guards
 from .history import Attempt, History, differences, history_of

@@ -20,7 +20,7 @@ from ansible.playbook.play_context import PlayContext
 from ansible.playbook.task import Task
 from ansible.template import Templar
 from ansible_collections.nearmetal.ec2.plugins.action import prove as action
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host import measure, session
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host import measure, processes
 from ansible_collections.nearmetal.ec2.plugins.modules import prove
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible.delegation import action_on
 
@@ -77,7 +77,7 @@ def test_the_client_s_part_of_a_benchmark_runs_on_the_client(
     (reachable / "ran").chmod(0o666)
     (reachable / "runs").mkdir()
     monkeypatch.setattr(measure, "_FOLDER", str(reachable / "runs"))
-    monkeypatch.setattr(session, "PATH", f"{reachable}:{session.PATH}")
+    monkeypatch.setattr(processes, "PATH", f"{reachable}:{processes.PATH}")
     options = {"part": "client", "server": "10.0.0.12"}
     result = play(benchmark="network", benchmark_options=options, load_on="client-1", seconds=1)
     assert result["verdict"]["verdict"] == "same", result

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.watch import EVERY
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.switch import METRICS_VARIABLE
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.state_files import METRICS_VARIABLE
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
 
 from tests.support.fake_kernel import CLOCK, FakeKernel

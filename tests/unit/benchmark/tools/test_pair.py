@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host import connections, machine
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host.session import Session
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host.processes import Session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.tools.benchmark import Machine, Run
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.tools.registry import BENCHMARKS, options_of
 

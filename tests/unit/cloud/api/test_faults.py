@@ -13,7 +13,7 @@ from typing import Any
 
 import botocore.endpoint
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud import api, session
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud import accounts, api
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 from tests.support.aws.fake_aws import FakeAws
@@ -168,7 +168,7 @@ def test_a_deadline_whose_exception_is_dropped_ends_the_call_by_the_next_one() -
     """Python drops the exception of a signal that comes while an object is finalized."""
 
     def drop_the_first() -> None:
-        with session.deadline(1):
+        with accounts.deadline(1):
             with suppress(BaseException):
                 threading.Event().wait(20)
             threading.Event().wait(20)

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.session import Target
+from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.accounts import Target
 
 from tests.support.aws.fake_aws import FakeAws, Killed
 from tests.unit.cloud.stops.ena_run import state, tags, turn_on

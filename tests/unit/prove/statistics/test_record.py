@@ -10,7 +10,6 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.lines import line_of, read
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.order import order
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import (
     End,
@@ -18,6 +17,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.re
     Record,
     with_entry,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record_lines import line_of, read
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import next_step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
 from hypothesis import given

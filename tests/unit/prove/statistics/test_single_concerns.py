@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Dict, List, Mapping, Set, Tuple
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics import lines, single_concerns
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics import record_lines, single_concerns
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.evidence import path, peak
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import Measurement, Record
@@ -108,14 +108,14 @@ def test_a_run_that_is_killed_among_the_concerns_goes_on_with_the_same_steps(cut
     whole = run(shared(EFFECTS), record=begun())
     head = sum(measurement.phase != "each" for measurement in whole.measurements) + cut
     killed = whole._replace(measurements=whole.measurements[:head])
-    data = "".join(lines.line_of(entry) for entry in (killed.start, *killed.measurements)).encode()
-    resumed = lines.read(data)
+    data = "".join(record_lines.line_of(entry) for entry in (killed.start, *killed.measurements)).encode()
+    resumed = record_lines.read(data)
     assert not verdict(resumed).over
     assert run(shared(EFFECTS), record=resumed) == whole
     other = [*killed.measurements[:-1], killed.measurements[-1]._replace(concern="network_stack", pair=1)]
-    data = "".join(lines.line_of(entry) for entry in (killed.start, *other)).encode()
-    with pytest.raises(lines.NearmetalError, match="doesn't follow from the seed and the lines before it"):
-        lines.read(data)
+    data = "".join(record_lines.line_of(entry) for entry in (killed.start, *other)).encode()
+    with pytest.raises(record_lines.NearmetalError, match="doesn't follow from the seed and the lines before it"):
+        record_lines.read(data)
 
 
 def test_disturbances_among_the_concerns_leave_the_verdict_of_the_whole_alone() -> None:

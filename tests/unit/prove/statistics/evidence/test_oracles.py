@@ -19,7 +19,7 @@ from typing import List
 import numpy
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics import (
-    answer,
+    decision,
     evidence,
     forecast,
     interval,
@@ -198,7 +198,7 @@ def test_binomial_is_scipys() -> None:
 def test_the_score_of_a_rank_sum_is_scipys(seed: int) -> None:
     generator = random.Random(seed)
     first, second = ([float(generator.randrange(30)) for _value in range(generator.randint(2, 25))] for _side in (1, 2))
-    assert answer.rank_sum_score(first, second) == pytest.approx(abs(stats.ranksums(first, second).statistic))
+    assert decision.rank_sum_score(first, second) == pytest.approx(abs(stats.ranksums(first, second).statistic))
 
 
 def test_the_chance_of_failures_in_one_state_is_that_of_fisher() -> None:

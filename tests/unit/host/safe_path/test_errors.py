@@ -13,7 +13,7 @@ from typing import Iterator
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._host import walk
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host import safe_path
 
 
 @contextmanager
@@ -40,36 +40,36 @@ def another_user() -> "Iterator[None]":
     ],
 )
 def test_an_error_says_what_to_do(number: int, words: str) -> None:
-    assert words in str(walk.explain("/a/b", OSError(number, os.strerror(number))))
+    assert words in str(safe_path.explain("/a/b", OSError(number, os.strerror(number))))
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM])
 def test_who_is_not_root_reads_that_nearmetal_needs_it(number: int) -> None:
     with another_user():
-        assert "nearmetal needs root" in str(walk.explain("/a/b", OSError(number, "")))
+        assert "nearmetal needs root" in str(safe_path.explain("/a/b", OSError(number, "")))
     if os.geteuid() == 0:
-        assert "even root can't write it" in str(walk.explain("/a/b", OSError(number, "")))
+        assert "even root can't write it" in str(safe_path.explain("/a/b", OSError(number, "")))
 
 
 @pytest.mark.parametrize(("mode", "closed"), [(0o755, True), (0o700, True), (0o775, False), (0o757, False)])
 def test_what_others_may_write_is_not_closed(mode: int, closed: bool, tmp_path: Path) -> None:
     tmp_path.chmod(mode)
     descriptor = os.open(tmp_path, os.O_RDONLY)
-    assert walk.is_closed(descriptor) is closed
+    assert safe_path.is_closed(descriptor) is closed
     with another_user():
-        assert walk.is_closed(descriptor) is closed, "a folder of root"
+        assert safe_path.is_closed(descriptor) is closed, "a folder of root"
     if os.geteuid() == 0:
         os.chown(tmp_path, 65534, 65534)
-        assert not walk.is_closed(descriptor)
+        assert not safe_path.is_closed(descriptor)
     os.close(descriptor)
 
 
 def test_only_a_regular_file_in_folders_of_root_is_opened(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir(mode=0o755)
-    assert walk.open_file(str(tmp_path), "/a/b") is None
-    assert walk.open_file(str(tmp_path), "/c/b") is None
+    assert safe_path.open_file(str(tmp_path), "/a/b") is None
+    assert safe_path.open_file(str(tmp_path), "/c/b") is None
     (tmp_path / "a/b").write_text("content")
-    descriptor = walk.open_file(str(tmp_path), "/a/b")
+    descriptor = safe_path.open_file(str(tmp_path), "/a/b")
     assert descriptor is not None
     assert os.read(descriptor, 100) == b"content"
     os.close(descriptor)
@@ -87,4 +87,4 @@ def test_only_a_regular_file_in_folders_of_root_is_opened(tmp_path: Path) -> Non
         (f"/{'x' * 300}/b", "File name too long"),
     ):
         with pytest.raises(NearmetalError, match=words):
-            walk.open_file(str(tmp_path), path)
+            safe_path.open_file(str(tmp_path), path)

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import List, TextIO
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host import session
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host.session import Session
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host import processes
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host.processes import Session
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 
 RUNS = f"""
 import sys, time
 sys.path[:0] = {sys.path!r}
-from {session.__name__} import Session
+from {processes.__name__} import Session
 with Session(sys.argv[1], 256) as started:
     started.complete(sys.argv[2:], time.monotonic() + 600, lambda: True, as_root=True)
 """
@@ -83,7 +83,7 @@ def test_nothing_is_left_if_the_guard_was_killed(tmp_path: Path) -> None:
 
 def test_a_program_runs_as_nobody_in_an_empty_folder_of_its_own(tmp_path: Path) -> None:
     said = complete(tmp_path, "sh", "-c", "id -u; ls -A; touch file && pwd").split()
-    assert said[0] == str(session.NOBODY if os.geteuid() == 0 else os.geteuid())
+    assert said[0] == str(processes.NOBODY if os.geteuid() == 0 else os.geteuid())
     assert said[1].startswith(f"{tmp_path}/nearmetal-benchmark-")
     assert list(tmp_path.iterdir()) == []
 
@@ -94,7 +94,7 @@ def test_root_works_in_a_folder_in_which_no_other_user_can_put_a_link(tmp_path: 
         started.write("given", "text")
         until, own = time.monotonic() + 60, os.geteuid()
         modes = started.complete(["sh", "-c", writes], until, lambda: True, True).split("\n")
-        assert modes[:3] == [f"711,{own}", f"700,{own}", f"700,{own or session.NOBODY}"]
+        assert modes[:3] == [f"711,{own}", f"700,{own}", f"700,{own or processes.NOBODY}"]
         assert started.complete(["true"], until, lambda: True, True, "result") == "written"
         # Another daemon of the same user can't reach the folder in which root opens files.
         planted = started.complete(
@@ -131,8 +131,8 @@ def test_a_process_that_never_ends_is_named(tmp_path: Path, monkeypatch: pytest.
     number = 1 << 23
     proc = tmp_path / f"proc/{number}"
     proc.mkdir(parents=True)
-    monkeypatch.setattr(session, "_PROC", str(tmp_path / "proc"))
-    monkeypatch.setattr(session, "_LOOKS", 2)
+    monkeypatch.setattr(processes, "_PROC", str(tmp_path / "proc"))
+    monkeypatch.setattr(processes, "_LOOKS", 2)
 
     def leave() -> None:
         with Session(str(tmp_path), 256) as started:
@@ -188,7 +188,7 @@ def test_a_server_listens_before_the_load_begins_and_ends_with_the_run(tmp_path:
 def test_a_server_of_somebody_else_on_the_port_is_not_taken_for_the_benchmarks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "_STARTS", 0)
+    monkeypatch.setattr(processes, "_STARTS", 0)
     with socket.create_server(("127.0.0.1", 0)) as other, Session(str(tmp_path), 256) as started:
         port = other.getsockname()[1]
         with pytest.raises(NearmetalError, match=f"sleep didn't listen on port {port} within"):
