@@ -106,8 +106,10 @@ def _summary(report: Report) -> dict[str, Any]:
     """The verdict in a line, and as what AWX calls artifacts: set_stats would give the same."""
     verdict = worth.verdict(report)
     totals = {"hosts": len(report.hosts), **report.states(), "findings": summary.status_totals(report)}
-    data = {"nearmetal": {"verdict": verdict.lead, **dict(verdict.facts), "totals": totals}}
-    return {"msg": verdict.lead, "ansible_stats": {"data": data, "per_host": False, "aggregate": True}}
+    planned = {"Planned for": verdict.planned} if verdict.planned else {}
+    data = {"nearmetal": {**planned, "verdict": verdict.lead, **dict(verdict.facts), "totals": totals}}
+    said = f"Planned for: {verdict.planned}. {verdict.lead}" if planned else verdict.lead
+    return {"msg": said, "ansible_stats": {"data": data, "per_host": False, "aggregate": True}}
 
 
 def _join_hosts(given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dict[str, Any]:

@@ -83,6 +83,7 @@ class CallbackModule(DefaultCallback):
         self._proofs: Dict[str, host_map.Host] = {}
         self._benchmarked: List[str] = []
         self._any_task_started = False  # whether any task of nearmetal started on a host
+        self._others_played = False  # whether a play of somebody else is in the run, whose end is Ansible's recap
 
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
         super().set_options(task_keys=task_keys, var_options=var_options, direct=direct)
@@ -98,6 +99,7 @@ class CallbackModule(DefaultCallback):
         if mode:
             self._join(mode)
         else:
+            self._others_played |= not plays.is_of_collection(play)
             self._progress.erase()
             super().v2_playbook_on_play_start(play)
 
@@ -272,9 +274,9 @@ class CallbackModule(DefaultCallback):
         no_task = (
             "" if self._any_task_started or self._collector.seen() or not self._collector.total() else plays.no_task()
         )
+        if self._others_played or (no_task and stats.processed):
+            super().v2_playbook_on_stats(stats)
         if no_task:
-            if stats.processed:
-                super().v2_playbook_on_stats(stats)
             self._print(no_task, C.COLOR_ERROR)
             return
         if self._gate.refused:

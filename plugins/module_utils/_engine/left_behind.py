@@ -84,7 +84,7 @@ def set_by_others(place: Lever, entry: Entry, judged: Judged) -> Iterator[Findin
         changes[_MOST_SENTENCES:] = [("to other values after nearmetal did: left alone", summarized)]
     for change, names in changes:
         present, originals = ({name: judged.foreign[name][side] for name in names} for side in (0, 1))
-        reason = " ".join(filter(None, ("somebody set", _listed(names), change)))
+        reason = " ".join(filter(None, ("somebody set", _listed(names) or "it", change)))
         if names == [""]:
             yield advice(entry, reason, now=str(present[""]), wanted=originals[""])
         else:

@@ -36,7 +36,8 @@ def described(facts: Facts, outcomes: Sequence[Outcome]) -> Dict[str, Any]:
 def contract(outcomes: Sequence[Outcome]) -> Dict[str, Any]:
     """`changed`, `msg`, `diff`, `actions`, `findings`, `errors`, `reboot_required` and `reboot_reasons`.
 
-    In check mode (nothing done, no error) `changed` says what an apply would do.
+    In check mode (nothing done, no error) `changed` says what an apply would do. What nearmetal only notes for itself
+    is an action, and no change of the host.
     """
     actions = [action for outcome in outcomes if not outcome.error for action in (*_rows(outcome), *outcome.memory)]
     findings = [finding for outcome in outcomes for finding in _findings(outcome)]
@@ -48,7 +49,7 @@ def contract(outcomes: Sequence[Outcome]) -> Dict[str, Any]:
         if finding.status == "needs_reboot" and finding.concern not in failed
     ]
     return {
-        "changed": bool(actions),
+        "changed": any(_rows(outcome) for outcome in outcomes if not outcome.error),
         "msg": clipped("; ".join(sentence(_line(outcome)) for outcome in failed_first), LONGEST_MSG) or "nothing to do",
         "diff": {
             "before": _tree(actions, "before"),

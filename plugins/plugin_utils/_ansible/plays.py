@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import Any, Iterator, List
 
 from ansible import constants as C
@@ -30,6 +31,11 @@ VALIDATION = "ansible.builtin.validate_argument_spec"
 def is_nearmetal_task(task: Any) -> bool:
     """Whether the task runs a module of this collection."""
     return str(getattr(task, "resolved_action", None) or task.action).startswith(COLLECTION)
+
+
+def is_of_collection(play: Any) -> bool:
+    """Whether the play stands in one of the collection's own playbooks."""
+    return Path(str(play.get_path())).is_relative_to(Path(__file__).parents[3] / "playbooks")
 
 
 def proves(task: Any) -> bool:

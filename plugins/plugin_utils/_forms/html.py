@@ -56,7 +56,8 @@ def render(report: Report) -> str:
         links=links,
         looks=BY_NAME,
         totals=summary.status_totals(report),
-        headings=_headings(report, concerns),
+        headings=_headings(report, concerns) if report.run.mode != "restore" else [],
+        tops_title=summary.tops_title(report),
         tops=tops[:TOPS],
         tops_left=len(tops) - TOPS,
         drift=report.drift["changes"][:DRIFT] if report.drift else [],
@@ -143,8 +144,12 @@ def _data(report: Report, concerns: List[str]) -> str:
     hosts = [_host(host, concerns, place, pool, pictures) for host in report.hosts]
     parts = [json.loads(picture or "[null, null]") for picture in pictures.places]
     drawn = [layout and figure(layout, queue_map, pool.add) for layout, queue_map in parts]
+    if report.run.mode == "restore":  # what it gives back has no worth
+        for host in hosts:
+            host["rows"] = [[*row[:-2], -1, -1] for row in host["rows"]]
     plain = {
         "statuses": [[look.name, look.mark, look.words] for look in LOOKS],
+        "many": summary.MANY,
         "worth": list(worth.WORTH.values()),
         "risk": list(worth.RISK.values()),
         "concerns": concerns,

@@ -50,7 +50,9 @@ def render(report: Report) -> str:
 def _verdict(report: Report) -> List[str]:
     verdict = worth.verdict(report)
     facts = " · ".join(f"{name}: {escape(sentence)}" for name, sentence in verdict.facts)
-    return [f"**{escape(verdict.lead)}**", "", *([facts, ""] if facts else [])]
+    planned = f"Planned for: {escape(verdict.planned)}"
+    lines = [*([planned, ""] if verdict.planned else []), f"**{escape(verdict.lead)}**", ""]
+    return lines + ([facts, ""] if facts else []) + ([f"    {verdict.command}", ""] if verdict.command else [])
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> List[str]:
@@ -72,7 +74,7 @@ def _tops(report: Report) -> List[str]:
     tops = summary.top_findings(report)
     if not tops:
         return []
-    lines = ["## What would help most", ""]
+    lines = [f"## {summary.tops_title(report)}", ""]
     rows = []
     for top in tops[:TOPS]:
         why = escape(top.reason) + (f" *{escape(top.gain)}*" if top.gain else "")

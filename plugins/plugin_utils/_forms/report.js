@@ -177,7 +177,7 @@
     if (host.reboot) made.append(element("p", {}, `Needs a reboot: ${texts[host.reboot]}`));
     for (const note of host.notes) made.append(element("p", { class: "muted" }, texts[note]));
     if (host.picture) made.append(element("h3", {}, "Who does the network's work"), picture(pictures[host.picture]));
-    if (host.rows.length) made.append(element("h3", {}, "Settings"), table(host));
+    if (host.rows.length) made.append(element("h3", {}, "Settings"), ...common(host).map(([reason, count]) => element("p", { class: "common" }, `${count} settings: ${texts[reason]}`)), table(host));
     if (host.trend.length) made.append(element("h3", {}, "Trend"), element("div", { class: "trends" }, ...host.trend.map(trend)));
     if (host.sizing.length) {
       const lines = host.sizing.map((line) => element("li", {}, texts[line]));
@@ -193,6 +193,13 @@
     return element("details", { class: "commands" }, element("summary", {}, "Commands that would do the same"), script);
   }
 
+  // Reasons that many settings of a host share, each with their number: the table leaves them out.
+  function common(host) {
+    const counts = new Map();
+    for (const [, , , , , , reason, , , , upkeep] of host.rows) if (!upkeep) counts.set(reason, (counts.get(reason) || 0) + 1);
+    return [...counts].filter(([, count]) => count >= data.many);
+  }
+
   // By concern, the heaviest finding first; what only keeps values over a reboot is folded.
   function table(host) {
     const widths = element("colgroup");
@@ -202,13 +209,14 @@
     const made = element("table", { class: "plain" }, element("caption", { class: "sr" }, `Findings of ${host.name}`), widths, element("thead", {}, titles));
     const worst = (rows) => Math.min(...rows.map(([, , , status, , , , , , , upkeep]) => status + (upkeep ? 100 : 0)));
     const groups = concerns.map((_name, concern) => host.rows.filter(([of]) => of === concern)).filter((rows) => rows.length);
+    const said = new Set(common(host).map(([reason]) => reason));
     const upkeep = groups.flat().filter((row) => row[10]);
     const kept = groups.map((rows) => rows.filter((row) => !row[10])).filter((rows) => rows.length);
     for (const rows of kept.sort((a, b) => worst(a) - worst(b) || a[0][0] - b[0][0])) {
       const [number, title] = headings.find(([, , members]) => members.includes(rows[0][0]));
       const settled = rows.every((row) => SETTLED.has(statuses[row[3]][0])) ? "settled" : "";
       const name = element("th", { scope: "rowgroup", colspan: "5" }, concerns[rows[0][0]], element("span", { class: "from" }, ` ${number}  ${title}`));
-      made.append(element("tbody", { "data-concern": rows[0][0], class: settled }, element("tr", { class: "heading" }, name), ...[...rows].sort((a, b) => a[3] - b[3]).map(finding)));
+      made.append(element("tbody", { "data-concern": rows[0][0], class: settled }, element("tr", { class: "heading" }, name), ...[...rows].sort((a, b) => a[3] - b[3]).map((row) => finding(row, said))));
     }
     if (upkeep.length) {
       const items = upkeep.map((row) => element("li", {}, `${concerns[row[0]]}: ${texts[row[6]]}`, row[5] ? element("span", { class: "from" }, ` ${texts[row[5]]}`) : ""));
@@ -231,8 +239,8 @@
     });
   }
 
-  function finding([concern, knob, where, status, now, wanted, reason, reference, gain, owner, , worth, risk]) {
-    const why = element("td", {}, element("p", {}, texts[reason]));
+  function finding([concern, knob, where, status, now, wanted, reason, reference, gain, owner, , worth, risk], said) {
+    const why = element("td", {}, said.has(reason) ? "" : element("p", {}, texts[reason]));
     if (gain) why.append(element("p", { class: "gain" }, texts[gain]));
     if (owner) why.append(element("p", { class: "from" }, `Owner: ${texts[owner]}`));
     if (reference) why.append(element("p", { class: "from" }, "Source: ", ...linked(texts[reference])));

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Dict, List, Sequence, Tuple
 
 from .._benchmark import sentences
@@ -48,12 +49,17 @@ def _title(report: Report, columns: int, paint: Paint) -> List[str]:
     counts = ", ".join(BY_NAME[status].counted(count) for status, count in totals.items())
     counted = f"{summary.counts_line(report)} in {run.seconds:.1f} s"
     lines = [paint(line, "bold") for line in led(f"{run.mode.upper()}  ", counted, columns)]
+    verdict = worth.verdict(report)
+    lines += _indented("Planned for: ", verdict.planned, columns) if verdict.planned else []
     if counts or any(host.state == model.REPORTED for host in report.hosts):
-        lines += wrap(worth.verdict(report).lead, columns)
+        lines += wrap(verdict.lead, columns)
     kept = sum(finding.upkeep for host in report.hosts for finding in host.findings)
     if kept and kept < sum(totals.values()):
         counts += f"; {kept:,} of these only {'keeps' if kept == 1 else 'keep'} values over reboots"
-    return lines + (wrap(counts, columns) if counts else [])
+    lines += wrap(counts, columns) if counts else []
+    for name, text in verdict.facts:
+        lines += _indented(f"{name}: ", text, columns) if name in (worth.NOT_LOOKED_AT, worth.NEXT) else []
+    return lines + ([f"  {paint(verdict.command, 'bold')}"] if verdict.command else [])
 
 
 def _trouble(report: Report, columns: int, paint: Paint) -> List[str]:
@@ -166,6 +172,11 @@ def _detail(host: HostReport, columns: int, paint: Paint) -> List[str]:
     titles = ("concern", "knob", "now", "wanted")
     widths = [max(width(text) for text in column) for column in zip(titles, *cells)]
     room = columns - sum(widths) - 2 * (len(widths) + 1)
+    count = Counter(row.reason for row in rows if not row.upkeep)
+    for reason, number in count.items():
+        if number >= summary.MANY:
+            lines += _indented(f"{number} settings: ", reason, columns)
+    rows = [row._replace(reason="") if count[row.reason] >= summary.MANY else row for row in rows]
     if room < READABLE:
         return lines + [line for row in rows for line in _stacked(row, columns, paint)]
     lines.append(
@@ -174,7 +185,7 @@ def _detail(host: HostReport, columns: int, paint: Paint) -> List[str]:
     for row, texts in zip(rows, cells):
         why = wrap(_why(row), room) + (wrap(row.gain, room) if row.gain else [])
         columns_text = "  ".join(pad(text, size) for text, size in zip(texts, widths))
-        lines.append(f"{_mark(row.status, paint)} {columns_text}  {why[0]}")
+        lines.append(f"{_mark(row.status, paint)} {columns_text}  {why[0]}".rstrip())
         lines += [" " * (columns - room) + line for line in why[1:]]
     return lines
 
@@ -185,8 +196,8 @@ def _knob(row: ReportedFinding) -> str:
 
 def _why(row: ReportedFinding) -> str:
     words = BY_NAME[row.status].words
-    lead = "" if row.status in ("ok", "would_change", "changed") else f"{words}: "
-    return lead + row.reason
+    lead = "" if row.status in ("ok", "would_change", "changed") else words
+    return ": ".join(filter(None, (lead, row.reason)))
 
 
 def _stacked(row: ReportedFinding, columns: int, paint: Paint) -> List[str]:
@@ -241,7 +252,7 @@ def _tops(report: Report, columns: int, paint: Paint) -> List[str]:
     tops = summary.top_findings(report)
     if not tops:
         return [f"{summary.all_clear(report, 'nothing is left to do').capitalize()}."]
-    lines = [paint("What would help most", "bold")]
+    lines = [paint(summary.tops_title(report), "bold")]
     for top in tops[:TOPS]:
         lead = plural(len(top.hosts), "host").rjust(11)
         words = "" if top.change else f"  {BY_NAME[top.status].words}"

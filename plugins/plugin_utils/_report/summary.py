@@ -29,6 +29,7 @@ LIMIT = 3  # hosts that a command names; more are in a file beside the reports
 HOSTS_FILE = re.compile(r"hosts-[0-9a-f]{12}\.txt")
 _PATH = re.compile(r"[^\s,:;\[\]]+")  # a path that --limit doesn't split
 PROGRAM = "ansible-playbook"
+MANY = 3  # settings of a host with the same reason, which is said once for all of them
 VALUE = 60  # characters of a value beside a sentence
 
 
@@ -91,6 +92,14 @@ def top_findings(report: Report) -> List[Top]:
                 groups.setdefault(key, []).append(entry)
     tops = [_top(report, key in upkeep, *key, entries) for key, entries in groups.items()]
     return sorted(tops, key=lambda top: ((top.concern, top.knob, top.status) in upkeep, *_helps(top)))
+
+
+def tops_title(report: Report) -> str:
+    """What the list of open findings is: nothing helps where only refusals and unknowns are left."""
+    if report.run.mode == "restore":
+        return "What was left"
+    helps = any(top.worth or top.status == FAILED for top in top_findings(report))
+    return "What would help most" if helps else "What stays open"
 
 
 def _helps(top: Top) -> Tuple[Any, ...]:
@@ -194,7 +203,7 @@ def _top(report: Report, is_upkeep: bool, concern: str, knob: str, status: str, 
     best = min(entries, key=lambda entry: list(worth.WORTH).index(entry.worth) if entry.worth else 9)
     example = next(entry.finding for entry in entries if entry.finding["reason"] == reasons.most_common(1)[0][0])
     gains = [str(entry.finding["gain"]) for entry in (best, *entries) if entry.finding.get("gain")]
-    changeable = status in ("would_change", "needs_reboot", "needs_restart")
+    changeable = status in ("would_change", "needs_reboot", "needs_restart") and report.run.mode != "restore"
     return Top(
         concern=concern,
         knob=knob,
@@ -226,6 +235,8 @@ def _fix(report: Report, concern: str, knob: str, status: str, hosts: Tuple[str,
 
 def not_audited(report: Report) -> List[str]:
     """The titles of those of the nine headings that no concern of this run covers."""
+    if report.run.mode == "restore":
+        return []
     answered = {heading_of(concern) for concern in concerns_of(report)}
     # A host's platform facts answer the first heading as far as a host can.
     answered |= {headings()[0]} if any(host.platform.get("host_class") for host in report.hosts) else set()

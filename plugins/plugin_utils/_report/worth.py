@@ -8,13 +8,17 @@ PRIVATE to the collection.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
 from ...module_utils import _measured
+from ...module_utils._concerns.registry import HEADINGS
 from ...module_utils._prove.statistics.rules import BETTER
+from .._ansible.plays import AUDIT, TUNE
 from . import model
 from .model import HostReport, Report, ReportedFinding, plural
+from .statuses import OPEN
 
 # What is known of a gain, the best first.
 PROVEN, PUBLISHED, UNMEASURED, NO_GAIN = "proven", "published", "unmeasured", "no_gain"
@@ -24,6 +28,13 @@ WORTH = {
     UNMEASURED: "unmeasured",
     NO_GAIN: "no gain measured",
 }
+BASE = "base"  # the workload of a host that names none
+NOT_LOOKED_AT, NEXT = "Not looked at", "Next"  # facts that a terminal shows, too
+_SUGGEST = ("-e", "tune_workload=auto")
+_NAME_WORKLOADS = (
+    "say in tune_workload what the hosts do, in group_vars beside the inventory: Ansible reads none beside your"
+    " playbook for a playbook of a collection; tune_workload: auto shows what their processes suggest"
+)
 _COUNTED = {**WORTH, PUBLISHED: "with a published figure", NO_GAIN: "without a gain when measured"}
 # What a change costs, the least first.
 FREE, REBOOT, INTERRUPTS = "free", "reboot", "interrupts"
@@ -42,8 +53,10 @@ _WITHOUT_REPORT = {
 class Verdict(NamedTuple):
     """The first lines of a report."""
 
+    planned: str  # for which workloads, and for how much of a host; empty for what plans nothing
     lead: str
     facts: Tuple[Tuple[str, str], ...]  # what it is about, and a sentence
+    command: str = ""  # what to run first, where nobody said what the hosts are for
 
 
 def worth_of(host: HostReport, finding: ReportedFinding) -> str:
@@ -88,16 +101,49 @@ def verdict(report: Report) -> Verdict:
     """What a reader needs first: how much there is to do, for whom, what it brings and what it costs."""
     reported = [host for host in report.hosts if host.state == model.REPORTED]
     changes = [(host, finding) for host in reported for finding in changes_of(host)]
-    return Verdict(_lead(report, reported, changes), tuple(_facts(report, reported, changes)))
+    plans = report.run.mode != "restore"
+    looked = {concern for host in reported for concern in host.statuses() if concern in HEADINGS} if plans else set()
+    planned = _planned(reported, len(looked)) if looked else ""
+    unseen = [concern for concern in HEADINGS if concern not in looked] if looked else []
+    within = f" in the {len(looked)} of {plural(len(HEADINGS), 'concern')} that were looked at" if unseen else ""
+    nameless = bool(looked) and all(map(names_none, reported))
+    asks = report.run.command if nameless and TUNE in report.run.command and not report.run.beside else ()
+    return Verdict(
+        planned,
+        _lead(report, reported, changes, within),
+        (
+            *_facts(report, reported, changes),
+            *([(NOT_LOOKED_AT, ", ".join(unseen))] if unseen else ()),
+            *([(NEXT, _NAME_WORKLOADS)] if nameless else ()),
+        ),
+        shlex.join([*(AUDIT if word == TUNE else word for word in asks), *_SUGGEST]) if asks else "",
+    )
 
 
-def _lead(report: Report, reported: List[HostReport], changes: List[Tuple[HostReport, ReportedFinding]]) -> str:
+def _planned(reported: List[HostReport], looked: int) -> str:
+    count = Counter((host.workload, names_none(host)) for host in reported if host.workload)
+    named = [
+        f"{name} on {plural(number, 'host')}{' (no tune_workload)' if none else ''}"
+        for (name, none), number in count.most_common(6)
+    ]
+    more = [f"{len(count) - 6} more"] if len(count) > 6 else []
+    return "; ".join(filter(None, (", ".join(named + more), f"{looked} of {plural(len(HEADINGS), 'concern')}")))
+
+
+def names_none(host: HostReport) -> bool:
+    """Whether nobody said what the host is for, nor asked for a look at what runs."""
+    return host.workload == BASE and all(finding.name != "tune.workload" for finding in host.findings)
+
+
+def _lead(
+    report: Report, reported: List[HostReport], changes: List[Tuple[HostReport, ReportedFinding]], within: str
+) -> str:
     if not report.hosts:
         return "The play had no hosts."
     errors = sum(len(host.errors) for host in reported)
     states = report.states()
     parts = [
-        *(_say_changes(report, changes) if changes else _say_nothing_left(report, reported)),
+        *(_say_changes(report, changes) if changes else _say_nothing_left(report, reported, within)),
         f"{plural(errors, 'concern')} failed" if errors else "",
         *(
             f"{plural(states[state], 'host')} {words[states[state] != 1]}"
@@ -108,11 +154,11 @@ def _lead(report: Report, reported: List[HostReport], changes: List[Tuple[HostRe
     return "; ".join(filter(None, parts)) + "."
 
 
-def _say_nothing_left(report: Report, reported: List[HostReport]) -> Iterable[str]:
+def _say_nothing_left(report: Report, reported: List[HostReport], within: str) -> Iterable[str]:
     clear = sum(not host.errors for host in reported)
     refused = sum(finding.status == "refused" for host in report.hosts for finding in host.findings)
     left = "give back" if report.run.mode == "restore" else "change"
-    yield f"Nothing is left to {left} on {plural(clear, 'host')}" if clear else ""
+    yield f"Nothing is left to {left} on {plural(clear, 'host')}{within}" if clear else ""
     yield f"{plural(refused, 'setting')} {'was' if refused == 1 else 'were'} refused" if refused else ""
 
 
@@ -122,17 +168,20 @@ def _say_changes(report: Report, changes: List[Tuple[HostReport, ReportedFinding
     done = _DONE.get(report.run.mode, _DONE["audit"])
     done = done.replace("were", "was") if len(changes) == 1 else done
     yield f"{plural(len(changes), 'setting')} on {of_all} {done}"
+    if report.run.mode == "restore":
+        left = sum(not finding.upkeep and finding.status in OPEN for host in report.hosts for finding in host.findings)
+        left -= sum(finding.status in CHANGES for _host, finding in changes if finding.status in OPEN)
+        yield (
+            f"{plural(left, 'setting')} {'was' if left == 1 else 'were'} left as {'it is' if left == 1 else 'they are'}"
+            if left
+            else ""
+        )
 
 
 def _facts(
     report: Report, reported: List[HostReport], changes: List[Tuple[HostReport, ReportedFinding]]
 ) -> Iterable[Tuple[str, str]]:
-    workloads = Counter(host.workload for host in reported if host.workload)
-    if workloads:
-        named = (f"{name} on {plural(count, 'host')}" for name, count in workloads.most_common(6))
-        rest = len(workloads) - 6
-        yield "Workloads", ", ".join(named) + (f", and {rest} more" if rest > 0 else "")
-    if changes:
+    if changes and report.run.mode != "restore":
         worth = Counter(worth_of(host, finding) for host, finding in changes)
         yield "Worth", ", ".join(f"{worth[kind]:,} {words}" for kind, words in _COUNTED.items() if worth[kind])
         yield "Risk", _risk(changes)

@@ -192,7 +192,7 @@ def test_a_value_of_somebody_else_is_left_and_named(tmp_path: Path, call: Call) 
     done = call(restore.main, host)
     assert (parameters(host)["vm/dirty_ratio"], ksm(host)) == ("33", "2\n")
     said = " ".join(finding["reason"] for finding in done["findings"])
-    assert "somebody set to 33% after nearmetal did: left alone; before nearmetal it was 20%" in said
+    assert "somebody set it to 33% after nearmetal did: left alone; before nearmetal it was 20%" in said
 
 
 def test_two_workloads_on_one_host_get_what_satisfies_both(tmp_path: Path, call: Call) -> None:

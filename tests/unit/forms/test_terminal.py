@@ -44,7 +44,46 @@ def test_lines_fit(columns: int, hosts: int) -> None:
     for number in range(hosts):
         collected.add(f"host-{number}.with.a.long.name.example.com", result)
     collected.failed("dead", "w" * 300)
-    assert max(map(len, shown(collected.report(reports.RUN), columns))) <= columns
+    lines = shown(collected.report(reports.RUN), columns)
+    assert max(len(line) for line in lines if not line.strip().startswith("ansible-playbook ")) <= columns
+
+
+def test_what_was_planned_stands_before_what_follows_from_it() -> None:
+    """Hosts for which nobody named a workload look as if nothing were left: most of what could be is not looked at."""
+    good = result_with(GOOD_CLOCK)
+    lines = shown(reports.report(good, good))
+    assert lines[1] == "Planned for: base on 2 hosts (no tune_workload); 1 of 13 concerns"
+    text = " ".join(" ".join(lines).split())
+    assert "Nothing is left to change on 2 hosts in the 1 of 13 concerns that were looked at." in text
+    assert "Not looked at: smt, cpu_power, hugepages, " in text
+    assert "  ansible-playbook nearmetal.ec2.audit -i hosts.yml -e tune_workload=auto" in lines
+    named = shown(reports.report({**good, "workload": ["web"]}, good))
+    assert "Planned for: web on 1 host, base on 1 host (no tune_workload)" in " ".join(named)
+    assert not [line for line in named if line.startswith("Next: ")]
+    asked = result_with(GOOD_CLOCK, finding("tune", "advice", "workload", wanted="web"))
+    assert "(no tune_workload)" not in " ".join(shown(reports.report(asked)))
+
+
+def test_where_nothing_helps_the_list_of_open_findings_doesn_t_promise_it() -> None:
+    held = result_with(finding("clocksource", "refused"), finding("kernel_check", "unknown"))
+    assert "What stays open" in shown(reports.report(held, held))
+    slow = result_with(SLOW_CLOCK, finding("kernel_check", "unknown"))
+    assert "What would help most" in shown(reports.report(slow, held))
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_a_restore_says_once_what_all_its_settings_share_and_has_no_worth(columns: int) -> None:
+    back = "taken back to what it was before nearmetal"
+    given = [finding(name, "changed", "a", now=1, wanted=2, reason=back) for name in NAMES[:4]]
+    left = finding("hugepages", "advice", "thp", now="never", wanted="always", reason="somebody set it")
+    report = dataclasses.replace(
+        reports.report(result_with(*given, left)), run=dataclasses.replace(reports.RUN, mode="restore")
+    )
+    text = "\n".join(shown(report, columns))
+    assert "4 settings on this host were given back; 1 setting was left as it is." in text
+    assert text.count(back) == 1
+    pages = (text, markdown.render(report), html.render(report))
+    assert not [word for page in pages for word in ("unmeasured</dd>", "Worth:", "would help") if word in page]
 
 
 @pytest.mark.parametrize("columns", range(60, 100, 5))

@@ -87,7 +87,7 @@ def test_a_better_tuning_is_kept_and_a_worse_one_is_taken_back(
     found = run_to_verdict(record, host)
     assert (found.verdict, host.ended) == (verdict, ended)
     assert set(host.states[:9]) == {"untuned"}, "warm-up and sham pairs"
-    read = log.lines.read((tmp_path / "run.jsonl").read_bytes())
+    read = log.record_lines.read((tmp_path / "run.jsonl").read_bytes())
     assert read == record.record
     assert read.end is not None
     lines = sentences.block(read, found, sentences.Ending(ended == "kept", ["a.b"]))
@@ -148,7 +148,7 @@ def test_a_killed_run_continues_where_it_was(killed_at: int, tmp_path: Path) -> 
     resumed = log.resume(record.path, "db-1")
     found = run_to_verdict(resumed, host)
     assert found.verdict == "better"
-    assert [measurement[:4] for measurement in log.lines.read(Path(record.path).read_bytes()).measurements] == [
+    assert [measurement[:4] for measurement in log.record_lines.read(Path(record.path).read_bytes()).measurements] == [
         measurement[:4] for measurement in whole.record.measurements
     ]
     with pytest.raises(NearmetalError, match="a run that has ended"):

@@ -20,6 +20,7 @@ PAGES = finding("hugepages", "would_change", "thp", now="always", wanted="madvis
 RINGS = finding("network_stack", "would_change", "rx", now=512, wanted=1024)
 ARGUMENT = finding("smt", "would_change", "threads", now=2, wanted=1)
 KEPT = finding("clocksource", "would_change", "persist")
+CLOCK_ALONE = " in the 1 of 13 concerns that were looked at"
 
 
 def action(concern: str, knob: str, **more: Any) -> Dict[str, Any]:
@@ -35,12 +36,14 @@ def test_the_verdict_counts_settings_and_says_what_they_are_worth_and_risk() -> 
     report = reports.report({**risky, "workload": ["web"]}, result_with(PAGES), result_with(GOOD_CLOCK))
     found = worth.verdict(report)
     assert found.lead == "5 settings on 2 of 3 hosts can be tuned better."
+    assert found.planned == "base on 2 hosts (no tune_workload), web on 1 host; 4 of 13 concerns"
     assert dict(found.facts) == {
-        "Workloads": "base on 2 hosts, web on 1 host",
         "Worth": "1 with a published figure, 4 unmeasured",
         "Risk": "1 may interrupt traffic or work for a moment on 1 host; 1 takes effect after a reboot on 1 host;"
         " 3 without either",
         "Kept over reboots": "by 1 file or unit",
+        "Not looked at": "cpu_power, memory, numa, kernel_check, network_irq, network_routes, block_storage,"
+        " blkfront_check, service_check",
     }
 
 
@@ -53,18 +56,24 @@ def test_a_change_that_we_measured_without_a_gain_is_not_called_unmeasured_and_c
 
 
 def test_the_verdict_of_hosts_that_need_nothing_or_said_nothing() -> None:
-    assert worth.verdict(reports.report(result_with(GOOD_CLOCK))).lead == "Nothing is left to change on 1 host."
+    assert (
+        worth.verdict(reports.report(result_with(GOOD_CLOCK))).lead
+        == f"Nothing is left to change on 1 host{CLOCK_ALONE}."
+    )
     collected = Collector()
     collected.add("a", result_with(GOOD_CLOCK))
     collected.unreachable("b", "no route")
     found = worth.verdict(collected.report(reports.RUN))
-    assert found.lead == "Nothing is left to change on 1 host; 1 host was unreachable."
-    assert dict(found.facts) == {"Workloads": "base on 1 host", "Without a full report": "b (unreachable)"}
+    assert found.lead == f"Nothing is left to change on 1 host{CLOCK_ALONE}; 1 host was unreachable."
+    assert dict(found.facts)["Without a full report"] == "b (unreachable)"
     assert worth.verdict(Collector().report(reports.RUN)).lead == "The play had no hosts."
     refused = reports.report(result_with(finding("clocksource", "refused")))
-    assert worth.verdict(refused).lead == "Nothing is left to change on 1 host; 1 setting was refused."
+    assert worth.verdict(refused).lead == f"Nothing is left to change on 1 host{CLOCK_ALONE}; 1 setting was refused."
     two = reports.report(result_with(finding("smt", "refused"), finding("numa", "refused")), result_with(GOOD_CLOCK))
-    assert worth.verdict(two).lead == "Nothing is left to change on 2 hosts; 2 settings were refused."
+    assert (
+        worth.verdict(two).lead
+        == "Nothing is left to change on 2 hosts in the 3 of 13 concerns that were looked at; 2 settings were refused."
+    )
     back = dataclasses.replace(reports.report(result_with()), run=dataclasses.replace(reports.RUN, mode="restore"))
     assert worth.verdict(back).lead == "Nothing is left to give back on 1 host."
     one = worth.verdict(reports.report(result_with(PAGES)))
@@ -101,8 +110,8 @@ def test_a_host_without_a_report_counts_under_its_own_word_alone(state: str, mod
     assert worth.verdict(without_report(Collector(), state, "x").report(run)).lead == f"{single}."
     assert worth.verdict(without_report(Collector(), state, "x", "y").report(run)).lead == f"{plural}."
     beside_good = without_report(reports.collector({"a": result_with(GOOD_CLOCK)}), state, "x").report(run)
-    nothing = "give back" if mode == "restore" else "change"
-    assert worth.verdict(beside_good).lead == f"Nothing is left to {nothing} on 1 host; {single}."
+    nothing = "give back on 1 host" if mode == "restore" else f"change on 1 host{CLOCK_ALONE}"
+    assert worth.verdict(beside_good).lead == f"Nothing is left to {nothing}; {single}."
     beside_slow = without_report(reports.collector({"a": result_with(SLOW_CLOCK)}), state, "x", "y").report(run)
     assert worth.verdict(beside_slow).lead.startswith("1 setting on 1 of 3 hosts ")
     assert worth.verdict(beside_slow).lead.endswith(f"; {plural}.")
@@ -120,7 +129,9 @@ def test_a_concern_that_failed_on_a_host_that_went_on_is_no_all_clear() -> None:
     ill = result_with(GOOD_CLOCK, errors={"smt": "busy"})
     assert worth.verdict(reports.report(ill)).lead == "1 concern failed."
     both = reports.report(ill, result_with(GOOD_CLOCK))
-    assert worth.verdict(both).lead == "Nothing is left to change on 1 host; 1 concern failed."
+    assert worth.verdict(both).lead == (
+        "Nothing is left to change on 1 host in the 2 of 13 concerns that were looked at; 1 concern failed."
+    )
     tried = result_with({**SLOW_CLOCK, "concern": "smt"}, PAGES, errors={"smt": "busy", "numa": "gone"})
     changed = dataclasses.replace(reports.report(tried), run=dataclasses.replace(reports.RUN, mode="tune"))
     assert worth.verdict(changed).lead == "1 setting on this host was changed and verified; 2 concerns failed."

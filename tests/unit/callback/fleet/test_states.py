@@ -59,7 +59,8 @@ def test_a_host_that_the_play_leaves_out_is_said_to_be_skipped(fleet: Fleet, way
     (fleet.folder / "audit.yml").write_text("- ansible.builtin.import_role: {name: nearmetal.ec2.audit}\n")
     shown = played(fleet, PLAY + SKIPS[way], callback)
     assert states(checked(fleet)) == {"redis-1": "reported", "web-1": "skipped"}
-    assert "Nothing is left to change on 1 host; 1 host was skipped." in shown
+    lead = "Nothing is left to change on 1 host in the 1 of 13 concerns that were looked at; 1 host was skipped."
+    assert lead in " ".join(shown.split())
     assert "no result" not in shown
     assert 'nearmetal_host_reported{host="web-1"}' not in (fleet.reports / "report.prom").read_text()
 
@@ -99,3 +100,11 @@ def test_a_module_that_died_is_failed_though_the_play_ignores_it(fleet: Fleet) -
     task = "  tasks:\n    - nearmetal.ec2.tune:\n      check_mode: true\n      ignore_errors: true\n"
     played(fleet, PLAY + task, "nearmetal.ec2.fleet")
     assert states(checked(fleet)) == {"h1": "failed", "h2": "reported"}
+
+
+@pytest.mark.parametrize("others", ["", "- hosts: all\n  gather_facts: false\n  tasks: [ansible.builtin.debug: ]\n"])
+def test_a_run_ends_with_ansible_s_recap_if_a_play_of_somebody_else_is_in_it(fleet: Fleet, others: str) -> None:
+    fleet.inventory({"h1": GOOD})
+    shown = played(fleet, f"{others}- import_playbook: nearmetal.ec2.audit\n", "nearmetal.ec2.fleet")
+    assert ("PLAY RECAP" in shown) == bool(others)
+    assert "AUDIT  1 host: 1 reported" in shown

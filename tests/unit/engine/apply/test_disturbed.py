@@ -83,7 +83,7 @@ def test_requests_that_somebody_set_after_the_scheduler_are_left_alone(tmp_path:
     for place in requests(host):
         Path(place).write_text("300\n")
     restored = call(restore.main, host)
-    assert "somebody set to 300" in " ".join(finding["reason"] for finding in restored["findings"])
+    assert "somebody set it to 300" in " ".join(finding["reason"] for finding in restored["findings"])
     assert set(requests(host).values()) == {"300"}
 
 

@@ -75,7 +75,7 @@ def test_what_somebody_sets_later_is_still_left_alone(host: Rounding, call: Call
     assert call(memory.main, host, swappiness=1)["failed"]
     host.mended = True
     host.write_value(SWAPPINESS, "33\n")
-    assert "somebody set to 33" in json.dumps(call(restore.main, host))
+    assert "somebody set it to 33" in json.dumps(call(restore.main, host))
     assert host.value(SWAPPINESS) == "33"
 
 
@@ -87,8 +87,9 @@ def test_a_value_of_a_run_that_ended_before_it_read_it_back_is_not_called_somebo
         call(memory.main, host, swappiness=1)
     (left,) = [finding for finding in call(restore.main, host)["findings"] if finding["knob"] == "swappiness"]
     assert left["reason"] == (
-        "somebody set to 7, or the kernel made it from 1, which a run of nearmetal wrote and could not verify, because"
-        " the run was interrupted: left alone; before nearmetal it was 60; to set that: sysctl -w vm.swappiness=60"
+        "somebody set it to 7, or the kernel made it from 1, which a run of nearmetal wrote and could not verify,"
+        " because the run was interrupted: left alone; before nearmetal it was 60; to set that: sysctl"
+        " -w vm.swappiness=60"
     )
     assert host.value(SWAPPINESS) == "7"
 
