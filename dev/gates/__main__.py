@@ -31,6 +31,7 @@ GATES: "dict[str, Gate]" = {
     "new-options-have-a-fragment": options.new_options_have_a_fragment,
     "known-faults-are-current": dates.known_faults_are_current,
     "pages-of-programs-are-current": dates.pages_of_programs_are_current,
+    "sources-are-current": dates.sources_are_current,
     "tests-have-their-place": naming.tests_have_their_place,
     "tests-that-are-named-exist": naming.tests_that_are_named_exist,
     "licence": files.licence,

@@ -1,15 +1,22 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gates on what ages: the known faults that kernel_check tells of, and what programs ask of their host."""
+"""Gates on what ages: known faults of kernel_check, what programs ask of their host, and all sources.
+
+python -m dev.gates.dates [DAYS]      what is to be read again in the next days, 90 if no number is given
+"""
 
 from __future__ import annotations
 
 import ast
+import json
+import sys
 from datetime import date, datetime, timedelta, timezone
 from typing import Iterator
 
+from dev import ROOT
 from dev.gates import Copy
+from dev.gates.references import DAY, SOURCES
 
 KNOWN_FAULTS = "plugins/module_utils/_concerns/kernel_check/advisories.py"
 PROGRAMS = "plugins/module_utils/_programs/"
@@ -17,6 +24,8 @@ PROGRAMS = "plugins/module_utils/_programs/"
 ADVISORY, PAGE = ("Advisory", "name", "checked", "expires"), ("Page", "reference", "read", "again")
 # Longer than this nobody can say that a fault is still as it was described.
 LONGEST = timedelta(days=730)
+# A page of others is read again after this.
+A_YEAR = timedelta(days=365)
 
 
 def known_faults_are_current(copy: Copy) -> "list[str]":
@@ -27,6 +36,36 @@ def known_faults_are_current(copy: Copy) -> "list[str]":
 def pages_of_programs_are_current(copy: Copy) -> "list[str]":
     """No page of a program's maintainers is due to be read again, or would not be for more than two years."""
     return _expired(copy, copy.having(".py", below=PROGRAMS), PAGE)
+
+
+def sources_are_current(copy: Copy) -> "list[str]":
+    """No page of sources.json was read more than a year ago."""
+    today = datetime.now(timezone.utc).date()
+    return [
+        f"{place}: it was to be read again on {day}: read it, correct what follows from it, and give it the new day"
+        for day, place in _sources(copy)
+        if day < today
+    ]
+
+
+def due(copy: Copy, until: date) -> "list[str]":
+    """What is to be read again until a day, the first first."""
+    dated = _sources(copy)
+    for files, form in ((copy.having(KNOWN_FAULTS), ADVISORY), (copy.having(".py", below=PROGRAMS), PAGE)):
+        for file in files:
+            for line, name, _read, last in _entries(copy.text(file), *form):
+                dated += [(date.fromisoformat(last), f"{file}:{line}: {name}")] if last else []
+    return [f"{day} {place}" for day, place in sorted(dated) if day <= until]
+
+
+def _sources(copy: Copy) -> "list[tuple[date, str]]":
+    """When each page of others is to be read again, and its name."""
+    known = json.loads(copy.text(SOURCES)) if SOURCES in copy.names else {}
+    return [
+        (date.fromisoformat(entry["checked"]) + A_YEAR, f"{SOURCES}: {name}")
+        for name, entry in known.items()
+        if DAY.fullmatch(entry["checked"]) and entry["checked"]
+    ]
 
 
 def _expired(copy: Copy, files: "list[str]", form: "tuple[str, ...]") -> "list[str]":
@@ -64,3 +103,9 @@ def _problems(checked: str, expires: str, today: date) -> "Iterator[str]":
         yield f"its source was read on {checked}, which is still to come"
     if last - read > LONGEST:
         yield f"it would hold from {checked} to {expires}, longer than two years"
+
+
+if __name__ == "__main__":
+    DAYS = int(sys.argv[1]) if sys.argv[1:] else 90
+    UNTIL = datetime.now(timezone.utc).date() + timedelta(days=DAYS)
+    print("\n".join(due(Copy(ROOT), UNTIL)) or f"Nothing is to be read again in {DAYS} days.")

@@ -38,7 +38,10 @@ def _entry(copy: Copy, entry: "dict[str, str]") -> "Iterator[str]":
         yield "needs url, title and checked"
     elif not DAY.fullmatch(entry["checked"]):
         yield f"{entry['checked']} is no day such as 2026-11-25"
-    elif not entry["url"].startswith(("https://", "http://")) and _page(copy, entry["url"]):
+    elif entry["url"].startswith(("https://", "http://")):
+        if not entry["checked"]:
+            yield "needs the day on which somebody read it"
+    elif _page(copy, entry["url"]):
         yield f"{entry['url']} is neither an address nor a page of docs/"
 
 

@@ -23,7 +23,7 @@ options:
       - Receive descriptors per queue, a number or V(max); more of them absorb longer bursts. A workload's value is a
         minimum.
       - "Set it when: C(ethtool -S) shows C(rx_no_descriptors) or C(rx_overruns), and packets are lost in bursts
-        (Netflix, 2014–2017)."
+        (Netflix, 2016)."
       - "What it costs: memory per queue; packets wait longer in a full ring."
     type: str
   tx_ring:
@@ -71,7 +71,7 @@ options:
       - The packets that wait to be sent. ENA Express wants O(tx_queue.bql=disabled), a lower limit as large as the
         upper one.
       - "Set it when: ENA Express is in use (O(tx_queue.bql=disabled)): byte queue limits hold its long queues back
-        (Netflix, 2014–2017)."
+        (amzn-ec2-ena-utilities)."
       - "What it costs: other connections wait behind a full queue."
     type: dict
     suboptions:

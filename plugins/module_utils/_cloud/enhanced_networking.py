@@ -162,7 +162,7 @@ def _action(attribute: _Attribute, instance: InstanceFacts, reason: str) -> Acti
         before=False,
         after=True,
         reason=f"{reason}{'; stops and starts the instance' if stops else ''}{address}{forever}",
-        reference="AWS, 2017; Aerospike, 2014; Netflix, 2014–2017",
+        reference="AWS, 2017; Aerospike, 2014; Netflix, 2016",
         where=instance.instance_id,
         scope="boot",
         disruptive=stops,
@@ -180,7 +180,7 @@ def _driver(instance: InstanceFacts, kind: TypeFacts, host: Optional[DriverFacts
     """Whether the interfaces use the driver that the attributes allow."""
 
     def say(status: str, reason: str, now: Any) -> Finding:
-        return instance.finding(CONCERN, "driver", status, reason, now, "AWS, 2017; Netflix, 2014–2017")
+        return instance.finding(CONCERN, "driver", status, reason, now, "AWS, 2017; Netflix, 2016")
 
     if host is None or not host.in_use:
         return say("unknown", "the host did not report the driver of its interfaces", None)

@@ -21,10 +21,10 @@ from .result import after, contract
 from .types.facts import CardFacts, TypeFacts
 
 CONCERN = "network_interfaces"
-_BOTH = "Aerospike, 2014; Netflix, 2014–2017"
+_BOTH = "Aerospike, 2014; Netflix, 2016"
 _EXPRESS = "EC2 User Guide, ENA Express"
 _GAIN = "Aerospike, 2014: 250 k → 960 k transactions per second with four interfaces instead of one"
-# ixgbevf on EC2: two queues per interface, sixteen per instance (Netflix, 2014–2017).
+# ixgbevf on EC2: two queues per interface, sixteen per instance (Netflix, 2016).
 _IXGBEVF_QUEUES, _IXGBEVF_MOST = 2, 16
 # With eight queues ENA keeps up below this; the ENA guide spreads by software (RPS) from here on.
 _MANY_CPUS = 32

@@ -19,6 +19,7 @@ from .types.facts import TypeFacts
 CONCERN = "placement"
 # Workloads whose hosts talk to each other all the time; the names are those of the collection's workloads.
 CLOSE_TOGETHER = ("hpc", "low_latency")
+_ONE_ZONE = "EC2 API, CreatePlacementGroup"
 _GAIN = "stable low latency (AWS, 2017); 10 Gbit/s instead of 5 for a single flow (AWS's network bandwidth page)"
 
 
@@ -65,7 +66,7 @@ def _deciding(workload: Optional[str]) -> Optional[str]:
 
 
 def _group(instance: InstanceFacts, kind: TypeFacts, facts: PlacementFacts) -> Finding:
-    reference = "AWS, 2017; Aerospike, 2014; Netflix, 2014–2017"
+    reference = "AWS, 2017; Aerospike, 2014; Netflix, 2016"
     if facts.group and not facts.strategy:
         reason = f"the strategy of placement group {facts.group} could not be read"
         return instance.finding(CONCERN, "group", "unknown", reason, facts.group, reference)
@@ -95,12 +96,12 @@ def _zones(instance: InstanceFacts, facts: PlacementFacts) -> Optional[Finding]:
                 "ok",
                 f"all {count} instances of {facts.workload} are in one zone",
                 now,
-                "Netflix, 2014–2017",
+                _ONE_ZONE,
             )
         reason = (
             f"{facts.workload} is spread over {len(facts.zones)} zones: each hop between them costs latency and money"
         )
-        return instance.finding(CONCERN, "zones", "advice", reason, now, "Netflix, 2014–2017")
+        return instance.finding(CONCERN, "zones", "advice", reason, now, _ONE_ZONE)
     if len(facts.zones) == 1:
         reason = f"all {count} instances of {facts.workload} are in one zone and would fail together"
         return instance.finding(CONCERN, "zones", "advice", reason, now, "our choice, unmeasured")

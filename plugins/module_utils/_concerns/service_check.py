@@ -29,7 +29,7 @@ _SERVICES = Knob(
     reference="Aerospike, 2014",
 )
 _THREADS = Knob(NAME, "threads", reference="Aerospike, 2014; Linux kernel, psi")
-_LISTENERS = Knob(NAME, "listeners", reference="Netflix, 2014–2017; Linux 3.9, SO_REUSEPORT")
+_LISTENERS = Knob(NAME, "listeners", reference="Netflix, 2016; Linux 3.9, SO_REUSEPORT")
 _FILES = Knob(NAME, "open_files", reference="getrlimit(2), RLIMIT_NOFILE")
 KNOBS = (_SERVICES, _THREADS, _LISTENERS, _FILES)
 OPTIONS: Mapping[str, Mapping[str, Any]] = options_of((_SERVICES,))

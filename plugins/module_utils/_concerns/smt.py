@@ -4,7 +4,7 @@
 """smt: one or two threads per core. Pure. PRIVATE to the collection.
 
 Two threads share one core's execution units. Floating-point heavy code fills
-them alone, and a neighbor on the core makes latency vary (AWS, 2017). The
+them alone (AWS, 2017), and a neighbor on the core makes latency vary. The
 kernel lists which CPUs are second threads; nothing is computed from CPU numbers.
 """
 

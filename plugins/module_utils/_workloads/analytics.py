@@ -38,13 +38,13 @@ OWN: Workload = {
         "rx_ring": Choice(
             "4096",
             "a shuffle comes as one long burst from many hosts; more descriptors outlast it",
-            "Netflix, 2014–2017",
+            "Netflix, 2016",
         ),
-        "adaptive_rx": Choice("enabled", "fewer interrupts while data streams", "Netflix, 2014–2017"),
+        "adaptive_rx": Choice("enabled", "fewer interrupts while data streams", "Netflix, 2016"),
         "mtu": Choice(
             9001,
             "large frames cost less CPU per byte within the VPC",
-            "Netflix, 2014–2017; EC2 User Guide, network MTU",
+            "Netflix, 2016; EC2 User Guide, network MTU",
         ),
         "mtu_probing": Choice(
             "on_black_hole", "this detects a path that silently drops larger frames", "EC2 User Guide, network MTU"

@@ -19,13 +19,13 @@ OWN: Workload = {
         )
     },
     "network_irq": {
-        "policy": Choice("auto", "as many threads as queues, each queue on a CPU of its own", "Netflix, 2014–2017"),
+        "policy": Choice("auto", "as many threads as queues, each queue on a CPU of its own", "Netflix, 2016"),
         "rps": Choice(
             "auto",
             "8 queues are few for 32 or more CPUs: free CPUs on their node help",
-            "Netflix, 2014–2017; EC2 API, DescribeInstanceTypes",
+            "Netflix, 2016; EC2 API, DescribeInstanceTypes",
         ),
-        "rfs": Choice("auto", "a packet is handled on the CPU whose thread reads it", "Netflix, 2014–2017"),
+        "rfs": Choice("auto", "a packet is handled on the CPU whose thread reads it", "Netflix, 2016"),
     },
     "network_stack": {
         "busy_poll": Choice(

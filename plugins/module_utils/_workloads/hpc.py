@@ -47,7 +47,7 @@ OWN: Workload = {
         "mtu": Choice(
             9001,
             "large frames carry a message in fewer packets within the cluster's placement group",
-            "Netflix, 2014–2017; EC2 User Guide, network MTU",
+            "Netflix, 2016; EC2 User Guide, network MTU",
         ),
         "mtu_probing": Choice(
             "on_black_hole", "this detects a path that silently drops larger frames", "EC2 User Guide, network MTU"

@@ -41,12 +41,12 @@ OWN: Workload = {
         "policy": Choice(
             "auto",
             "small requests by the hundred thousand: the CPU that answers a queue's interrupt is the first limit",
-            "Aerospike, 2014; Netflix, 2014–2017",
+            "Aerospike, 2014; Netflix, 2016",
         ),
         "rps": Choice(
             "auto", "Aerospike, 2014: 250,000 to 800,000 requests per second through one queue", "Aerospike, 2014"
         ),
-        "rfs": Choice("auto", "a packet is handled on the CPU whose service thread reads it", "Netflix, 2014–2017"),
+        "rfs": Choice("auto", "a packet is handled on the CPU whose service thread reads it", "Netflix, 2016"),
         "xps": Choice(
             "auto",
             "an answer leaves by the queue whose interrupt is nearest to its thread",

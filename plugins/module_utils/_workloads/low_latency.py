@@ -48,7 +48,7 @@ OWN: Workload = {
     },
     "network_irq": {
         "policy": Choice(
-            "auto", "each queue interrupts one known CPU, so that your threads can run on others", "Netflix, 2014–2017"
+            "auto", "each queue interrupts one known CPU, so that your threads can run on others", "Netflix, 2016"
         )
     },
     "network_stack": {

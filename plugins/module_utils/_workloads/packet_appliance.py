@@ -17,17 +17,17 @@ OWN: Workload = {
         )
     },
     "network_irq": {
-        "policy": Choice("auto", "each queue on a CPU of its own, cores of its node first", "Netflix, 2014–2017"),
+        "policy": Choice("auto", "each queue on a CPU of its own, cores of its node first", "Netflix, 2016"),
         "queues": Choice(
             "max",
             "packets per second grow with the queues; on the default route it needs allow_disruptive",
-            "Netflix, 2014–2017; ENA driver guide",
+            "Netflix, 2016; ENA driver guide",
         ),
         "rps": Choice("kernel", "off: a packet that is passed on has no reader on another CPU", "ENA driver guide"),
     },
     "network_stack": {
         "netdev_budget": Choice(
-            600, "twice as many packets per round of NAPI", "Netflix, 2014–2017; the number is ours, unmeasured"
+            600, "twice as many packets per round of NAPI", "Netflix, 2016; the number is ours, unmeasured"
         ),
     },
 }

@@ -19,14 +19,14 @@ OWN: Workload = {
         "policy": Choice(
             "auto",
             "with one worker per CPU, each with a socket of its own, each queue belongs on a CPU of its own",
-            "Netflix, 2014–2017",
+            "Netflix, 2016",
         )
     },
     "network_stack": {
         "adaptive_rx": Choice(
             "enabled",
             "interrupts wait a little when requests come by the hundred thousand, and not when they are few",
-            "Netflix, 2014–2017",
+            "Netflix, 2016",
         ),
         "rmem_max": Choice(
             7500000,

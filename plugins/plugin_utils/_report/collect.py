@@ -212,7 +212,7 @@ def _limits(samples: Iterable[Mapping[str, Any]]) -> List[ReportedFinding]:
             status="advice",
             where=verdict["interface"],
             reason=verdict["sentence"],
-            reference="ENA driver guide; Netflix, 2014–2017",
+            reference="ENA driver guide; Netflix, 2016",
         )
         for verdict in allowances.verdicts(samples)
         if verdict["sentence"]

@@ -181,7 +181,7 @@ def test_the_price_of_a_million_transactions_is_that_of_the_source() -> None:
 
 
 def test_fewer_instances_do_the_packets_once_each_takes_more() -> None:
-    """Netflix, 2014–2017: 200,000 packets per second became 2 million."""
+    """Netflix, 2016: 200,000 packets per second became 2 million."""
     before, after = (
         SIZING({}, work={"i2.8xlarge": rate}, work_wanted=10_000_000)["costs"][0]["instances"] for rate in (2e5, 2e6)
     )

@@ -21,6 +21,7 @@ IMPORT = "from .."
 # The forbidden words are put together here, so that this file keeps the rules that it tests.
 OFF = "no" + "qa"
 NO_CHANGE = "- name: Do\n  {}\n  changed_when: false\n"
+SOURCES = "plugins/plugin_utils/_forms/sources.json"
 KNOWN_FAULTS = f"{UTILS}/_concerns/kernel_check/advisories.py"
 A_PROGRAM = f"{UTILS}/_programs/redis.py"
 TODAY = datetime.now(timezone.utc).date()
@@ -35,6 +36,11 @@ def page(read: str, again: str) -> str:
 def fault(checked: object, expires: object) -> str:
     """The entry of a known fault with these days."""
     return f"A = (Advisory(name='x', checked='{checked}', expires='{expires}'),)\n"
+
+
+def source(checked: object) -> str:
+    """A table of sources with one page, read on this day."""
+    return json.dumps({"x": {"url": "https://example.com/", "title": "x", "checked": str(checked)}})
 
 
 # gate, file, content that breaks the rule, content that keeps it
@@ -102,6 +108,7 @@ CASES = [
     ),
     ("known-faults-are-current", KNOWN_FAULTS, fault("soon", TOMORROW), fault(TODAY, TODAY)),
     ("known-faults-are-current", KNOWN_FAULTS, "A = (Advisory(name='x'),)\n", fault(TODAY, TODAY)),
+    ("sources-are-current", SOURCES, source(TODAY - timedelta(days=366)), source(TODAY - timedelta(days=365))),
     ("pages-of-programs-are-current", A_PROGRAM, page(YESTERDAY, YESTERDAY), page(YESTERDAY, TODAY)),
     ("pages-of-programs-are-current", A_PROGRAM, page(TOMORROW, TOMORROW), page(TODAY, TOMORROW)),
     ("tests-have-their-place", "tests/unit/docs/test_a.py", "", None),
@@ -258,7 +265,7 @@ def test_a_reference_without_an_address_is_named(tmp_path: Path, code: str, unkn
     entry = {"url": "https://example.com/", "title": "A page", "checked": "2026-11-25"}
     table = {"AWS, 2017": {**entry, "url": "docs/unit.md", "checked": ""}, "RFC 6298": entry}
     contents = {
-        "plugins/plugin_utils/_forms/sources.json": json.dumps(table),
+        SOURCES: json.dumps(table),
         "docs/unit.md": "# The unit\n\n## The timer\n",
         "plugins/a.py": "REFERENCE = 'AWS, 2017; RFC 6298'\n",
         "plugins/b.py": code,
@@ -273,13 +280,14 @@ def test_a_reference_without_an_address_is_named(tmp_path: Path, code: str, unkn
         ({"url": "https://example.com/", "title": "A page", "checked": "soon"}, "soon is no day such as 2026-11-25"),
         ({"url": "example.com", "title": "A page", "checked": ""}, "example.com is neither an address nor a page"),
         ({"url": "https://example.com/", "title": "", "checked": ""}, "needs url, title and checked"),
-        ({"url": "https://example.com/", "title": "A page", "checked": ""}, "no reference names it"),
+        ({"url": "https://example.com/", "title": "A page", "checked": ""}, "needs the day on which somebody read it"),
+        ({"url": "https://example.com/", "title": "A page", "checked": "2026-11-25"}, "no reference names it"),
     ],
 )
 def test_an_entry_of_the_table_of_sources_that_is_wrong_is_named(
     tmp_path: Path, entry: "dict[str, str]", problem: str
 ) -> None:
-    copy = copy_with(tmp_path, **{"plugins/plugin_utils/_forms/sources.json": json.dumps({"A rumor": entry})})
+    copy = copy_with(tmp_path, **{SOURCES: json.dumps({"A rumor": entry})})
     assert problem in " ".join(GATES["references-lead-somewhere"](copy))
 
 

@@ -17,7 +17,7 @@ from ..types.facts import TypeFacts
 from .facts import Attachments, Interface, Subnet
 
 CONCERN, KNOB = "network_interfaces", "count"
-REFERENCE = "Aerospike, 2014; Netflix, 2014–2017"
+REFERENCE = "Aerospike, 2014; Netflix, 2016"
 PLACES, PROTECTED = "interfaces", "delete_on_termination"
 _MOST = 1000  # more than any type takes; the type's own limit is AWS's answer
 _MOST_TAGS = 49  # AWS takes 50, one is nearmetal's

@@ -120,7 +120,7 @@ def _volumes(
 
 def second_interface(kind: TypeFacts, need: Need, sustained: bool) -> Use:
     """Whether a second network interface would be used: for bandwidth, and for queues."""
-    name, reference = "second_interface", "Aerospike, 2014; Netflix, 2014–2017"
+    name, reference = "second_interface", "Aerospike, 2014; Netflix, 2016"
     if not kind.cards:
         line = f"the network cards of {kind.instance_type} are not known"
         return Use(name, None, "unknown", line, reference)
@@ -153,7 +153,7 @@ def _bandwidth(kind: TypeFacts, need: Need, sustained: bool) -> Tuple[Optional[b
 def _queues(kind: TypeFacts) -> Tuple[bool, str]:
     if kind.ena == "unsupported":
         return False, (
-            "without ENA an interface has at most 2 queues (Netflix, 2014–2017): more interfaces, or RPS, let more "
+            "without ENA an interface has at most 2 queues (Netflix, 2016): more interfaces, or RPS, let more "
             "CPUs take packets (Aerospike, 2014: 250,000 → 960,000 transactions/s with four): measure"
         )
     queues, cpus = kind.cards[0].default_queues, kind.vcpus

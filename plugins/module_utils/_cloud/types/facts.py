@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-# ixgbevf's virtual function (sriovNetSupport) exists only here (Netflix, 2014–2017); the API doesn't say so.
+# ixgbevf's virtual function (sriovNetSupport) exists only here (Netflix, 2016); the API doesn't say so.
 # m4.16xlarge has ENA instead.
 _SRIOV_FAMILIES = ("c3", "c4", "d2", "i2", "m4", "r3")
 

@@ -39,7 +39,7 @@ _STEAL = Knob(NAME, "steal", reference="AWS, 2017; Aerospike, 2014")
 _WORKLOAD = Knob(
     NAME, "workload", spec={"type": "list", "elements": "str", "choices": list(WORKLOADS), "default": []}, bound=EVERY
 )
-_BULK = Knob(NAME, "bulk_transmission", reference="Netflix, 2014–2017; Linux 3.18")
+_BULK = Knob(NAME, "bulk_transmission", reference="Netflix, 2016; Linux 3.18")
 _TW_RECYCLE = Knob(NAME, "tw_recycle", place=TW_RECYCLE, reference="Linux 4.12")
 _ADVISORIES = Knob(NAME, "advisories", reference="docs/kernel_check.md#known-faults")
 _REVIEW = Knob(NAME, "review_after", spec={"type": "str", "default": ""}, reference="UnixBench on PV and HVM, 2014")

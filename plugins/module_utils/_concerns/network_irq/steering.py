@@ -28,8 +28,8 @@ from ..._words import shown
 _NAME = "network_irq"
 _TEXT = {"type": "str"}
 _MORE: Mapping[str, Any] = {"within": "interfaces", "takes_effect": "at_once"}
-_RPS = Knob(_NAME, "rps", "network.rps", "Aerospike, 2014; Netflix, 2014–2017; Graviton guide", _TEXT, **_MORE)
-_RFS = Knob(_NAME, "rfs", "network.rfs", "Netflix, 2014–2017; Linux kernel, networking/scaling", _TEXT, **_MORE)
+_RPS = Knob(_NAME, "rps", "network.rps", "Aerospike, 2014; Netflix, 2016; Graviton guide", _TEXT, **_MORE)
+_RFS = Knob(_NAME, "rfs", "network.rfs", "Netflix, 2016; Linux kernel, networking/scaling", _TEXT, **_MORE)
 _XPS = Knob(_NAME, "xps", "network.xps", "Linux kernel, networking/scaling; unmeasured", _TEXT, **_MORE)
 # One table for the whole host.
 _ENTRIES = Knob(_NAME, "rfs", "sysctl", _RFS.reference, **_MORE, place=RPS_ENTRIES)

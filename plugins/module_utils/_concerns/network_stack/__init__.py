@@ -49,7 +49,7 @@ _RINGS = {
         f"{field}_ring",
         "rings",
         "net.ring",
-        "Netflix, 2014–2017; ENA driver guide",
+        "Netflix, 2016; ENA driver guide",
         {"type": "str"},
         bound=LEAST,
         disruptive=True,
@@ -63,7 +63,7 @@ _COALESCE = tuple(
         name,
         "coalesce",
         "net.coalesce",
-        "Aerospike, 2014; Netflix, 2014–2017; ENA driver guide",
+        "Aerospike, 2014; Netflix, 2016; ENA driver guide",
         spec,
         takes_effect="at_once",
     )
@@ -92,7 +92,7 @@ _MTU = _nic_knob(
     "mtu",
     "mtu",
     "net.mtu",
-    "Netflix, 2014–2017; EC2 User Guide, network MTU",
+    "Netflix, 2016; EC2 User Guide, network MTU",
     _BYTES,
     disruptive=True,
     takes_effect="new_connections",
@@ -107,7 +107,7 @@ _LENGTH = _nic_knob(
     takes_effect="limit",
 )
 _BQL = Knob(
-    NAME, "bql", "network.bql", "Netflix, 2014–2017", SWITCH, "tx_queue.bql", "interfaces", takes_effect="at_once"
+    NAME, "bql", "network.bql", "amzn-ec2-ena-utilities", SWITCH, "tx_queue.bql", "interfaces", takes_effect="at_once"
 )
 
 _PER_NIC = (*_RINGS.values(), *_COALESCE, *_OFFLOADS, _MTU, _LENGTH, _BQL)

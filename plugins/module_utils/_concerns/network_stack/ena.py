@@ -48,7 +48,13 @@ _PARAMETERS = (
         "lpc_size", "lpc_size", "thousands of pages that the driver keeps for receiving; 0 keeps none", {"type": "str"}
     ),
 )
-_EXPRESS = Knob(NAME, "ena_express", reference="EC2 User Guide, ENA Express", spec=CONSENT, option="ena.check_express")
+_EXPRESS = Knob(
+    NAME,
+    "ena_express",
+    reference="EC2 User Guide, ENA Express; amzn-ec2-ena-utilities",
+    spec=CONSENT,
+    option="ena.check_express",
+)
 KNOBS = (*_PARAMETERS, _EXPRESS)
 
 
