@@ -58,7 +58,18 @@ class Concern(NamedTuple):
             _with_reason(finding, of_knob) if finding.status in ("would_change", "ok") else finding
             for finding in plan.findings
         )
+        if plan.actions:
+            findings = tuple(self._with_gain(finding, of_knob) for finding in findings)
         return plan._replace(actions=tuple(_with_reason(action, of_knob) for action in plan.actions), findings=findings)
+
+    def _with_gain(self, finding: Finding, of_knob: Mapping[str, Tuple[str, str]]) -> Finding:
+        """The finding, with what its whole workload brought where nobody measured the change alone."""
+        if finding.status != "would_change" or finding.gain or finding.knob not in of_knob or self.unfelt(finding.knob):
+            return finding
+        from .._measured import gain_of  # late, as in Knob.change
+
+        workload = of_knob[finding.knob][0].partition(":")[0].replace("for ", "", 1)
+        return finding._replace(gain=gain_of(workload, "untuned", "tuned"))
 
 
 def _with_reason(statement: _Statement, of_knob: Mapping[str, Tuple[str, str]]) -> _Statement:

@@ -64,7 +64,7 @@ def worth_of(host: HostReport, finding: ReportedFinding) -> str:
     proof: Mapping[str, Any] = host.proven or {}
     if finding.name in proof.get("tested", ()):
         return PROVEN if proof["verdict"] == BETTER else NO_GAIN
-    if finding.gain.startswith(_measured.NO_GAIN):
+    if finding.gain.startswith((_measured.NO_GAIN, _measured.TRADE)):
         return NO_GAIN
     return PUBLISHED if finding.gain else UNMEASURED
 
@@ -167,15 +167,14 @@ def _say_changes(report: Report, changes: List[Tuple[HostReport, ReportedFinding
     of_all = f"{hosts:,} of {plural(len(report.hosts), 'host')}" if len(report.hosts) > 1 else "this host"
     done = _DONE.get(report.run.mode, _DONE["audit"])
     done = done.replace("were", "was") if len(changes) == 1 else done
-    yield f"{plural(len(changes), 'setting')} on {of_all} {done}"
+    proof = any(worth_of(host, finding) in (PROVEN, PUBLISHED) for host, finding in changes)
+    unproven = "" if proof or report.run.mode == "restore" else ", without proof that any of it helps"
+    yield f"{plural(len(changes), 'setting')} on {of_all} {done}{unproven}"
     if report.run.mode == "restore":
-        left = sum(not finding.upkeep and finding.status in OPEN for host in report.hosts for finding in host.findings)
-        left -= sum(finding.status in CHANGES for _host, finding in changes if finding.status in OPEN)
-        yield (
-            f"{plural(left, 'setting')} {'was' if left == 1 else 'were'} left as {'it is' if left == 1 else 'they are'}"
-            if left
-            else ""
-        )
+        stays = [status for status in OPEN if status not in CHANGES]
+        left = sum(not finding.upkeep and finding.status in stays for host in report.hosts for finding in host.findings)
+        words = "was left as it is" if left == 1 else "were left as they are"
+        yield f"{plural(left, 'setting')} {words}" if left else ""
 
 
 def _facts(

@@ -13,13 +13,19 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils import _measured
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._measured import FIGURES, Figure, gain_of
-from ansible_collections.nearmetal.ec2.plugins.modules import block_storage
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
+from ansible_collections.nearmetal.ec2.plugins.modules import block_storage, tune
 
 from tests.support.fresh_host import fresh
 from tests.support.prove.experiments import Call
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/measured.md").read_text("utf-8")
+
+
+OTHER = (ROOT / "docs/network_irq.md").read_text("utf-8")
+# It tests prove itself: nothing was changed that the load could notice.
+ABOUT_PROVE = "Is the verdict right if nothing changes?"
 
 
 def row(figure: Figure) -> str:
@@ -34,18 +40,48 @@ def printed() -> List[str]:
 
 
 def test_the_page_and_the_code_have_the_same_gains() -> None:
-    assert re.findall(r"^\| `[a-z_]+\.[a-z_]+` \| .*$", PAGE, re.M) == [row(figure) for figure in FIGURES]
+    assert re.findall(r"^\| `[a-z_.]+` \| .*$", PAGE, re.M) == [row(figure) for figure in FIGURES]
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: str(figure.knob))
 def test_a_gain_has_the_figure_and_the_interval_of_a_run_that_the_page_shows(figure: Figure) -> None:
-    (interval,) = re.findall(r"\([+−][0-9.]+ to [+−][0-9.]+\)", figure.words)
-    (change,) = re.findall(r"([0-9.]+) %", figure.words)
-    assert any(f"{change} % {interval}" in line for line in printed()), figure.words
+    (interval,) = re.findall(r"\([+−]?[0-9.]+ to [+−]?[0-9.]+\)", figure.words)
+    (change,) = re.findall(r"([0-9.]+)(?: %|(?= \())", figure.words)
+    lines = [*printed(), *OTHER.splitlines()]
+    assert any(f"{change} % {interval}" in line or f"{change} {interval}" in line for line in lines), figure.words
+
+
+@pytest.mark.parametrize(
+    "section", re.split(r"^## ", PAGE, flags=re.M)[1:], ids=lambda section: section.splitlines()[0]
+)
+def test_a_finding_carries_each_verdict_of_the_page(section: str) -> None:
+    for verdict, shown in re.findall(r"^PROVE  \S+  (\w+), \w+\n(.*?)^```$", section, re.M | re.S):
+        intervals = re.findall(r"\([+−][0-9.]+ to [+−][0-9.]+\)", shown)
+        carried = [figure for figure in FIGURES if any(interval in figure.words for interval in intervals)]
+        assert carried or section.startswith(ABOUT_PROVE), f"no finding carries this verdict, {verdict}:\n{shown}"
+
+
+def test_what_rps_cost_is_carried_too() -> None:
+    (times,) = re.findall(r"^\| one queue with RPS \| [0-9,]+ \| (.*) \|$", OTHER, re.M)
+    off, on = {"rx-0": "", "rx-1": ""}, {"rx-0": "1-3", "rx-1": ""}
+    assert times in gain_of("network_irq.rps", off, on)
+    assert gain_of("network_irq.rps", on, off) == ""
+
+
+def test_a_setting_that_nobody_measured_alone_has_what_its_whole_workload_brought(call: Call, tmp_path: Path) -> None:
+    host = fresh(tmp_path, "nitro_big")
+    result = call(tune.main, host, check=True, workload=["in_memory_database"])
+    gains = {finding["knob"]: finding["gain"] for finding in result["findings"] if finding["status"] == "would_change"}
+    assert "(−2.2 to +2.1)" in gains["slow_start_after_idle"]
+    assert gains["overcommit"] == "", "it is a limit, which that load didn't reach"
+    web = call(tune.main, host, check=True, workload=["web"])["findings"]
+    assert {finding["gain"] for finding in web if finding["knob"] == "slow_start_after_idle"} == {""}
 
 
 def test_gains_are_of_known_settings_and_of_that_change_alone() -> None:
     for figure in FIGURES:
+        if figure.knob in WORKLOADS:
+            continue
         concern, _dot, knob = figure.knob.partition(".")
         assert knob in {declared.name for declared in CONCERNS[concern].knobs if declared.lever}
         if figure.gains:

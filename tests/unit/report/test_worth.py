@@ -77,7 +77,9 @@ def test_the_verdict_of_hosts_that_need_nothing_or_said_nothing() -> None:
     back = dataclasses.replace(reports.report(result_with()), run=dataclasses.replace(reports.RUN, mode="restore"))
     assert worth.verdict(back).lead == "Nothing is left to give back on 1 host."
     one = worth.verdict(reports.report(result_with(PAGES)))
-    assert one.lead == "1 setting on this host can be tuned better."
+    assert one.lead == "1 setting on this host can be tuned better, without proof that any of it helps."
+    known = worth.verdict(reports.report(result_with(SLOW_CLOCK), result_with(PAGES)))
+    assert known.lead == "2 settings on 2 of 2 hosts can be tuned better."
     assert dict(one.facts)["Risk"] == "none interrupts anything or needs a reboot"
 
 
@@ -134,7 +136,9 @@ def test_a_concern_that_failed_on_a_host_that_went_on_is_no_all_clear() -> None:
     )
     tried = result_with({**SLOW_CLOCK, "concern": "smt"}, PAGES, errors={"smt": "busy", "numa": "gone"})
     changed = dataclasses.replace(reports.report(tried), run=dataclasses.replace(reports.RUN, mode="tune"))
-    assert worth.verdict(changed).lead == "1 setting on this host was changed and verified; 2 concerns failed."
+    assert worth.verdict(changed).lead == (
+        "1 setting on this host was changed and verified, without proof that any of it helps; 2 concerns failed."
+    )
 
 
 def test_what_helps_most_is_known_to_help_then_costs_least_then_helps_most_hosts() -> None:

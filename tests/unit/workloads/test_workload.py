@@ -54,6 +54,17 @@ def test_playbook_spells_the_workload_out(name: str) -> None:
     assert spelled_out == tune_requests([name], {}, {})
 
 
+# The settings of whose gain findings have a figure.
+MEASURED = {"clocksource.source", "cpu_power.idle", "network_irq.rps"}
+
+
+@pytest.mark.parametrize("name", sorted(set(WORKLOADS) - {"base"}))
+def test_a_workload_without_a_measured_value_says_so_in_its_first_line(name: str) -> None:
+    own = {f"{concern}.{option}" for concern, choices in OWN[name].items() for option in choices}
+    first = (PLAYBOOKS / f"{name}.yml").read_text("utf-8").splitlines()[2]
+    assert first.startswith("# No value of this workload is measured") is own.isdisjoint(MEASURED)
+
+
 def test_a_value_deleted_from_a_copied_playbook_is_not_set() -> None:
     copied = values(WORKLOADS["web"])
     del copied["network_stack"]["somaxconn"], copied["hugepages"], copied["clocksource"]["source"]
