@@ -13,12 +13,12 @@ class ModuleDocFragment:
 options:
   swappiness:
     description:
-      - How readily memory of programs goes to swap so that file cache can stay, 0 to 100 (C(vm.swappiness)). A
-        workload's value is a maximum.
+      - How readily memory of programs goes to swap so that file cache can stay (C(vm.swappiness)), 0 to 200, or to 100
+        before Linux 5.8. A workload's value is a maximum.
       - On a host without swap it changes nothing. V(0) swaps only when the kernel would otherwise kill a process.
       - "Set it when: programs must stay in memory: 0 (Aerospike, which may refuse to start with more), 1
-        (Elasticsearch's and Cloudera's guides), or 10 (tuned). Most images on EC2 have no swap; then it changes
-        nothing."
+        (Elasticsearch's and Cloudera's guides), or 10 (tuned); above 100 where swap is in compressed memory (zram).
+        Most images on EC2 have no swap; then it changes nothing."
       - "What it costs: file cache is dropped instead. With 0 the kernel kills processes before it swaps."
     type: int
   overcommit:

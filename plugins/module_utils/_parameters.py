@@ -52,7 +52,7 @@ MEMORY = (
         "how readily memory of programs goes to swap so that file cache can stay",
         "Linux kernel, sysctl/vm",
         "at_once",
-        _number(0, 100),
+        _number(0, 200),  # 100 at most before Linux 5.8
         "most",
     ),
     Parameter(

@@ -13,13 +13,13 @@ version_added: 0.1.0
 description:
   - Chooses the counter from which the kernel tells the time, keeps the choice across reboots, and takes it back.
   - On Xen instances, reading the default source C(xen) takes a system call, while C(tsc) is read in user space.
-  - On Nitro the kernel's own choice of C(tsc) or C(kvm-clock) is right and stays as it is.
+  - On Nitro C(kvm-clock) is read in user space too, but AWS asks for C(tsc) where the CPU promises that it runs evenly.
 options:
   source:
     description:
       - The name of a clock source, V(auto) for the one that suits the host, or V(kernel) for the kernel's own choice.
-      - V(auto) takes C(tsc) on Xen HVM and on metal, keeps C(tsc) or C(kvm-clock) on Nitro, and has nothing to do on
-        Graviton.
+      - V(auto) takes C(tsc) on Xen HVM and on metal, and on Nitro where the CPU has C(constant_tsc) and
+        C(nonstop_tsc). Elsewhere on Nitro C(kvm-clock) stays. On Graviton there is nothing to do.
       - V(kernel) gives the choice back to the kernel and to C(clocksource=) on its command line.
       - A name that the kernel doesn't offer is an error.
       - If this option is left out, the clock source is unmanaged, and what an earlier run had set is taken back.
@@ -29,7 +29,8 @@ options:
       - V(enabled) boots with C(tsc=reliable), so that the kernel's watchdog doesn't check C(tsc).
       - This is a kernel argument because the kernel decides it only while it boots. RV(reboot_required) tells whether a
         reboot is pending.
-      - Refused on virtual hosts, because they can be moved to other hardware. On metal it comes with a warning.
+      - On metal it comes with a warning. On virtual hosts, which can be moved to other hardware, it is refused without
+        O(allow_unverified=true), although AWS's own images for EKS set it.
       - V(kernel) removes nearmetal's argument.
       - If this option is left out, the argument is unmanaged, and what an earlier run had set is taken back.
     type: str
@@ -45,7 +46,7 @@ options:
     default: true
   allow_unverified:
     description:
-      - Take C(tsc) even if the CPU doesn't promise C(constant_tsc).
+      - Take C(tsc) even if the CPU doesn't promise C(constant_tsc), and O(tsc_reliable=enabled) on a virtual host.
     type: bool
     default: false
 extends_documentation_fragment:

@@ -22,6 +22,9 @@ CONCERN = "ebs"
 _CLIFF = "StorageReview, 2018: below 1 ms up to 55–60 K of a 64 K limit, then latency rises steeply"
 # Percent of a burst; below it, the burst ends soon and leaves the baseline.
 _LOW_BALANCE = 20.0
+_CARD = "EC2 API, DescribeInstanceTypes"
+_WORTH_MOVING = 0.1  # of a card
+_SHOWN = 4  # volumes in a sentence
 _HOURS = 1
 _MOST = (1 << 64) - 1  # a counter of EBS's log page has 64 bits
 
@@ -51,6 +54,7 @@ def plan(instance: InstanceFacts, kind: TypeFacts, facts: EbsFacts) -> Plan:
     findings = [_optimized(instance, kind)]
     if facts.volumes is not None:
         findings += _limits(instance, kind, facts.volumes)
+        findings += _cards(instance, kind, facts.volumes)
         findings += _low_balances(instance, facts)
     findings += _exceeded(instance, facts.exceeded)
     return Plan(findings=tuple(findings))
@@ -110,6 +114,54 @@ def _limit(
         reason = f"{unused:,.0f} {unit} are paid for and can't be used: take cheaper volumes or a larger type"
         findings.append(instance.finding(CONCERN, f"unused_{knob}", "advice", reason, round(unused), "AWS, 2017"))
     return findings
+
+
+def _cards(instance: InstanceFacts, kind: TypeFacts, volumes: Sequence[VolumeFacts]) -> List[Finding]:
+    """Whether the volumes are on the EBS cards so that no card holds back what another has room for."""
+    if kind.ebs_cards < 2 or not kind.ebs_maximum_iops or not kind.ebs_maximum_mb_s:
+        return []
+    share = (kind.ebs_maximum_iops / kind.ebs_cards, kind.ebs_maximum_mb_s / kind.ebs_cards)
+    present = _loads(kind, volumes, {volume.volume_id: volume.card for volume in volumes}, share)
+    best = _spread(kind, volumes, share)
+    spread = _loads(kind, volumes, best, share)
+    now = {f"card {card}": f"{load:.0%}" for card, load in enumerate(present)}
+    if max(present) <= 1 or max(present) - max(spread) < _WORTH_MOVING:
+        reason = f"no other placing on its {kind.ebs_cards} EBS cards would let the volumes do more"
+        return [instance.finding(CONCERN, "cards", "ok", reason, now, _CARD)]
+    moves = [volume for volume in volumes if best[volume.volume_id] != volume.card]
+    placed = ", ".join(f"{volume.volume_id} on card {best[volume.volume_id]}" for volume in moves[:_SHOWN])
+    more = f" and {len(moves) - _SHOWN} more" if len(moves) > _SHOWN else ""
+    reason = (
+        f"each of its {kind.ebs_cards} EBS cards does {share[0]:,.0f} IOPS and {share[1]:,.0f} MB/s, and the volumes of"
+        f" one card could do {max(present):.1f} times as much: attach {placed}{more}, by EbsCardIndex"
+    )
+    return [instance.finding(CONCERN, "cards", "advice", reason, now, _CARD)]
+
+
+def _spread(kind: TypeFacts, volumes: Sequence[VolumeFacts], share: Tuple[float, float]) -> Dict[str, int]:
+    """Volume → card: the largest first, each where it is if that card is among the least loaded."""
+    cards: Dict[str, int] = {}
+    for volume in sorted(volumes, key=lambda volume: -_load(volume, share)):
+        loads = _loads(kind, [other for other in volumes if other.volume_id in cards], cards, share)
+        cards[volume.volume_id] = min(range(kind.ebs_cards), key=lambda card: (loads[card], card != volume.card))
+    return cards
+
+
+def _loads(
+    kind: TypeFacts, volumes: Sequence[VolumeFacts], cards: Mapping[str, int], share: Tuple[float, float]
+) -> List[float]:
+    """What the volumes of each card can do, as a share of what the card can."""
+    return [
+        max(
+            sum(volume.iops for volume in volumes if cards[volume.volume_id] == card) / share[0],
+            sum(volume.mb_s for volume in volumes if cards[volume.volume_id] == card) / share[1],
+        )
+        for card in range(kind.ebs_cards)
+    ]
+
+
+def _load(volume: VolumeFacts, share: Tuple[float, float]) -> float:
+    return max(volume.iops / share[0], volume.mb_s / share[1])
 
 
 def _low_balances(instance: InstanceFacts, facts: EbsFacts) -> List[Finding]:

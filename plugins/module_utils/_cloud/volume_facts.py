@@ -30,6 +30,7 @@ class VolumeFacts:
     burst_mb_s: float
     paid_iops: int  # of `iops`, those that cost extra
     paid_mb_s: float
+    card: int = 0  # of the instance's EBS cards
     burst_balance: Optional[float] = None  # per cent, the lowest of the last hour; None: not asked or has none
 
     def as_dict(self) -> Dict[str, Any]:
@@ -62,6 +63,7 @@ def volume_facts(answer: Mapping[str, Any], instance_id: str, burst_balance: Opt
         burst_mb_s=round(burst_mib_s * _MB_PER_MIB, 1),
         paid_iops=max(0, paid_iops),
         paid_mb_s=round(max(0, mib_s - _GP3_FREE_MIB_S) * _MB_PER_MIB, 1) if kind == "gp3" else 0.0,
+        card=attached[0].get("EbsCardIndex") or 0 if attached else 0,
         burst_balance=burst_balance,
     )
 

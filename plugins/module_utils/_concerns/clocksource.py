@@ -32,7 +32,7 @@ _SOURCE = Knob(
     NAME,
     "source",
     "clock.current",
-    "AWS, 2017",
+    "AWS, 2017; amazon-eks-ami on GitHub, pull request 2144",
     {"type": "str"},
     takes_effect="at_once",
     at_boot={CURRENT: {}},
@@ -49,9 +49,10 @@ _RELIABLE = boot_argument(
 KNOBS = (_SOURCE, _RELIABLE)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {**options_of(KNOBS), "persist": PERSIST, "allow_unverified": CONSENT}
 
+_AWS_SETS_IT = "AWS's own images for EKS set it"
 GAIN = "AWS, 2017: one program took 12.00 s on xen, 2.00 s on tsc"
 
-# Nitro serves both through the vDSO: kvm-clock as long as it is stable (docs/ec2.md#clock-source).
+# The vDSO reads both: kvm-clock as long as it is stable (docs/ec2.md#clock-source).
 NITRO_GOOD = ("tsc", "kvm-clock")
 
 
@@ -96,10 +97,12 @@ def _reliable(facts: Facts, wanted: Wanted) -> Plan:
     text = "tsc=reliable" if requested == "enabled" else None
     if facts.is_arm:
         return _RELIABLE.at("").says("not_applicable", "arm64 has no tsc", None, text)
-    if requested == "enabled" and host_class(facts, wanted) != "metal":
+    kind = host_class(facts, wanted)
+    agreed = bool(wanted.get("allow_unverified")) and kind in ("nitro", "xen_hvm")
+    if requested == "enabled" and kind != "metal" and not agreed:
         reason = (
-            "a virtual host can be moved to other hardware: without the watchdog nobody would notice a"
-            " tsc that goes wrong"
+            "a virtual host can be moved to other hardware: without the watchdog nobody would notice a tsc that goes"
+            f" wrong; {_AWS_SETS_IT}, and allow_unverified: true sets it on Nitro and Xen HVM"
         )
         return _RELIABLE.at("").says("refused", reason, None, text)
     reason = "the kernel decides at boot whether its watchdog checks tsc: no file in /sys changes that"
@@ -126,6 +129,10 @@ def _target(facts: Facts, clock: ClockFacts, wanted: Wanted) -> _Target:
         return _refusal("not_applicable", reason, clock)
     if kind == "xen_pv":
         return _refusal_on_pv(clock, "tsc")
+    if kind == "nitro" and clock.current == "kvm-clock" and "tsc" in offered and _is_invariant(clock):
+        return _Target(
+            "tsc", "AWS asks for tsc on each Intel and AMD type, and this CPU's has one rate and never stops"
+        )
     if kind == "nitro" and clock.current in NITRO_GOOD:
         return _Target(clock.current, "the vDSO reads both tsc and kvm-clock: the current source stays")
     if kind == "nitro" and "kvm-clock" in offered and not ("tsc" in offered and _has_constant_rate(clock)):
@@ -166,6 +173,11 @@ def _tsc_target(facts: Facts, clock: ClockFacts, wanted: Wanted, source: str) ->
     return _Target(source, reason)
 
 
+def _is_invariant(clock: ClockFacts) -> bool:
+    """Whether the CPU promises a counter of one rate that never stops, and the kernel saw nothing against it."""
+    return bool(clock.constant_tsc and clock.nonstop_tsc and not clock.unstable_marks)
+
+
 def _has_constant_rate(clock: ClockFacts) -> bool:
     return bool(clock.constant_tsc or clock.constant_by_model)
 
@@ -193,8 +205,8 @@ def _warnings(facts: Facts, clock: ClockFacts, target: _Target) -> Plan:
             )
     if clock.reliable_argument and kind in ("nitro", "xen_hvm", "xen_pv"):
         warnings.append(
-            "tsc=reliable is on the kernel command line: it switches the watchdog off, and a virtual host can be"
-            " moved to other hardware; remove it"
+            "tsc=reliable is on the kernel command line: it switches the watchdog off, and a virtual host can be moved"
+            f" to other hardware; {_AWS_SETS_IT}: unless you trust that, remove it"
         )
     return joined(*(_SOURCE.says("advice", warning, clock.current) for warning in warnings))
 

@@ -80,6 +80,10 @@ def _obstacle(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
     memory = facts.topology.memory if facts.topology is not None else None
     if knob.name == "min_free_kbytes" and memory is not None and int(goal) * 1024 > memory * _MOST_FREE:
         return "refused", f"{goal} kB is more than {_MOST_FREE:.0%} of this host's memory"
+    kernel = facts.platform.kernel_version if facts.platform is not None else None
+    if knob.name == "swappiness" and int(goal) > 100 and (kernel is None or kernel < (5, 8)):
+        now, sentence = (facts.sysctl or {}).get(knob.place), "memory.swappiness: before Linux 5.8 it is at most 100"
+        return "not_applicable", knob.impossible(wanted, sentence, now, goal).reason
     if knob.name == "overcommit":
         return _promises(facts, wanted, knob, goal)
     return None

@@ -11,8 +11,8 @@ OWN: Workload = {
     "clocksource": {
         "source": Choice(
             "auto",
-            "the clock tsc where it beats the kernel's default (Xen HVM, metal); elsewhere the kernel chose well",
-            "AWS, 2017; Linux kernel, commit 7539b174aef4",
+            "the clock tsc where the CPU promises that it runs evenly; elsewhere the kernel chose well",
+            "AWS, 2017; amazon-eks-ami on GitHub, pull request 2144; Linux kernel, commit 7539b174aef4",
         )
     },
     # These concerns only check, so there is nothing to choose.

@@ -26,9 +26,9 @@ THP = "/sys/kernel/mm/transparent_hugepage"
 MIN_FREE = "/proc/sys/vm/min_free_kbytes"
 FOR_HUGE_PAGES, BY_MEMORY = 67584, 16384
 KSM = "/sys/kernel/mm/ksm/run"
-# The least and the most that a file takes; vm.swappiness takes up to 200 since Linux 5.8.
+# The least and the most that a file takes.
 _NUMBERS = {
-    "/proc/sys/vm/swappiness": (0, 100),
+    "/proc/sys/vm/swappiness": (0, 200),  # 100 before Linux 5.8
     "/proc/sys/vm/overcommit_memory": (0, 2),
     "/proc/sys/vm/max_map_count": (0, 2**31 - 1),
     "/proc/sys/fs/aio-max-nr": (0, 2**64 - 1),

@@ -192,3 +192,36 @@ def test_the_limits_of_a_volume(
     assert (facts.iops, facts.burst_iops) == (sustained, burst)
     assert facts.mb_s == pytest.approx(sustained_mib * 2**20 / 10**6, abs=0.06)
     assert facts.burst_mb_s == pytest.approx(burst_mib * 2**20 / 10**6, abs=0.06)
+
+
+CARDS = ("m8ib.96xlarge", {"Iops": 80000, "Throughput": 2000})
+
+
+def test_volumes_that_one_card_holds_back_belong_on_the_other_too(run: Any, aws: FakeAws) -> None:
+    kind, figures = CARDS
+    instance = aws.add(1, kind)
+    volumes = [attach(aws, instance, number, "gp3", **figures) for number in range(1, 11)]
+    found = findings(run("ebs", instance_ids=[instance]), instance)["cards"]
+    assert found["status"] == "advice"
+    assert list(found["now"]) == ["card 0", "card 1"]
+    assert found["now"]["card 1"] == "0%"
+    assert sum(volume in found["reason"] for volume in volumes) == 4, "and one more"
+    assert "and 1 more, by EbsCardIndex" in found["reason"]
+    moved = volumes[:5]
+    for volume in aws.volumes:
+        if volume["VolumeId"] in moved:
+            volume["Attachments"][0]["EbsCardIndex"] = 1
+    result = run("ebs", instance_ids=[instance])
+    assert findings(result, instance)["cards"]["status"] == "ok"
+    assert {volume["volume_id"] for volume in result["instances"][instance]["volumes"] if volume["card"] == 1} == set(
+        moved
+    )
+
+
+def test_volumes_that_a_card_has_room_for_and_types_with_one_card_need_no_placing(run: Any, aws: FakeAws) -> None:
+    small, other = aws.add(1, CARDS[0]), aws.add(2, "m5.large")
+    attach(aws, small, 1, "gp3", **CARDS[1])
+    attach(aws, other, 2, "gp3", **CARDS[1])
+    result = run("ebs", instance_ids=[small, other])
+    assert findings(result, small)["cards"]["status"] == "ok"
+    assert "cards" not in findings(result, other)

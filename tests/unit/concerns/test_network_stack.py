@@ -380,3 +380,15 @@ def test_an_interface_that_left_the_host_is_no_longer_reported(
     capsys.readouterr()
     assert command(["status"], host) == 0
     assert "0000:00:06.0" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("most", "remedy"), [(1024, "tx_ring: '1024'"), (512, "ena.large_llq: disabled")])
+def test_a_transmit_ring_for_ena_express_needs_a_reboot_only_where_the_driver_takes_no_more(
+    most: int, remedy: str, tmp_path: Path, call: Call
+) -> None:
+    host = ena(tmp_path)
+    host.nics.rings["ens5"] = [4096, most, 1024, 512]
+    findings = call(network_stack.main, host, check=True, ena={"check_express": True})["findings"]
+    said = " ".join(finding["reason"] for finding in findings if finding["reason"].startswith("ens5: the"))
+    assert f"the transmit ring has 512 descriptors, but ENA Express wants 1024: set {remedy}" in said
+    assert "the receive ring has 1024 descriptors, but 4096 are advised: set rx_ring: '4096'" in said

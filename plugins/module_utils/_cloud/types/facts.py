@@ -49,6 +49,7 @@ class TypeFacts:
     ebs_maximum_iops: Optional[int] = None
     ebs_baseline_mb_s: Optional[float] = None  # 10^6 bytes per second
     ebs_maximum_mb_s: Optional[float] = None
+    ebs_cards: int = 1  # each has an equal share of these figures
     instance_store_gb: Optional[int] = None
     instance_store_nvme: Optional[str] = None
     ena: Optional[str] = None  # required | supported | unsupported
@@ -113,6 +114,7 @@ def type_facts(answer: Mapping[str, Any]) -> TypeFacts:
         ebs_maximum_iops=limits.get("MaximumIops"),
         ebs_baseline_mb_s=limits.get("BaselineThroughputInMBps"),
         ebs_maximum_mb_s=limits.get("MaximumThroughputInMBps"),
+        ebs_cards=ebs.get("MaximumEbsCards", 1),
         instance_store_gb=store.get("TotalSizeInGB"),
         instance_store_nvme=store.get("NvmeSupport"),
         ena=net.get("EnaSupport"),

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, Optional
 
+from ..._facts.platform import is_burstable
+
 SAP = "SAP note 1656250"
 
 # t3a.large, m7i-flex.xlarge, u-6tb1.56xlarge
@@ -25,7 +27,8 @@ _SIZES = {
     "x2iedn": (1, 2, 4, 8, 16, 24, 32),
     "x8i": (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96),
 }
-_FIXED = {"t3a": "m5a", "t4g": "m6g", "t8i": "m8i"}
+_FIXED = {"t3a": "m5a", "t4g": "m6g"}
+_FIXED_SMALL = {"t1": "m5", "t8i": "m8i"}  # families without credits that have no larger size
 
 
 class Unsuited(NamedTuple):
@@ -50,7 +53,7 @@ def unsuited(workload: str, instance_type: str, cores: Optional[int]) -> Optiona
     if workload == "sap_hana" and arm:
         reason = "SAP HANA runs only on x86 processors, and this is a Graviton type"
         return Unsuited(reason, _for_hana(family, generation, size), SAP)
-    if series == "t":
+    if is_burstable(instance_type):
         reason = "a burstable type earns CPU credits, and falls to its baseline when they are spent"
         return Unsuited(reason, _fixed(workload, family, generation, size), "EC2 User Guide, CPU credits")
     if workload == "sap_hana":
@@ -60,7 +63,7 @@ def unsuited(workload: str, instance_type: str, cores: Optional[int]) -> Optiona
         return Unsuited(reason, f"{family}.{_at_least_xlarge(size)}", "EC2 instance types guide, flex instances")
     if size in _SMALL and cores is not None and cores < 2:
         reason = "one core: with one thread per core a single CPU is left for the workload, the kernel and interrupts"
-        return Unsuited(reason, f"{family}{variant or ''}.xlarge", "AWS, 2017")
+        return Unsuited(reason, f"{_FIXED_SMALL.get(family, family)}{variant or ''}.xlarge", "AWS, 2017")
     return None
 
 

@@ -20,9 +20,8 @@ TYPES = {name: kind for name, kind in offline_types().items() if kind.cores and 
 
 def wrong(workload: str, kind: TypeFacts) -> bool:
     """Whether the documents advise against the type, by the API's data if possible, else by its name."""
-    if kind.burstable or kind.instance_type.startswith("t"):
-        # The table doesn't list t1 and t8i as burstable.
-        return not kind.instance_type.startswith("trn")
+    if kind.burstable:
+        return True
     if workload == "sap_hana":
         return "arm64" in kind.architectures
     return "-flex." in kind.instance_type or (kind.cores or 0) < 2
