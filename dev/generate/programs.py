@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+from types import SimpleNamespace
 from typing import Any
 
 from dev.gates import Copy
@@ -31,9 +32,14 @@ def versions(wish: Any) -> str:
 
 
 def _run(copy: Copy, name: str, names: "dict[str, Any]") -> "dict[str, Any]":
-    """The names that a file of the folder declares, which has those of `names` instead of what it imports."""
+    """The names that a file of the folder declares, which has those of `names` for what it imports of the form."""
     tree = copy.tree(f"{FOLDER}{name}.py")
-    tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and node.level)]
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.level]
+    tree.body = [node for node in tree.body if node not in imports]
     namespace = {"__name__": name, **names}
+    for node in imports:
+        for imported in (alias.name for alias in node.names if node.module != FORM):
+            of_other = _run(copy, node.module or imported, names)
+            namespace[imported] = of_other[imported] if node.module else SimpleNamespace(**of_other)
     exec(compile(tree, name, "exec"), namespace)
     return namespace

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Fragments `nearmetal.ec2.parameters.memory` and `.network_stack`, each for the module of its name."""
+    """Fragments `nearmetal.ec2.parameters.memory`, `.cpu_power` and `.network_stack`, for modules of these names."""
 
     MEMORY = r"""
 options:
@@ -47,6 +47,13 @@ options:
       - "Set it when: Elasticsearch (1048576), Cassandra (1048575) or SAP HANA (2147483647) asks for it."
       - "What it costs: nothing until it is used."
     type: int
+  vfs_cache_pressure:
+    description:
+      - How readily the kernel forgets names and inodes of files when memory is short, compared with file cache, 1 to
+        10000 (C(vm.vfs_cache_pressure)). 100 is even.
+      - "Set it when: a program uses each file once (2000, ScyllaDB), or many files again and again (below 100)."
+      - "What it costs: more, and names of files are looked up on the disk again; less, and file cache goes instead."
+    type: int
   min_free_kbytes:
     description:
       - How much memory the kernel keeps free, for example for arriving packets (C(vm.min_free_kbytes)). A workload's
@@ -56,6 +63,39 @@ options:
         the memory free."
       - "What it costs: memory; more than 5 % is refused, also at each boot."
     type: int
+"""
+
+    CPU_POWER = r"""
+options:
+  nmi_watchdog:
+    description:
+      - Whether an interrupt looks at each CPU for a kernel that hangs (C(kernel.nmi_watchdog)).
+      - "Set it when: the last microsecond counts (V(disabled), tuned's network-latency)."
+      - "What it costs: with V(disabled), nobody reports a CPU that hangs in the kernel."
+    type: str
+    choices: [disabled, enabled]
+  timer_migration:
+    description:
+      - Whether timers of an idle CPU go to a busy one (C(kernel.timer_migration)).
+      - "Set it when: the last microsecond counts (V(disabled), tuned's network-latency): a busy CPU keeps to its own."
+      - "What it costs: with V(disabled), idle CPUs wake up for their own timers."
+    type: str
+    choices: [disabled, enabled]
+  stat_interval:
+    description:
+      - How many seconds pass until each CPU adds up its counters of memory again, 1 to 3600 (C(vm.stat_interval)). A
+        workload's value is a minimum.
+      - "Set it when: the last microsecond counts (10, tuned's network-latency)."
+      - "What it costs: C(/proc/vmstat) is as old."
+    type: int
+  skew_tick:
+    description:
+      - V(enabled) boots with C(skew_tick=1), so that the ticks of the CPUs come at different moments. V(kernel) removes
+        nearmetal's argument.
+      - "Set it when: the last microsecond counts on many CPUs (tuned's network-latency)."
+      - "What it costs: more power, and a reboot to bring it into force."
+    type: str
+    choices: [enabled, kernel]
 """
 
     NETWORK_STACK = r"""
@@ -124,6 +164,13 @@ options:
         V(3))."
       - "What it costs: the client gives up on a host that is slow to boot, too."
     type: int
+  tcp_retries:
+    description:
+      - How often data that nobody acknowledges is sent again before the connection ends, 1 to 255
+        (C(net.ipv4.tcp_retries2)). A workload's value is a maximum.
+      - "Set it when: the nodes of a cluster are to notice a lost peer within seconds (5, Elasticsearch)."
+      - "What it costs: each connection of the host ends sooner, those over bad networks too."
+    type: int
   conntrack_max:
     description:
       - How many connections a firewall or NAT on this host remembers (C(net.netfilter.nf_conntrack_max)). Not
@@ -184,6 +231,14 @@ options:
     description:
       - Local ports for outgoing connections, as two ascending numbers in one text (C(net.ipv4.ip_local_port_range)). A
         workload's value is a minimum width.
+    type: str
+  reserved_ports:
+    description:
+      - Ports that no outgoing connection gets (C(net.ipv4.ip_local_reserved_ports)), as in V(8080,30000-32767).
+      - V(auto) takes those of O(port_range) on which something listens now, beside those that are reserved already.
+      - "Set it when: O(port_range) begins below 32768: a service couldn't start again while a connection has its port."
+      - "What it costs: nothing but these ports. Name those of services that don't run yet, such as Kubernetes' node
+        ports."
     type: str
   busy_poll:
     description:

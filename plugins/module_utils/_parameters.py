@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kernel parameters that options of memory and network_stack set, each declared once. PRIVATE to the collection.
+"""The kernel parameters that options of three concerns set, each declared once. PRIVATE to the collection.
 
 They are below facts and levers, which read and write only declared keys.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, Mapping, NamedTuple, Tuple
 
 EVERY = ("",)
+RESERVED_PORTS = "net.ipv4.ip_local_reserved_ports"
 
 
 class Parameter(NamedTuple):
@@ -83,6 +84,14 @@ MEMORY = (
         "least",
     ),
     Parameter(
+        "vfs_cache_pressure",
+        "vm.vfs_cache_pressure",
+        "how readily the kernel forgets names and inodes of files, compared with file cache; 100 is even",
+        "Linux kernel, sysctl/vm",
+        "slowly",
+        _number(1, 10000),
+    ),
+    Parameter(
         "min_free_kbytes",
         "vm.min_free_kbytes",
         "memory that the kernel keeps free, for example for arriving packets",
@@ -92,6 +101,34 @@ MEMORY = (
         "least",
         by_unit=EVERY,  # the same disk may start as a type with less memory
         sized=True,
+    ),
+)
+
+CPU_POWER = (
+    Parameter(
+        "nmi_watchdog",
+        "kernel.nmi_watchdog",
+        "whether an interrupt looks at each CPU for a kernel that hangs",
+        "tuned, network-latency",
+        "at_once",
+        {"type": "str", "choices": ["disabled", "enabled"]},
+    ),
+    Parameter(
+        "timer_migration",
+        "kernel.timer_migration",
+        "whether timers of an idle CPU go to a busy one, so that the idle one sleeps on",
+        "tuned, network-latency",
+        "at_once",
+        {"type": "str", "choices": ["disabled", "enabled"]},
+    ),
+    Parameter(
+        "stat_interval",
+        "vm.stat_interval",
+        "how many seconds pass until each CPU adds up its counters of memory again",
+        "tuned, network-latency; Linux kernel, sysctl/vm",
+        "at_once",
+        _number(1, 3600),
+        "least",
     ),
 )
 
@@ -191,6 +228,15 @@ NETWORK_STACK = (
         _number(1, 127),
     ),
     Parameter(
+        "tcp_retries",
+        "net.ipv4.tcp_retries2",
+        "how often data that nobody acknowledges is sent again: 15 times take 924 s and more, 5 take 13 s",
+        "Linux kernel, ip-sysctl",
+        "limit",
+        _number(1, 255),
+        "most",
+    ),
+    Parameter(
         "conntrack_max",
         "net.netfilter.nf_conntrack_max",
         "how many connections a firewall or NAT on this host remembers",
@@ -250,6 +296,14 @@ NETWORK_STACK = (
         "limit",
         {"type": "str", "numbers": 2, "range": (1024, 65535)},
         "widest",
+    ),
+    Parameter(
+        "reserved_ports",
+        RESERVED_PORTS,
+        "ports that no outgoing connection gets, so that the service that listens there can start again",
+        "Linux kernel, ip-sysctl",
+        "new_connections",
+        {"type": "str", "ports": True},
     ),
     Parameter("busy_poll", "net.core.busy_poll", _POLL, _POLL_SOURCE, "at_once", _number(0, 1000), "least"),
     Parameter("busy_poll", "net.core.busy_read", _POLL, _POLL_SOURCE, "listen", _number(0, 1000), "least"),

@@ -87,6 +87,7 @@ options:
     type: bool
     default: false
 extends_documentation_fragment:
+  - nearmetal.ec2.parameters.cpu_power
   - nearmetal.ec2.state.common
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes

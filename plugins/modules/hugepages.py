@@ -38,6 +38,13 @@ options:
     description: Whether the kernel's background thread makes room too.
     type: str
     choices: [kernel, enabled, disabled]
+  max_ptes_none:
+    description:
+      - How many of the small pages that khugepaged makes a huge one of may be memory that the process doesn't use, 0 to
+        511, or 8191 where pages have 64 KiB (C(khugepaged/max_ptes_none)).
+      - "Set it when: huge pages are V(always), and a program asks for 0, as MongoDB 8 does: its memory would grow."
+      - "What it costs: fewer huge pages."
+    type: int
   pages:
     description:
       - Huge pages to reserve, as entries of a size with either a number of pages or a share of the memory.

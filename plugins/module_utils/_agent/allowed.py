@@ -217,7 +217,7 @@ RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
     _rule(r"/proc(?:/[0-9]{1,7}(?:/fd(?:/[0-9]{1,7})?|/exe|/ns/(?:pid|net))?)?"),
     _rule(r"/proc/[0-9]{1,7}/comm", _known_name),
     _rule(r"/proc/[0-9]{1,7}/cmdline", _packages),
-    _rule(r"/proc/[0-9]{1,7}/net/tcp6?", _ports),
+    _rule(r"/proc/(?:[0-9]{1,7}/)?net/tcp6?", _ports),
     _rule(r"/proc/cmdline", _arguments),
     _rule(r"/proc/cpuinfo", _lines(_CPUINFO, re.compile(""))),
     _rule(r"/proc/net/(?:route|ipv6_route)", _routes),

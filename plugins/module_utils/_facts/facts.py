@@ -66,6 +66,7 @@ class Facts(NamedTuple):
     block: Optional[block.BlockFacts] = None
     blkfront: Optional[blkfront.BlkfrontFacts] = None
     running: Optional[running.RunningFacts] = None
+    listening: Optional[Tuple[int, ...]] = None  # TCP ports
     services: Optional[Mapping[str, services.Process]] = None  # running service → its main process
     service_load: Optional[Mapping[str, service_load.ServiceLoad]] = None  # running service → its load
     sysctl: Optional[Mapping[str, str]] = None  # key → value, for the keys that concerns manage

@@ -15,6 +15,7 @@ from .topology import NODE
 
 # The second one is that of RHEL 6.
 FOLDERS = ("/sys/kernel/mm/transparent_hugepage", "/sys/kernel/mm/redhat_transparent_hugepage")
+MAX_PTES_NONE = f"{FOLDERS[0]}/khugepaged/max_ptes_none"
 RESERVED = "/sys/kernel/mm/hugepages"
 
 SIZE = r"([0-9]{2,9})kB"
@@ -43,6 +44,7 @@ class HugepageFacts(NamedTuple):
     thp_shmem: Optional[str]
     thp_shmem_offered: Tuple[str, ...]
     khugepaged_defrag: Optional[str]  # enabled | disabled
+    max_ptes_none: Optional[str]  # a number
     thp_size: Optional[int]  # bytes; 512 MiB on a kernel with pages of 64 KiB
     pages: Mapping[str, Mapping[str, int]]  # size such as 2048kB → node0 (host without NUMA) → reserved pages
     memory: Optional[int]  # bytes, MemTotal
@@ -70,6 +72,7 @@ def observe(host: Host) -> HugepageFacts:
         thp_shmem=shmem[0],
         thp_shmem_offered=shmem[1],
         khugepaged_defrag=khugepaged_defrag(host),
+        max_ptes_none=host.line(MAX_PTES_NONE),
         thp_size=host.number(f"{folder}/hpage_pmd_size"),
         pages={size: reserved(host, size) for size in _sizes(host)},
         memory=memory.get("MemTotal"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Dict, Mapping
 
 from .._number import is_number
-from .._parameters import MEMORY, NETWORK_STACK
+from .._parameters import CPU_POWER, MEMORY, NETWORK_STACK
 from .host import Host
 
 NUMA_BALANCING = "kernel.numa_balancing"
@@ -19,16 +19,17 @@ RPS_ENTRIES = "net.core.rps_sock_flow_entries"
 # Limits that have two files, of which the kernel uses the one that was written last: _ratio and _bytes.
 DIRTY = ("dirty", "dirty_background")
 
+_PARAMETERS = (*MEMORY, *CPU_POWER, *NETWORK_STACK)
 # The only keys that can be written. None has a dot in one of its parts.
 KEYS = (
-    *(parameter.key for parameter in (*MEMORY, *NETWORK_STACK)),
+    *(parameter.key for parameter in _PARAMETERS),
     RPS_ENTRIES,
     NUMA_BALANCING,
     ZONE_RECLAIM,
     HUGETLB_GROUP,
 )
 # Those that the kernel computes from the host's memory at each boot.
-SIZED = frozenset(parameter.key for parameter in (*MEMORY, *NETWORK_STACK) if parameter.sized)
+SIZED = frozenset(parameter.key for parameter in _PARAMETERS if parameter.sized)
 # All keys, and what is only looked at.
 OBSERVED = (
     *KEYS,

@@ -9,10 +9,12 @@ import re
 from typing import List
 
 from .._facts import sysctl
+from .._parameters import RESERVED_PORTS
 from .._plan import Value
 from .base import KernelFile, put
 from .commands import quoted
 
+_PORTS = re.compile(r"[0-9,-]{0,4000}", re.ASCII)
 _VALUE = re.compile(r"[A-Za-z0-9_-]{1,32}(?: [0-9]{1,20}){0,2}", re.ASCII)
 
 
@@ -23,7 +25,8 @@ class Sysctl(KernelFile):
         return where in sysctl.KEYS
 
     def fits(self, where: str, value: Value) -> bool:
-        return isinstance(value, str) and _VALUE.fullmatch(value) is not None
+        pattern = _PORTS if where == RESERVED_PORTS else _VALUE
+        return isinstance(value, str) and pattern.fullmatch(value) is not None
 
     def path(self) -> str:
         return sysctl.path(self.where)

@@ -89,7 +89,7 @@ def for_ansible(spec: Spec) -> Dict[str, Dict[str, Any]]:
         option: {
             key: for_ansible(value) if key == "options" else value
             for key, value in rule.items()
-            if key not in ("range", "numbers", "step", "entries", "lines")
+            if key not in ("range", "numbers", "step", "ports", "entries", "lines")
         }
         for option, rule in spec.items()
     }

@@ -76,6 +76,15 @@ def value_of(knob: Knob, requested: Any) -> str:
     if "choices" in spec:
         return str(spec["choices"].index(requested))
     words = str(requested).split()
+    if spec.get("ports"):
+        from .._facts.listening import listed, shown_ports  # few runs have ports
+
+        try:
+            return shown_ports(listed(str(requested)))
+        except NearmetalError:
+            raise NearmetalError(
+                f"{option} must be auto, or ports such as 8080,30000-32767, not {shown(requested)}"
+            ) from None
     if "range" not in spec:
         if len(words) != 1 or not words[0].replace("_", "").isalnum() or not words[0].isascii():
             raise NearmetalError(f"{option} must be a name of letters, digits and _, not {shown(requested)}")

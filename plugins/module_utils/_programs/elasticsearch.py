@@ -9,6 +9,7 @@ from .program import Page, Program, Wish
 
 _GUIDE = Page(reference="Elasticsearch guide", read="2026-11-27", again="2027-11-27")
 _SWAPPING = Page(reference="Elasticsearch guide, swapping", read="2026-11-27", again="2027-11-27")
+_RETRIES = Page(reference="Elasticsearch guide, TCP retries", read="2026-11-27", again="2027-11-27")
 
 PROGRAM = Program(
     "Elasticsearch",
@@ -26,8 +27,14 @@ PROGRAM = Program(
             "where swap can't be off: a collection that touches a heap in swap stops the node",
             _SWAPPING,
         ),
+        Wish(
+            "network_stack.tcp_retries",
+            5,
+            "a node that is gone is noticed after seconds, not after a quarter of an hour",
+            _RETRIES,
+        ),
     ),
     processes=("elasticsearch",),
     packages=("elasticsearch",),
-    left="no swap, or a locked heap; 65,535 open files; `net.ipv4.tcp_retries2` of 5",
+    left="no swap, or a locked heap; 65,535 open files",
 )

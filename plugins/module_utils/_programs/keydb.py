@@ -5,28 +5,13 @@
 
 from __future__ import annotations
 
-from .program import Page, Program, Wish
-
-_PAGE = Page(reference="KeyDB server, checks at start", read="2026-11-27", again="2027-11-27")
+from .program import Page, Program
+from .redis import wishes_of_forks
 
 PROGRAM = Program(
     "KeyDB",
     "in_memory_database",
-    (
-        Wish("hugepages.thp", "madvise", "it warns at its start of always", _PAGE, also=("never",)),
-        Wish(
-            "memory.overcommit",
-            "always",
-            "it warns at its start of the heuristic, as the fork that saves may be refused",
-            _PAGE,
-        ),
-        Wish(
-            "network_stack.somaxconn",
-            511,
-            "it warns at its start of a limit below its own backlog, which has 511 places",
-            _PAGE,
-        ),
-    ),
+    wishes_of_forks(Page(reference="KeyDB server, checks at start", read="2026-11-27", again="2027-11-27")),
     processes=("keydb-server",),
     packages=("keydb-server", "keydb"),
 )

@@ -29,8 +29,8 @@ PROGRAM = Program(
         ),
         Wish("hugepages.thp_defrag", "defer+madvise", "its guide sets it together with always", _PAGE, since="8.0"),
         Wish("memory.overcommit", "always", "its guide sets it together with always", _PAGE, since="8.0"),
+        Wish("hugepages.max_ptes_none", 0, "no huge page brings it memory that it doesn't use", _PAGE, since="8.0"),
     ),
     processes=("mongod",),
     packages=("mongodb-org-server", "mongodb-enterprise-server", "mongodb-server-core", "mongodb-server"),
-    left="`khugepaged/max_ptes_none` of 0 since 8.0",
 )

@@ -5,13 +5,25 @@
 
 from __future__ import annotations
 
-from .program import Program
+from .program import Page, Program, Wish
+
+_FILES = Page(reference="ScyllaDB, its files of sysctl.d", read="2026-11-27", again="2027-11-27")
 
 PROGRAM = Program(
     "ScyllaDB",
     "nvme_storage",
+    (
+        Wish(
+            "memory.swappiness",
+            1,
+            "it uses no file cache, so that goes first; with 0 the kernel would kill it before it swaps",
+            _FILES,
+            exact=True,
+        ),
+        Wish("memory.vfs_cache_pressure", 2000, "it opens each of its files once", _FILES),
+        Wish("memory.aio_max_nr", 1048576, "each of its threads prepares requests to disks", _FILES),
+    ),
     processes=("scylla",),
     packages=("scylla-server", "scylla"),
-    left="its own `scylla_setup` and perftune set disks, interrupts and memory: where they did, leave those knobs "
-    "to them",
+    left="its own `scylla_setup` and perftune set disks and interrupts: where they did, leave those knobs to them",
 )

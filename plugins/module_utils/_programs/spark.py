@@ -1,22 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Apache Spark. PRIVATE to the collection."""
+"""Apache Spark, of which Cloudera asks what it asks of Hadoop. PRIVATE to the collection."""
 
 from __future__ import annotations
 
-from .program import Page, Program, Wish
+from . import hadoop
 
-_PAGES = Page(reference="Cloudera guide, huge pages", read="2026-11-27", again="2027-11-27")
-_SWAPPINESS = Page(reference="Cloudera guide, swappiness", read="2026-11-27", again="2027-11-27")
-
-PROGRAM = Program(
-    "Apache Spark",
-    "analytics",
-    (
-        Wish("hugepages.thp", "never", "jobs lose much CPU time of the system to huge pages", _PAGES),
-        Wish("hugepages.thp_defrag", "never", "its guide switches both off", _PAGES),
-        Wish("memory.swappiness", 1, "a service in swap answers late, and counts as dead", _SWAPPINESS),
-    ),
-    processes=("spark",),
-)
+PROGRAM = hadoop.PROGRAM._replace(title="Apache Spark", processes=("spark",))

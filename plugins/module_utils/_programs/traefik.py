@@ -1,31 +1,10 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Traefik. PRIVATE to the collection."""
+"""Traefik, which has Caddy's library for HTTP/3. PRIVATE to the collection."""
 
 from __future__ import annotations
 
-from .program import Page, Program, Wish
+from . import caddy
 
-_PAGE = Page(reference="quic-go, UDP buffer sizes", read="2026-11-27", again="2027-11-27")
-
-PROGRAM = Program(
-    "Traefik",
-    "web",
-    (
-        Wish(
-            "network_stack.rmem_max",
-            7500000,
-            "its library for HTTP/3 asks for receive buffers of 7 MiB, and says at its start when it doesn't get them",
-            _PAGE,
-        ),
-        Wish(
-            "network_stack.wmem_max",
-            7500000,
-            "its library for HTTP/3 asks for send buffers of 7 MiB, and says at its start when it doesn't get them",
-            _PAGE,
-        ),
-    ),
-    processes=("traefik",),
-    packages=("traefik",),
-)
+PROGRAM = caddy.PROGRAM._replace(title="Traefik", processes=("traefik",), packages=("traefik",))

@@ -5,34 +5,13 @@
 
 from __future__ import annotations
 
-from .program import Page, Program, Wish
-
-_PAGE = Page(reference="Valkey guide", read="2026-11-27", again="2027-11-27")
+from .program import Page, Program
+from .redis import wishes_of_forks
 
 PROGRAM = Program(
     "Valkey",
     "in_memory_database",
-    (
-        Wish(
-            "hugepages.thp",
-            "never",
-            "it warns at its start of always, as a fork that saves copies whole huge pages",
-            _PAGE,
-            also=("madvise",),
-        ),
-        Wish(
-            "memory.overcommit",
-            "always",
-            "it warns at its start of another value, as the fork that saves may be refused",
-            _PAGE,
-        ),
-        Wish(
-            "network_stack.somaxconn",
-            511,
-            "its own backlog has 511 places, and it warns at its start of a smaller limit",
-            _PAGE,
-        ),
-    ),
+    wishes_of_forks(Page(reference="Valkey guide", read="2026-11-27", again="2027-11-27")),
     processes=("valkey-server",),
     packages=("valkey-server", "valkey"),
     left="swap that is as large as the memory",

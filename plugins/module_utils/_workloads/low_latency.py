@@ -20,6 +20,9 @@ OWN: Workload = {
             "no core has to wake up from a deep state; polling instead is an opt-in of its own",
             "AWS, 2017; ENA driver guide",
         ),
+        "nmi_watchdog": Choice("disabled", "no watchdog interrupts a thread", "tuned, network-latency"),
+        "timer_migration": Choice("disabled", "a busy CPU keeps to its own timers", "tuned, network-latency"),
+        "stat_interval": Choice(10, "counters are added up less often", "tuned, network-latency"),
         "governor": Choice("performance", "no core starts a message at a low clock", "tuned, network-latency"),
     },
     "numa": {

@@ -41,6 +41,11 @@ OWN: Workload = {
             "a proxy opens a connection per request to few backends: 55,296 ports instead of 28,232",
             "Netflix, 2017",
         ),
+        "reserved_ports": Choice(
+            "auto",
+            "no outgoing connection takes the port of a service that listens on this host",
+            "Linux kernel, ip-sysctl",
+        ),
         "slow_start_after_idle": Choice(
             "disabled", "connections to clients and backends pause and needn't start slowly again", "Netflix, 2017"
         ),

@@ -29,6 +29,7 @@ def memory_files(nodes: int) -> Iterator[Tuple[str, str]]:
     yield f"{THP}/defrag", "always defer defer+madvise [madvise] never\n"
     yield f"{THP}/shmem_enabled", "always within_size advise [never] deny force\n"
     yield f"{THP}/khugepaged/defrag", "1\n"
+    yield f"{THP}/khugepaged/max_ptes_none", "511\n"
     yield f"{THP}/hpage_pmd_size", "2097152\n"
     yield "/proc/sys/vm/compact_memory", ""
     yield from sysctl_files("fs", "kernel", "vm").items()

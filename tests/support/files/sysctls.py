@@ -19,6 +19,7 @@ OF_THESE_HOSTS = {
     "kernel.numa_balancing": "1",
     "net.core.rmem_max": "212992",
     "net.core.wmem_max": "212992",
+    "net.ipv4.ip_local_reserved_ports": "",
     "net.ipv4.tcp_congestion_control": "cubic",
     "net.ipv4.tcp_limit_output_bytes": "1048576",
     "net.ipv4.tcp_max_syn_backlog": "512",

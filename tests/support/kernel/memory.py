@@ -80,7 +80,7 @@ class Memory:
                     path.replace("_ratio", "_bytes") if path.endswith("_ratio") else path.replace("_bytes", "_ratio")
                 )
                 (self._root / other[1:]).write_text("0\n")
-        elif path == f"{THP}/khugepaged/defrag":
+        elif path in (f"{THP}/khugepaged/defrag", f"{THP}/khugepaged/max_ptes_none"):
             file.write_text(word + "\n")
         else:
             return False

@@ -190,7 +190,7 @@ def on_the_lab(table: FrozenSet[str], knob: str, host_shape: Shape) -> FrozenSet
         return frozenset(("not_applicable",))  # virtio_blk has none, and AWS names one for its own disks alone
     if knob in ("block_storage.scheduler", "block_storage.nomerges"):
         table |= {"not_applicable"}  # a workload's setting may be for instance store, which no lab has
-    if knob.startswith("cpu_power.") and "refused" not in table:
+    if knob.startswith(("cpu_power.idle", "cpu_power.turbo", "cpu_power.governor")) and "refused" not in table:
         return frozenset(("not_applicable",))
     if knob.startswith("numa."):
         return APPLIES if host_shape.nodes > 1 else frozenset(("not_applicable",))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""cpu_power: how deep CPUs sleep, and how fast they run. Pure. PRIVATE to the collection."""
+"""cpu_power: how deep CPUs sleep, how fast they run, and what interrupts them. Pure. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -9,17 +9,29 @@ from typing import Any, Mapping, Optional, Tuple
 
 from ..._error import NearmetalError
 from ..._facts.facts import Facts
+from ..._parameters import CPU_POWER
 from ..._plan import Plan, Wanted
+from ..._planning.boot_argument import plan_argument
 from ..._planning.gate import host_class
 from ..._planning.join import joined
-from ..._planning.knob import options_of
-from ..._planning.native import tmpfiles
+from ..._planning.knob import Knob, boot_argument, options_of
+from ..._planning.native import sysctl_d, tmpfiles
 from ..._planning.options import CONSENT, METHOD, PERSIST
+from ..._planning.parameters import Obstacle, knobs_of, plan_parameters
 from ..._planning.skeleton import tuning
 from . import frequency, idle, platform
 
 NAME = "cpu_power"
-KNOBS = (*idle.KNOBS, *frequency.KNOBS, *platform.KNOBS)
+_PARAMETERS = knobs_of(NAME, CPU_POWER)
+_SKEW = boot_argument(
+    NAME,
+    "skew_tick",
+    "skew_tick",
+    "tuned, network-latency; Linux kernel, kernel-parameters",
+    spec={"type": "str", "choices": ["enabled", "kernel"]},
+)
+_OF_POWER = (*idle.KNOBS, *frequency.KNOBS, *platform.KNOBS)
+KNOBS = (*_OF_POWER, *_PARAMETERS, _SKEW)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     **options_of(KNOBS),
     "method": METHOD,
@@ -40,11 +52,31 @@ def _require_one_depth(wanted: Wanted) -> None:
 
 
 def _decide(facts: Facts, wanted: Wanted) -> Plan:
+    """Raises NearmetalError for a value that no kernel takes."""
+    return joined(
+        _power(facts, wanted), plan_parameters(facts, wanted, _PARAMETERS, _no_obstacle), _skew(facts, wanted)
+    )
+
+
+def _no_obstacle(_facts: Facts, _wanted: Wanted, _knob: Knob, _goal: str) -> Obstacle:
+    return None
+
+
+def _skew(facts: Facts, wanted: Wanted) -> Plan:
+    """The plan for ticks of the CPUs at different moments."""
+    requested = _SKEW.value(wanted)
+    if requested is None:
+        return Plan()
+    reason = "the ticks of all CPUs at one moment would make them wait for the same locks"
+    return plan_argument(facts, wanted, _SKEW, "skew_tick=1" if requested == "enabled" else None, reason)
+
+
+def _power(facts: Facts, wanted: Wanted) -> Plan:
     """Idle states are chosen again at each boot: the same disk may start as a type that has others."""
     decision = _decided_by_type(facts, wanted)
     if decision is not None:
         status, reason = decision
-        managed = [knob for knob in KNOBS if knob.spec is not None and knob.value(wanted) is not None]
+        managed = [knob for knob in _OF_POWER if knob.spec is not None and knob.value(wanted) is not None]
         return joined(*(knob.says(status, reason, None, knob.value(wanted)) for knob in managed))
     idle_plan = idle.plan(facts, wanted)
     chosen = wanted.get("idle") in ("c1", "poll") or wanted.get("max_exit_latency_us") is not None
@@ -67,9 +99,10 @@ def _decided_by_type(facts: Facts, wanted: Wanted) -> Optional[Tuple[str, str]]:
 CONCERN = tuning(
     NAME,
     tmpfiles,
+    sysctl_d,
     options=OPTIONS,
     knobs=KNOBS,
-    domains=("platform", "cpu", "power", "boot", "unit", "files"),
+    domains=("platform", "cpu", "power", "sysctl", "boot", "unit", "files"),
     decide=_decide,
     require=_require_one_depth,
 )

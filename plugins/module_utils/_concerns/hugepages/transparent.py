@@ -9,7 +9,7 @@ import re
 from typing import Any, Mapping, Optional
 
 from ..._facts.facts import Facts
-from ..._facts.hugepages import FOLDERS, HugepageFacts
+from ..._facts.hugepages import FOLDERS, MAX_PTES_NONE, HugepageFacts
 from ..._plan import Finding, Plan, Wanted
 from ..._planning.boot_argument import plan_argument
 from ..._planning.join import joined
@@ -59,9 +59,19 @@ _WORDS = (
         takes_effect="slowly",
     ),
 )
+_EMPTY = Knob(
+    NAME,
+    "max_ptes_none",
+    "hugepages.max_ptes_none",
+    "Linux kernel, transhuge",
+    {"type": "int", "range": (0, 8191)},
+    at_boot={MAX_PTES_NONE: {}},
+    takes_effect="slowly",
+    kubelet=True,
+)
 # A knob of its own, so that a run with another method takes it back.
 _ARGUMENT = boot_argument(NAME, "method", "transparent_hugepage", REFERENCE, option="thp")
-KNOBS = (*_WORDS, _ARGUMENT)
+KNOBS = (*_WORDS, _EMPTY, _ARGUMENT)
 REASONS = {
     "never": "no process waits for a huge page to be made; before Linux 5.8 a write after a fork copied it whole",
     "madvise": "only programs that ask for huge pages get them",
@@ -92,6 +102,8 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         in_folder = method == "runtime" and pages is not None and f"{pages.folder}/"
         lines = {path: word for path, word in change.at_boot.items() if in_folder and path.startswith(in_folder)}
         plans.append(change._replace(at_boot=lines))
+    if _EMPTY.value(wanted) is not None:
+        plans.append(_empty(pages, wanted))
     if method != "runtime" and thp is not None:
         plans.append(_at_boot(facts, wanted, thp))
     if thp is None and _ENABLED.value(wanted) is not None:
@@ -101,6 +113,20 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         )
         plans.append(Plan(findings=(_ENABLED.impossible(wanted, sentence, getattr(pages, "thp", None)),)))
     return joined(*plans)
+
+
+def _empty(pages: Optional[HugepageFacts], wanted: Wanted) -> Plan:
+    """The plan for how much unused memory khugepaged may add to a process."""
+    goal, now = str(_EMPTY.value(wanted)), pages.max_ptes_none if pages is not None else None
+    if pages is None or now is None:
+        return _EMPTY.says("not_applicable", "this kernel has no such setting", None, goal)
+    # A huge page has as many small ones as a page has pointers of 8 bytes: 512 of 4 KiB, 8192 of 64 KiB.
+    most = 8191 if pages.thp_size is not None and pages.thp_size >= HUGE else 511
+    if int(goal) > most:
+        sentence = f"hugepages.max_ptes_none: of a huge page's {most + 1} small ones at most {most} may be unused"
+        return Plan(findings=(_EMPTY.impossible(wanted, sentence, now, goal),))
+    reason = "how many small pages of a new huge one may be memory that the process doesn't use"
+    return _EMPTY.change(wanted, now, goal, reason)
 
 
 def _sap_choice(facts: Facts) -> Optional[str]:

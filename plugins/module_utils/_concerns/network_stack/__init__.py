@@ -302,7 +302,7 @@ CONCERN = tuning(
     sysctl_d,
     options=OPTIONS,
     knobs=KNOBS,
-    domains=("platform", "topology", "kernel", "network", "sysctl", "boot", "files", "unit"),
+    domains=("platform", "topology", "kernel", "network", "listening", "sysctl", "boot", "files", "unit"),
     decide=_decide,
     by_place=True,
 )

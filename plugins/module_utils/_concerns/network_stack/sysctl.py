@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Optional, Tuple
 
 from ..._facts.facts import Facts
+from ..._facts.listening import listed, shown_ports
 from ..._number import is_number
 from ..._parameters import NETWORK_STACK
 from ..._plan import Plan, Wanted
@@ -21,12 +22,28 @@ NAME = "network_stack"
 # The least that a page has; RHEL 8 on arm64 has 64 KiB.
 _PAGE = 4096
 KNOBS = knobs_of(NAME, NETWORK_STACK)
-(_KEEP_ALIVE,) = (knob for knob in KNOBS if knob.name == "keepalive_time")
+_KEEP_ALIVE, _RANGE, _RESERVED = (
+    knob for knob in KNOBS if knob.name in ("keepalive_time", "port_range", "reserved_ports")
+)
 
 
 def plan_parameters(facts: Facts, wanted: Wanted) -> Plan:
     """The plan for the kernel parameters. Raises NearmetalError for a value that no kernel takes."""
-    return joined(planned(facts, wanted, KNOBS, _obstacle), _late_keep_alives(facts, wanted))
+    return joined(planned(facts, _with_ports(facts, wanted), KNOBS, _obstacle), _late_keep_alives(facts, wanted))
+
+
+def _with_ports(facts: Facts, wanted: Wanted) -> Wanted:
+    """What is wanted, with `auto` as the ports on which something listens, beside those that are reserved already.
+
+    A service that is down keeps its port, so the list only grows.
+    """
+    if _RESERVED.value(wanted) != "auto":
+        return wanted
+    sysctl = facts.sysctl or {}
+    low, high = (_RANGE.value(wanted) or sysctl.get(_RANGE.place, "32768 60999")).split()
+    ports = {port for port in facts.listening or () if int(low) <= port <= int(high)}
+    reserved = {*ports, *listed(sysctl.get(_RESERVED.place, ""))}
+    return wanted._replace(options={**wanted.options, _RESERVED.base: shown_ports(reserved)})
 
 
 def _late_keep_alives(facts: Facts, wanted: Wanted) -> Plan:

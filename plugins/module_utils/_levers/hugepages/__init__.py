@@ -13,7 +13,7 @@ from ..._facts import hugepages
 from ..._host.host import WritableHost
 from ..._plan import Value
 from ..._words import shown
-from ..base import KernelFile, Key, Lever, put, unwritable
+from ..base import KernelFile, KernelValue, Key, Lever, put, unwritable
 from ..commands import echo
 from ..sysctl import Sysctl
 from ..values import TableValues
@@ -172,5 +172,6 @@ LEVERS = (
     Transparent("hugepages.thp_defrag", "defrag"),
     StartsKhugepaged("hugepages.thp_shmem", "shmem_enabled"),
     KhugepagedDefrag("hugepages.khugepaged_defrag", "khugepaged/defrag"),
+    KernelValue("hugepages.max_ptes_none", hugepages.MAX_PTES_NONE, "[0-9]{1,5}"),
     Reserved("hugepages.pages"),
 )
