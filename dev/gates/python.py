@@ -50,7 +50,7 @@ LAYERS = {
     "_parse": {"_parse", "_error", "_number"},
     "_facts": {"_facts", "_parse", "_error", "_number", "_parameters", "_plan"},
     "_planning": {*_PLAIN, "_planning", "_facts"},
-    "_concerns": {*_PLAIN, "_concerns", "_planning", "_facts"},
+    "_concerns": {*_PLAIN, "_concerns", "_programs", "_planning", "_facts"},
     "_programs": {"_programs"},
     "_workloads": {*_PLAIN, "_workloads", "_planning"},
     "_host": {"_host", "_facts", "_error"},

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Say whether named services have threads, sockets and open files that suit the host."""
+"""Say whether services have threads, sockets and limits that suit the host and themselves."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ short_description: Check threads, sockets and open files of services of a Linux 
 version_added: 0.1.0
 description:
   - Only reads, and changes nothing. Each check is a finding, C(ok), C(unknown) or C(advice) with the reason.
-  - For each named service it compares the threads with the vCPUs and says whether threads wait for a CPU, finds
+  - For each service it compares the threads with the vCPUs and says whether threads wait for a CPU, finds
     processes that share one listening socket, and compares open files with their limit.
+  - Of a program that checks its host or its limits when it starts, such as Redis, Elasticsearch or Cassandra, it says
+    what that would find wrong. The checks are data, written after the source of each program.
   - Threads of one process that share a socket can't be seen, and neither can processes below control groups that the
     service has made for itself.
 options:
   services:
-    description: The units to check, such as V(nginx.service). The default checks none.
+    description: The units to check, such as V(nginx.service). By default those that run a program nearmetal knows.
     type: list
     elements: str
     default: []

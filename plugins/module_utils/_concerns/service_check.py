@@ -1,23 +1,28 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""service_check: whether named services have threads, sockets and open files that suit the host. Pure. PRIVATE.
+"""service_check: whether services have threads, sockets and limits that suit the host and themselves. Pure. PRIVATE.
 
 It changes nothing: these are settings of the services themselves.
 """
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional
+from typing import Any, Iterable, Iterator, Mapping, Optional
 
 from .._error import NearmetalError
 from .._facts.facts import Facts
 from .._facts.service_load import ServiceLoad
 from .._facts.services import UNIT
+from .._number import is_number
+from .._parameters import MEMORY, NETWORK_STACK
 from .._plan import Plan, Wanted
 from .._planning.join import joined
 from .._planning.knob import Knob, options_of
 from .._planning.skeleton import checking
+from .._programs.program import UNLIMITED, Check, Wish
+from .._programs.registry import NAMES as PROGRAMS
+from .._programs.registry import program_of
 from .._words import shown
 
 NAME = "service_check"
@@ -31,7 +36,8 @@ _SERVICES = Knob(
 _THREADS = Knob(NAME, "threads", reference="Aerospike, 2014; Linux kernel, psi")
 _LISTENERS = Knob(NAME, "listeners", reference="Netflix, 2016; Linux 3.9, SO_REUSEPORT")
 _FILES = Knob(NAME, "open_files", reference="getrlimit(2), RLIMIT_NOFILE")
-KNOBS = (_SERVICES, _THREADS, _LISTENERS, _FILES)
+_START = Knob(NAME, "start", reference="docs/programs.md")
+KNOBS = (_SERVICES, _THREADS, _LISTENERS, _FILES, _START)
 OPTIONS: Mapping[str, Mapping[str, Any]] = options_of((_SERVICES,))
 
 # A tenth of the time waiting for a CPU is ten times what a host of its own should show; nobody measured a better limit.
@@ -49,12 +55,16 @@ def _named(wanted: Wanted) -> None:
 
 
 def _look(facts: Facts, wanted: Wanted) -> Plan:
-    units = dict.fromkeys(wanted.get("services") or ())
-    if not units:
-        return _SERVICES.says("not_applicable", "no service is named: name units such as nginx.service")
     loads = facts.service_load or {}
+    units = dict.fromkeys(wanted.get("services") or (unit for unit, load in loads.items() if load.programs))
+    if not units:
+        reason = "no service runs a program that nearmetal knows: name units such as nginx.service"
+        return _SERVICES.says("not_applicable", reason)
     cpus = len(facts.online)
-    return joined(*(_service(unit, loads.get(unit), cpus) for unit in units))
+    looks = [_service(unit, loads.get(unit), cpus) for unit in units]
+    return joined(
+        *looks, *(_start(facts, unit, loads[unit]) for unit in units if unit in loads and loads[unit].programs)
+    )
 
 
 def _service(unit: str, load: Optional[ServiceLoad], cpus: int) -> Plan:
@@ -125,11 +135,55 @@ def _files(unit: str, load: ServiceLoad) -> Plan:
     return knob.says("advice", reason, now, limit)
 
 
+def _start(facts: Facts, unit: str, load: ServiceLoad) -> Plan:
+    """What the service's programs look at when they start, and would find wrong."""
+    plans = []
+    for name in PROGRAMS:
+        program = program_of(name)
+        if not set(program.processes).intersection(load.programs):
+            continue
+        checked = [wish for wish in program.wishes if wish.checked and not wish.of_versions]
+        wrong = [*_unfit(facts, load, program.checks), *filter(None, (_unmet(facts, wish) for wish in checked))]
+        pages = [*(one.page for one in program.checks), *(wish.page for wish in checked)]
+        source = "; ".join(dict.fromkeys(page.reference for page in pages))
+        knob = _START.at(unit, unit)._replace(reference=source)
+        if wrong:
+            remedy = f": tune_program: {name} sets what is the host's, a drop-in of {unit} its limits"
+            plans.append(knob.says("advice", f"{program.title} checks this at its start: {'; '.join(wrong)}{remedy}"))
+        elif pages:
+            plans.append(knob.says("ok", f"{program.title} has nothing to say of this host when it starts"))
+    return joined(*plans)
+
+
+def _unfit(facts: Facts, load: ServiceLoad, checks: Iterable[Check]) -> Iterator[str]:
+    for what, least, _page, otherwise in checks:
+        text = (facts.sysctl or {}).get(what, "") if "." in what else str(load.limits.get(what, ""))
+        if is_number(text) and int(text) < least:
+            yield f"{what} is {text}, not {'unlimited' if least == UNLIMITED else least}, so {otherwise}"
+
+
+def _unmet(facts: Facts, wish: Wish) -> str:
+    """What the host has in place of a wish that the program checks; empty where it has what is wished, or lacks it."""
+    if wish.knob == "hugepages.thp":
+        now = facts.hugepages.thp if facts.hugepages is not None else None
+        return "" if now is None or wish.suits(now) else f"transparent huge pages are {now}, not {wish.value}"
+    parameter = next(one for one in (*MEMORY, *NETWORK_STACK) if one.option == wish.knob.partition(".")[2])
+    text, choices = (facts.sysctl or {}).get(parameter.key, ""), parameter.spec.get("choices")
+    if not is_number(text):
+        return ""
+    number, goal = int(text), choices.index(wish.value) if choices else int(wish.value)
+    if choices or not parameter.bound:
+        fits = number == goal
+    else:
+        fits = number <= goal if parameter.bound == "most" else number >= goal
+    return "" if fits else f"{parameter.key} is {number}, not {goal}"
+
+
 CONCERN = checking(
     NAME,
     options=OPTIONS,
     knobs=KNOBS,
-    domains=("platform", "topology", "service_load"),
+    domains=("platform", "topology", "hugepages", "sysctl", "service_load"),
     look=_look,
     require=_named,
 )

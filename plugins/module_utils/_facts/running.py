@@ -48,7 +48,7 @@ def observe(host: Host) -> RunningFacts:
     pids_of: Dict[str, List[int]] = {}
     versions: Dict[str, str] = {}
     for pid in pids:
-        name, version = _program(host, pid)
+        name, version = program_of(host, pid)
         if name:
             pids_of.setdefault(name, []).append(pid)
             versions[name] = versions.get(name) or version
@@ -65,7 +65,7 @@ def observe(host: Host) -> RunningFacts:
     return RunningFacts(tuple(programs), len(pids))
 
 
-def _program(host: Host, pid: int) -> Tuple[str, str]:
+def program_of(host: Host, pid: int) -> Tuple[str, str]:
     """The known program that a process runs, and the version in the name of its jar; empty where there is none."""
     name = program.by_comm(host.text(f"/proc/{pid}/comm", _COMM) or "")
     if name is None:

@@ -10,7 +10,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from .._number import is_number, process_numbers
 from .._parse import listening
-from . import services
+from . import running, services
 from .host import Host
 
 # A service of more processes than this has its listening ones among the oldest.
@@ -19,7 +19,8 @@ _DESCRIPTORS = 256  # a server listens before it takes connections
 _TABLE = 256 * 1024  # listening sockets come before all connections
 # The share of the last five minutes, in percent, in which some thread waited for a CPU (accounting/psi.rst).
 _PRESSURE = re.compile(r"some avg10=[0-9.]{1,8} avg60=[0-9.]{1,8} avg300=([0-9]{1,3})\.([0-9]{2}) .*", re.ASCII)
-_LIMIT = re.compile(r"^Max open files +([0-9]{1,20}) ", re.ASCII | re.MULTILINE)
+_LIMIT = re.compile(r"^(Max [a-z ]{4,20}?) +([0-9]{1,20}|unlimited) ", re.ASCII | re.MULTILINE)
+_FILES = "Max open files"
 
 Place = Tuple[str, int]  # an address as the kernel writes it, and a port
 
@@ -31,23 +32,29 @@ class ServiceLoad(NamedTuple):
     waiting: Optional[int]  # per mille of the last five minutes in which some thread of it waited for a CPU
     processes: int
     listeners: Optional[Mapping[int, Tuple[int, int]]]  # port → sockets, and processes that have one of them
+    programs: Tuple[str, ...]  # known ones that it runs
+    limits: Mapping[str, int]  # of the first process that runs one, as /proc/PID/limits names them; not those without
     files: Optional[Tuple[int, int]]  # open, and the limit, of the process that is nearest to its limit
 
 
 def observe(host: Host) -> Mapping[str, ServiceLoad]:
     """Running service → its load."""
-    return {unit: _load(host, group) for unit, group in services.groups(host)}
+    tables: Dict[Optional[str], Mapping[str, Place]] = {}  # network namespace → inode → place
+    return {unit: _load(host, group, tables) for unit, group in services.groups(host)}
 
 
-def _load(host: Host, group: str) -> ServiceLoad:
+def _load(host: Host, group: str, tables: Dict[Optional[str], Mapping[str, Place]]) -> ServiceLoad:
     pids = process_numbers((host.text(f"{group}/cgroup.procs") or "").split())
     pressure = _PRESSURE.match(host.text(f"{group}/cpu.pressure", 4096) or "")
     open_of = {pid: _descriptors(host, pid) for pid in pids[:_LOOKED_AT]}
+    programs = {pid: name for pid in open_of for name in [running.program_of(host, pid)[0]] if name}
     return ServiceLoad(
         threads=_threads(host, group),
         waiting=int(pressure[1]) * 10 + int(pressure[2]) // 10 if pressure is not None else None,
         processes=len(pids),
-        listeners=_listeners(host, open_of) if any(open_of.values()) else None,
+        listeners=_listeners(host, open_of, tables) if any(open_of.values()) else None,
+        programs=tuple(dict.fromkeys(programs.values())),
+        limits=_limits(host, min(programs)) if programs else {},
         files=_files(host, open_of),
     )
 
@@ -64,9 +71,10 @@ def _descriptors(host: Host, pid: int) -> List[str]:
     return list(filter(is_number, host.names(f"/proc/{pid}/fd")))
 
 
-def _listeners(host: Host, open_of: Mapping[int, List[str]]) -> Mapping[int, Tuple[int, int]]:
+def _listeners(
+    host: Host, open_of: Mapping[int, List[str]], tables: Dict[Optional[str], Mapping[str, Place]]
+) -> Mapping[int, Tuple[int, int]]:
     """For each port the most sockets that one address has, and how many processes have one of them."""
-    tables: Dict[Optional[str], Mapping[str, Place]] = {}
     sockets: Dict[Place, Set[str]] = {}
     holders: Dict[Place, Set[int]] = {}
     for pid, names in open_of.items():
@@ -90,7 +98,13 @@ def _listeners(host: Host, open_of: Mapping[int, List[str]]) -> Mapping[int, Tup
 def _files(host: Host, open_of: Mapping[int, List[str]]) -> Optional[Tuple[int, int]]:
     files = []
     for pid, names in open_of.items():
-        limit = _LIMIT.search(host.text(f"/proc/{pid}/limits", 4096) or "")
-        if limit is not None and names and int(limit[1]):
-            files.append((len(names), int(limit[1])))
+        limit = _limits(host, pid).get(_FILES)
+        if names and limit:
+            files.append((len(names), limit))
     return max(files, key=lambda pair: pair[0] / pair[1]) if files else None
+
+
+def _limits(host: Host, pid: int) -> Mapping[str, int]:
+    """The soft limits of a process that are numbers."""
+    found = _LIMIT.findall(host.text(f"/proc/{pid}/limits", 4096) or "")
+    return {name: int(number) for name, number in found if number != "unlimited"}

@@ -5,17 +5,22 @@
 
 from __future__ import annotations
 
-from .program import Page, Program, Wish
+from .program import Check, Page, Program, Wish
 
 _CHECKS = Page(reference="Cassandra, startup checks", read="2026-11-27", again="2027-11-27")
 _PRODUCTION = Page(reference="Cassandra guide, production", read="2026-11-27", again="2027-11-27")
+_LIMITS = Page(reference="Cassandra, its checks of limits", read="2026-11-27", again="2027-11-27")
 
 PROGRAM = Program(
     "Apache Cassandra",
     "jvm",
     (
         Wish(
-            "memory.max_map_count", 1048575, "it maps its tables file by file, and warns at its start of less", _CHECKS
+            "memory.max_map_count",
+            1048575,
+            "it maps its tables file by file, and warns at its start of less",
+            _CHECKS,
+            checked=True,
         ),
         Wish(
             "block_storage.read_ahead_kb",
@@ -27,5 +32,6 @@ PROGRAM = Program(
     ),
     processes=("cassandra",),
     packages=("cassandra",),
+    checks=(Check("Max open files", 10000, _LIMITS), Check("Max processes", 32768, _LIMITS)),
     left="no swap; on `st1` and `sc1` volumes it asks for 64 KiB of read-ahead: name them in `block_storage.disks`",
 )

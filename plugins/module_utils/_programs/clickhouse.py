@@ -14,7 +14,12 @@ PROGRAM = Program(
     "analytics",
     (
         Wish(
-            "hugepages.thp", "madvise", "it warns of always, which works against its allocator", _PAGE, also=("never",)
+            "hugepages.thp",
+            "madvise",
+            "it warns of always, which works against its allocator",
+            _PAGE,
+            also=("never",),
+            checked=True,
         ),
         Wish("cpu_power.governor", "performance", "on-demand clocks are slow under constant load", _PAGE),
         Wish("memory.overcommit", "heuristic", "it asks for overcommit, 0 or 1", _PAGE, also=("always",)),

@@ -5,11 +5,23 @@
 
 from __future__ import annotations
 
-from .program import Page, Program, Wish
+from typing import Tuple
+
+from .program import UNLIMITED, Check, Page, Program, Wish
 
 _GUIDE = Page(reference="Elasticsearch guide", read="2026-11-27", again="2027-11-27")
 _SWAPPING = Page(reference="Elasticsearch guide, swapping", read="2026-11-27", again="2027-11-27")
 _RETRIES = Page(reference="Elasticsearch guide, TCP retries", read="2026-11-27", again="2027-11-27")
+_CHECKS = Page(reference="Elasticsearch, bootstrap checks", read="2026-11-27", again="2027-11-27")
+_REFUSES = "it doesn't start"
+
+
+def bootstrap_checks(page: Page) -> Tuple[Check, ...]:
+    """What Elasticsearch and its fork look at where they listen beyond this host; `page` is that of the fork."""
+    least = {"Max open files": 65535, "Max processes": 4096, "vm.max_map_count": 262144}
+    least.update({"Max address space": UNLIMITED, "Max file size": UNLIMITED})
+    return tuple(Check(what, number, page, _REFUSES) for what, number in least.items())
+
 
 PROGRAM = Program(
     "Elasticsearch",
@@ -36,5 +48,6 @@ PROGRAM = Program(
     ),
     processes=("elasticsearch",),
     packages=("elasticsearch",),
+    checks=bootstrap_checks(_CHECKS),
     left="no swap, or a locked heap; 65,535 open files",
 )

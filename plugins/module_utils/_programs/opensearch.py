@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from .elasticsearch import bootstrap_checks
 from .program import Page, Program, Wish
 
 _PAGE = Page(reference="OpenSearch guide", read="2026-11-27", again="2027-11-27")
+_CHECKS = Page(reference="OpenSearch, bootstrap checks", read="2026-11-27", again="2027-11-27")
 
 PROGRAM = Program(
     "OpenSearch",
@@ -22,5 +24,6 @@ PROGRAM = Program(
     ),
     processes=("opensearch",),
     packages=("opensearch",),
+    checks=bootstrap_checks(_CHECKS),
     left="no swap, or a locked heap; 65,536 open files",
 )

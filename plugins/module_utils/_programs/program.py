@@ -16,6 +16,18 @@ class Page(NamedTuple):
     again: str  # a gate fails from the day after this one, until somebody has read it again
 
 
+class Check(NamedTuple):
+    """What a program looks at when it starts, by its source: a limit of its process, or a parameter of the kernel."""
+
+    what: str  # as /proc/PID/limits names it, "Max open files", or a key of sysctl
+    least: int  # UNLIMITED: no number is enough
+    page: Page
+    otherwise: str = "it warns at its start"
+
+
+UNLIMITED = 1 << 62
+
+
 class Wish(NamedTuple):
     """What the maintainers ask of one knob. Of a limit it is at least or at most this much, unless it is exact."""
 
@@ -28,6 +40,7 @@ class Wish(NamedTuple):
     before: str = ""  # the first version for which it doesn't hold any more
     architecture: str = ""  # as the kernel names it: aarch64
     exact: bool = False  # of a limit: not more and not less
+    checked: bool = False  # the program itself looks at it when it starts
 
     @property
     def of_versions(self) -> bool:
@@ -47,4 +60,5 @@ class Program(NamedTuple):
     wishes: Tuple[Wish, ...] = ()
     processes: Tuple[str, ...] = ()  # by which a host shows that it runs
     packages: Tuple[str, ...] = ()  # of the distribution or its maintainers
+    checks: Tuple[Check, ...] = ()
     left: str = ""  # what its maintainers ask for that nearmetal leaves to its operator

@@ -18,4 +18,5 @@ OWN: Workload = {
     # These concerns only check, so there is nothing to choose.
     "kernel_check": {},
     "blkfront_check": {},
+    "service_check": {},
 }
