@@ -28,6 +28,8 @@ PLACES = {
     # Before the first release git has no tag to install from, but the branch main.
     "README.md": r"(\bversion: |nearmetal-ec2-)(?:main|\d+\.\d+\.\d+)",
     "docs/examples/requirements.yml": r"(\bversion: )(?:main|\d+\.\d+\.\d+)",
+    "docs/examples/execution-environment.yml": r"(\bversion: )(?:main|\d+\.\d+\.\d+)",
+    "docs/examples/user-data": r"(/ec2\.git,)(?:main|\d+\.\d+\.\d+)",
 }
 FRAGMENTS = "changelogs/fragments"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Callable
 
 from dev import ROOT, tree
-from dev.programs import amazon_aws, chromium, prometheus, pythons
+from dev.programs import amazon_aws, chromium, prometheus, pythons, unpacked
 from dev.running import memory
 
 JUNIT = ROOT / "build" / "junit"
@@ -304,7 +304,18 @@ def browser() -> "list[Job]":
 
 def monitoring() -> "list[Job]":
     """Tests of docs/monitoring with Prometheus."""
-    return [replace(_pytest("monitoring", "", ".venv", ["tests/monitoring"]), present=prometheus.present)]
+    return [replace(_pytest("monitoring", "", ".venv", ["tests/monitoring"]), present=prometheus.PACKAGES.present)]
+
+
+def examples() -> "list[Job]":
+    """Tests of docs/examples with the programs that read them."""
+    return [
+        replace(_pytest("examples", name, ".venv", [f"tests/examples/{file}"]), present=packages.present)
+        for name, file, packages in (
+            ("cloud-init", "test_cloud_init.py", unpacked.CLOUD_INIT),
+            ("packer", "test_packer.py", unpacked.PACKER),
+        )
+    ]
 
 
 def molecule() -> "list[Job]":
@@ -358,6 +369,7 @@ GROUPS = {
     "build": build,
     "browser": browser,
     "monitoring": monitoring,
+    "examples": examples,
     "mutations": mutations,
     "lab": lab,
     "molecule": molecule,

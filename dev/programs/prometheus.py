@@ -1,18 +1,13 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prometheus, promtool and node_exporter, for the tests of docs/monitoring, out of Debian's packages.
-
-The packages are unpacked and not installed: an installed one would start a server on the developer's machine.
-"""
+"""Prometheus, promtool and node_exporter, for the tests of docs/monitoring, out of Debian's packages."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -21,37 +16,21 @@ from types import TracebackType
 from typing import List
 
 from dev import ROOT
+from dev.programs.unpacked import Packages
 
-HOME = ROOT / ".cache" / "prometheus"
-# Package → its programs that the tests start.
-PACKAGES = {
-    "prometheus": ("prometheus", "promtool"),
-    "prometheus-node-exporter": ("prometheus-node-exporter",),
-}
+PACKAGES = Packages(
+    "prometheus",
+    {
+        "prometheus": ("usr/bin/prometheus", "usr/bin/promtool"),
+        "prometheus-node-exporter": ("usr/bin/prometheus-node-exporter",),
+    },
+)
 STARTED = 60  # seconds that a busy machine may take
 
 
 def tool(name: str) -> str:
-    """The path of a program of the package; empty without one."""
-    unpacked = HOME / "usr" / "bin" / name
-    return str(unpacked) if unpacked.exists() else shutil.which(name) or ""
-
-
-def present() -> bool:
-    """Whether all programs are there, after trying to unpack Debian's packages of those that aren't."""
-    for package, programs in PACKAGES.items():
-        if not all(map(tool, programs)) and shutil.which("apt-get"):
-            _unpack(package)
-    return all(tool(program) for programs in PACKAGES.values() for program in programs)
-
-
-def _unpack(package: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        # Without permissions for apt's own user the download still works, with a warning.
-        done = subprocess.run(["apt-get", "-q", "download", package], cwd=folder, capture_output=True, check=False)
-        for file in Path(folder).glob(f"{package}_*.deb") if not done.returncode else ():
-            HOME.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["dpkg-deb", "--extract", str(file), str(HOME)], check=True)
+    """The path of a program of the packages; empty without one."""
+    return PACKAGES.path(f"usr/bin/{name}")
 
 
 class _Service:

@@ -111,7 +111,9 @@ def test_ansible_builder_takes_the_example_and_what_the_collection_asks_for(tmp_
         shutil.copy(path, tmp_path)
     create = [str(BIN / "ansible-builder"), "create", "--context", "context", "--file", "execution-environment.yml"]
     subprocess.run(create, cwd=tmp_path, env=WITH_TOOLS, check=True, capture_output=True)
-    assert "nearmetal/ec2" in (tmp_path / "context/_build/requirements.yml").read_text()
+    wanted = (tmp_path / "context/_build/requirements.yml").read_text()
+    assert "nearmetal/ec2" in wanted
+    assert "amazon.aws" in wanted, "which the inventory of the examples needs"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", WITH_TOOLS["PATH"])
         tarball = build.build(tmp_path)

@@ -15,7 +15,7 @@ from typing import Dict, Iterable, List, Set
 import pytest
 
 from dev import ROOT, mutate, sanity, suites, test
-from dev.programs import chromium, prometheus, pythons
+from dev.programs import chromium, pythons, unpacked
 from dev.running import junit
 from tests.support.sequences.tenth import tenth
 
@@ -50,8 +50,8 @@ def ran_by(monkeypatch: pytest.MonkeyPatch, folder: Path, *words: str) -> List[s
     for name in ("JUNIT", "LOGS"):
         monkeypatch.setattr(suites, name, folder / name)
     monkeypatch.setattr(test, "run_all", run_all)
-    for module in (chromium, prometheus):
-        monkeypatch.setattr(module, "present", lambda: True)
+    monkeypatch.setattr(chromium, "present", lambda: True)
+    monkeypatch.setattr(unpacked.Packages, "present", lambda self: True)
     assert test.main(list(words)) == 0
     return jobs
 

@@ -58,6 +58,10 @@ class Repository:
 
     def run(self, *words: str, code: int = 0) -> str:
         """Run ansible-playbook and return its output."""
+        return self.start(*self.command, str(BIN / "ansible-playbook"), "-i", "hosts.json", *words, code=code)
+
+    def start(self, *command: str, code: int = 0) -> str:
+        """Run one of Ansible's programs and return its output."""
         environment = {
             **somebodys(),
             "ANSIBLE_COLLECTIONS_PATH": str(self.collections),
@@ -66,9 +70,8 @@ class Repository:
             "ANSIBLE_REMOTE_TMP": str(self.folder / "home/remote"),
             "HOME": str(self.folder / "home"),
         }
-        command = [*self.command, str(BIN / "ansible-playbook"), "-i", "hosts.json", *words]
         done = subprocess.run(
-            command,
+            list(command),
             cwd=self.folder,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -239,11 +242,30 @@ def test_the_playbook_of_the_guide_that_runs_on_the_instance_itself(repository: 
     assert changed(repository.run("site.yml", "--check")) == ["localhost"]
 
 
+def test_the_last_command_of_the_user_data_pulls_and_tunes(repository: Repository) -> None:
+    """ansible-pull as cloud-init starts it, from a repository that has site.yml alone, on a simulated host."""
+    repository.hosts({"localhost": "nitro"})
+    source = repository.folder / "fleet"
+    source.mkdir()
+    shutil.copy(EXAMPLES / "site.yml", source)
+    git = ("git", "-c", "user.name=x", "-c", "user.email=x@example.com", "-C", str(source))
+    for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "x")):
+        subprocess.run([*git, *words], check=True)
+    words = yaml.safe_load((EXAMPLES / "user-data").read_text())["runcmd"][-1]
+    named = {
+        words[0]: str(BIN / "ansible-pull"),
+        words[2]: str(source),
+        "localhost,": str(repository.folder / "hosts.json"),
+    }
+    repository.start(*(named.get(word, word) for word in words), "--directory", str(repository.folder / "checkout"))
+    assert repository.value("localhost", f"{SYSCTL}/ipv4/tcp_keepalive_time") == "300"
+
+
 def test_the_other_examples_are_what_they_say() -> None:
     environment = yaml.safe_load((EXAMPLES / "execution-environment.yml").read_text())
     assert environment["version"] == 3
     assert set(environment) == {"version", "images", "dependencies"}
-    named = yaml.safe_load((EXAMPLES / environment["dependencies"]["galaxy"]).read_text())
+    named = environment["dependencies"]["galaxy"]
     assert yaml.safe_load((REPOSITORY.parents[1] / "galaxy.yml").read_text())["repository"] in (
         named["collections"][0]["name"].removesuffix(".git")
     )

@@ -1,0 +1,50 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The examples for Terraform, Packer and CloudFormation, read by their grammar; and the page that lists all."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import hcl2
+import yaml
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
+
+
+def test_cloudformation_takes_the_association() -> None:
+    linter = Path(sys.executable).with_name("cfn-lint")
+    done = subprocess.run([str(linter), str(EXAMPLES / "association.yml")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_grammar_of_hcl_takes_the_launch_template_and_the_image() -> None:
+    launch = (EXAMPLES / "launch.tf").read_text()
+    resources = hcl2.loads(launch)["resource"]
+    assert {kind.strip('"') for block in resources for kind in block} == {
+        "aws_launch_template",
+        "aws_autoscaling_group",
+    }
+    assert {"variable", "source", "build"} <= set(hcl2.loads((EXAMPLES / "bake.pkr.hcl").read_text()))
+    for name in re.findall(r"\$\{path\.module\}/([\w.-]+)", launch):
+        assert (EXAMPLES / name).exists(), name
+
+
+def test_the_tags_of_the_launch_template_are_those_that_inventory_and_association_read() -> None:
+    (tags,) = re.findall(r"tags +=\s*\{(.*?)\}", (EXAMPLES / "launch.tf").read_text())
+    named = dict(re.findall(r'(\w+) = "(\w+)"', tags))
+    inventory = yaml.safe_load((EXAMPLES / "fleet.aws_ec2.yml").read_text())
+    assert inventory["compose"]["tune_workload"] == "ec2_tags.workload"
+    (resource,) = yaml.safe_load((EXAMPLES / "association.yml").read_text())["Resources"].values()
+    (target,) = resource["Properties"]["Targets"]
+    assert (named["workload"], target) == ("web", {"Key": "tag:nearmetal", "Values": [named["nearmetal"]]})
+
+
+def test_the_page_lists_every_example() -> None:
+    page = (EXAMPLES / "README.md").read_text("utf-8")
+    files = {path.name for path in EXAMPLES.iterdir() if path.is_file()} - {"README.md"}
+    assert set(re.findall(r"^\| \[([^\]]+)\]\(\1\)", page, re.MULTILINE)) == files
