@@ -13,8 +13,8 @@ version_added: 0.1.0
 description:
   - While modules of this collection run, one line shows how many hosts are done, what was found and the time left.
   - At the end it prints a table of hosts and concerns, with a mark per cell, and the most frequent findings.
-  - It writes C(report.json), C(report.md), C(report.html) and C(report.prom), even when no host can be reached. A run
-    without hosts leaves the reports of the last one as they are.
+  - It writes C(report.json), C(report.md), C(report.html), C(report.prom), C(report.junit.xml) and C(report.sarif),
+    even when no host can be reached. A run without hosts leaves the reports of the last one as they are.
   - Tasks of other collections are shown as by P(ansible.builtin.default#callback), except that hosts where nothing
     changed are listed only with C(-v).
 extends_documentation_fragment:

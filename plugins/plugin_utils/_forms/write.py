@@ -12,13 +12,15 @@ from ...module_utils._error import NearmetalError
 from .._files import write
 from .._report import document, summary
 from .._report.model import Report
-from . import html, markdown, prometheus
+from . import ci, html, markdown, prometheus
 
 FORMS = (
     ("report.json", document.dump),
     ("report.md", markdown.render),
     ("report.html", html.render),
     ("report.prom", prometheus.render),
+    ("report.junit.xml", ci.junit),
+    ("report.sarif", ci.sarif),
 )
 
 

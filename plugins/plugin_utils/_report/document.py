@@ -70,7 +70,7 @@ def _ranking(ranking: Ranking) -> Dict[str, Any]:
 def _host(host: HostReport) -> Dict[str, Any]:
     # asdict would copy every table deeply, which took most of the time for 1,000 hosts.
     plain = dict(host.__dict__)
-    plain["findings"] = [finding._asdict() for finding in host.findings]
+    plain["findings"] = [{"key": finding.key, **finding._asdict()} for finding in host.findings]
     plain["limits"] = allowances.verdicts(host.allowances)
     return plain
 

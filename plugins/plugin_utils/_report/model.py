@@ -40,6 +40,11 @@ class ReportedFinding(Finding):
         return ".".join(filter(None, (self.concern, self.knob)))
 
     @property
+    def key(self) -> str:
+        """`concern.knob place`: what a finding is about, the same in every run, whatever its status and values."""
+        return " ".join(filter(None, (self.name, self.where)))
+
+    @property
     def place(self) -> str:
         """Where the knob is; empty if the wanted value is that place, as for a file."""
         return "" if self.where == self.wanted else self.where

@@ -14,7 +14,7 @@ import jsonschema
 
 from tests.support.fleet import ROOT, Fleet
 
-FILES = {"report.json", "report.md", "report.html", "report.prom"}
+FILES = {"report.json", "report.md", "report.html", "report.prom", "report.junit.xml", "report.sarif"}
 SCHEMA = json.loads((ROOT / "plugins/plugin_utils/_report/report.schema.json").read_text())
 
 
