@@ -1,7 +1,7 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The examples for Terraform, Packer and CloudFormation, read by their grammar; and the page that lists all."""
+"""The examples for Terraform, Packer, CloudFormation and CI, by grammar or schema; and the page that lists all."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import hcl2
+import pytest
 import yaml
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
@@ -19,6 +20,15 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
 def test_cloudformation_takes_the_association() -> None:
     linter = Path(sys.executable).with_name("cfn-lint")
     done = subprocess.run([str(linter), str(EXAMPLES / "association.yml")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("server", ["github-workflow", "gitlab-ci"])
+def test_the_schema_of_the_server_takes_the_job(server: str) -> None:
+    checker = Path(sys.executable).with_name("check-jsonschema")
+    schema = {"github-workflow": "github-workflows"}.get(server, server)
+    command = [str(checker), "--builtin-schema", f"vendor.{schema}", str(EXAMPLES / f"{server}.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
