@@ -107,23 +107,23 @@ options:
     choices: [better, not_worse]
     default: better
   soak:
-    description: The largest number of tuned loads that follow without a switch before the tuning is kept, 0 to 1000.
-      They end when it is excluded that the tuning makes loads fail; else nothing is kept. V(0) keeps without them.
+    description: The largest number of loads in stays, 0 to 1000. Unless they show the gain too, and exclude that the
+      tuning makes loads fail, nothing is kept. V(0) keeps without them.
     type: int
-    default: 100
+    default: 600
+  burn_in:
+    description: How many loads of a stay, or after a reboot, don't count, 1 to 40. What lasts longer isn't noticed.
+    type: int
+    default: 6
   several:
-    description:
-      - How the map at the end of a play combines the evidence of several hosts. V(average) is always valid; V(multiply)
-        shows more, but is valid only if the hosts share no load and no disturbance.
-      - Each host still has its own coin, verdict and end.
+    description: How the map at the end of a play combines the evidence of several hosts. V(average) is always valid;
+      V(multiply) shows more, but is valid only if the hosts share no load and no disturbance.
     type: str
     choices: [average, multiply]
     default: average
   each:
-    description:
-      - Whether to find out which concerns made a tuning C(better). For each concern, the whole tuning is compared with
-        the tuning without that concern, in up to O(pairs) pairs.
-      - The tuning is still kept or taken back as a whole. If it has only one concern, there is nothing to compare.
+    description: Whether to find out which concerns made a tuning C(better). For each of several, the whole tuning is
+      compared with the tuning without it, in up to O(pairs) pairs. The tuning is still kept or taken back as a whole.
     type: bool
     default: false
   reboot:

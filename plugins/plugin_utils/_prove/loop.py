@@ -90,8 +90,9 @@ def _measure(step: Step, control: HostControl, limit: float, settings: Settings,
     if settings.reboot and step.phase != WARM_UP and not stays:
         seconds = control.reboot_into(step.switch_to)
     answer = control.measure(step.switch_to, step.concern, stays)
-    if seconds is not None and not answer.unhealthy:  # the first load of a boot finds cold caches, and isn't counted
-        answer = control.measure(step.switch_to, step.concern)
+    if seconds is not None:  # the first loads of a boot find cold caches, and aren't counted
+        for _uncounted in range(settings.burn_in):
+            answer = answer if answer.unhealthy else control.measure(step.switch_to, step.concern, stays=True)
     ended = time.time()
     metrics, error = _metrics(answer.load, limit, settings.timed)
     if answer.unhealthy:

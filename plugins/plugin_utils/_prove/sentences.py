@@ -19,7 +19,7 @@ from ...module_utils._prove.statistics.rules import BETTER, SAME, WORSE
 from ...module_utils._prove.statistics.settings import Settings
 from ...module_utils._prove.statistics.single_concerns import Part
 from ...module_utils._prove.statistics.verdict import Verdict, verdict
-from ...module_utils._words import clipped, printable, status_words
+from ...module_utils._words import clipped, counted, printable, status_words
 from . import activity
 from .figures import duration, figure, interval, percent, ratio
 
@@ -58,7 +58,7 @@ def _place(record: Record, last: Measurement, most_pairs: int) -> str:
     if last.phase == PAIR:
         return f"pair {last.pair} of at most {most_pairs}{attempt}, {condition(record, last)}"
     if last.phase == SOAK:
-        return f"soak {last.pair}, {condition(record, last)}"
+        return f"pair of stays {last.pair}, load {last.attempt}, {condition(record, last)}"
     if last.phase == SHAM:
         return f"sham pair {last.pair}{attempt}, {condition(record, last)}"
     return f"warm-up {last.pair}, {condition(record, last)}"
@@ -94,7 +94,9 @@ def _phase_comparison(result: Verdict, last: Measurement) -> Optional[Comparison
     """The comparison of the pairs to which the measurement belongs; None without any."""
     if last.phase == EACH:
         return next((part.comparison for part in result.parts if part.concern == last.concern), None)
-    return result.metrics[0] if result.metrics and last.phase == PAIR else None
+    return (
+        result.metrics[0] if result.metrics and (last.phase == PAIR or (last.phase == SOAK and result.stays)) else None
+    )
 
 
 def condition(record: Record, measurement: Measurement) -> str:
@@ -253,14 +255,19 @@ def _quality(result: Verdict) -> List[str]:
         parts.append(f"not watched: {', '.join(result.unwatched)}")
     lines += ["; ".join(parts)] if parts else []
     lost = [missing.sentence(figure) for figure in result.missing if figure.tuned]
-    soak = f"{result.soaked} further loads when tuned, before it was kept" if result.soaked and result.keep else ""
+    soak = f"{counted(result.soaked, 'further load')} before it was kept" if result.soaked and result.keep else ""
+    if result.switched:
+        soak = (
+            f"the change is that of {counted(result.stays, 'pair')} of stays, {counted(result.soaked, 'further load')};"
+            f" right after switches it is {_change(result.switched)}, evidence {_evidence(result.switched)}"
+        )
     return [*lines, *filter(None, [soak, "; ".join(lost)])]
 
 
 def _cost(record: Record) -> str:
     """What switching cost, and how long the run took."""
-    # Of a soak only the first load comes after a switch.
-    measurements = [last for last in record.measurements if last.phase != SOAK or last.pair == 1]
+    # Of a stay only the first load comes after a switch.
+    measurements = [last for last in record.measurements if last.phase != SOAK or last.attempt == 1]
     if record.start.settings.reboot:
         measurements = [last for last in measurements if last.phase != WARM_UP]
     switches = sorted(measurement.switch_seconds for measurement in measurements)

@@ -129,7 +129,7 @@ def test_a_host_with_biased_pairs_is_not_combined_with_others() -> None:
         voided = step.switch_to == "tuned" and step.phase == "pair" and step.pair % 2 and step.attempt == 1
         return measurement._replace(state_lost="thp is always") if voided and step.pair < 12 else measurement
 
-    found = verdict(run(noisy(0.025, 0.03, 4), restless, seed=21, pairs=200))
+    found = verdict(run(noisy(0.025, 0.03, 4), restless, seed=21, pairs=200, soak=0))
     assert (found.verdict, found.selection) == ("unclear", True)
     selected = {"verdict": found.as_dict(), "kept": False}
     undecided = result(0.0, 3, pairs=8)

@@ -12,8 +12,8 @@ from ..._words import counted
 from . import rules
 from .evidence import NEEDED
 from .history import History, capped, differences, levels
-from .interval import percent
-from .keeping import missing
+from .interval import estimate, percent
+from .keeping import missing, stays
 from .record import Record
 from .rules import BETTER, CAPPED, SAME, UNCLEAR, WORSE
 from .settings import Settings
@@ -38,14 +38,34 @@ def ends(record: Record, history: History) -> bool:
 
 
 def soaks(record: Record, history: History) -> bool:
-    """Whether tuned loads follow, because the tuning would stay, and too little is known of what it does for that."""
+    """Whether stays follow, because the tuning would be kept, and too little is known of what it does for that."""
     settings = record.start.settings
+    if not settings.soak or not rules.pairs_end(record, history):
+        return False
+    answer = _decide_pairs(record, history)[0]
+    if not rules.may_stay(settings, history, answer):
+        return False
     further = settings.soak - len(history.soaks)
-    if further <= 0 or not rules.pairs_end(record, history):
+    if stays.within_pair(record) or further < stays.loads_of_pair(settings):
+        return stays.within_pair(record)
+    least = _least(settings, answer)
+    if _contradicted(settings, history, least):
         return False
-    if not rules.may_stay(settings, history, _decide_pairs(record, history)[0]):
+    if not missing.unexcluded(history):
+        return not stays.shown(settings, history, least)
+    if stays.shown(settings, history, least) and missing.looks_risen(history):
         return False
-    return bool(missing.unexcluded(history)) and not missing.unexcluded(history, further)
+    return not missing.unexcluded(history, further if settings.reboot else further // 2)
+
+
+def _least(settings: Settings, answer: rules.Answer) -> float:
+    """What the tuning has to exceed in stays to be kept, a logarithm of a ratio."""
+    return 0.0 if answer.verdict == BETTER else -rules.margin_of(settings)
+
+
+def _contradicted(settings: Settings, history: History, least: float) -> bool:
+    """Whether the stays contradict what the pairs claim."""
+    return stays.contradict(settings, history, estimate(differences(history.pairs, history.primary)), least)
 
 
 def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str]]":
@@ -54,10 +74,15 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
     settings = record.start.settings
     if not settings.soak or not rules.may_stay(settings, history, answer) or not ends(record, history):
         return answer, further
+    least = _least(settings, answer)
     figure = min(missing.missing(history), key=lambda figure: figure.evidence)
-    if figure.evidence < NEEDED:
+    if figure.evidence < NEEDED and not _contradicted(settings, history, least):
         risen = f"a rise by {figure.rise:.0f} % of the loads isn't excluded"
         return rules.Answer(UNCLEAR, f"{answer.reason}, but {missing.sentence(figure)}: {risen}"), further
+    if not stays.shown(settings, history, least):
+        pairs = counted(len(stays.differences(settings, history)), "pair")
+        reason = f"{answer.reason} right after switches, but not in {pairs} of stays: what a switch leaves behind"
+        return rules.Answer(UNCLEAR, f"{reason} isn't excluded"), further
     return answer, further
 
 

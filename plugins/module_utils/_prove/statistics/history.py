@@ -59,7 +59,7 @@ class History(NamedTuple):
     kinds: Tuple[Metric, ...]  # the metrics of the first measurement that didn't fail
     primary: str  # the metric that decides; empty as long as nothing was measured
     parts: Mapping[str, Tuple[Attempt, ...]] = {}  # concern → the pairs with it and without it
-    soaks: Tuple[Attempt, ...] = ()  # the tuned loads before the tuning is kept, of one measurement each
+    soaks: Tuple[Attempt, ...] = ()  # the loads before the tuning is kept, of one measurement each
 
     @property
     def tries(self) -> Tuple[Attempt, ...]:

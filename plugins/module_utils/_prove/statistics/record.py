@@ -16,7 +16,7 @@ from .order import UNTUNED
 from .settings import Settings
 
 FORMAT = 5  # of the lines, and of the rules by which one step follows from those before it
-READABLE = (3, 4, FORMAT)  # 4 has no soak; 3 lacks `jobs`, so a guard less watches, and what only explains a verdict
+READABLE = (3, 4, FORMAT)  # 4 has no stays; 3 lacks `jobs`, so a guard less watches, and what only explains a verdict
 
 # The phases of a run, in their order. Until the pairs begin, the host stays untuned.
 WARM_UP, SHAM, PAIR, SOAK, EACH = "warm_up", "sham", "pair", "soak", "each"
@@ -62,8 +62,8 @@ class Measurement(NamedTuple):
     """One run of the load in one state; written down when it has ended, whatever came of it."""
 
     phase: str  # one of PHASES
-    pair: int  # from 1; in WARM_UP and SOAK the number of the measurement
-    attempt: int  # from 1; a pair that is repeated has the next one
+    pair: int  # from 1; in WARM_UP the number of the measurement, in SOAK that of the pair of stays
+    attempt: int  # from 1; a pair that is repeated has the next one; in SOAK the number of the load in its stay
     state: str  # untuned | tuned; in SHAM the label of the sham switch
     began: float  # seconds since 1970 by the controller's clock, before the switch
     ended: float  # the same when the answer with `after` was there

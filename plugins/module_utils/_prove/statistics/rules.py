@@ -87,16 +87,15 @@ def failures_when_tuned(history: History) -> "Tuple[List[str], float]":
     A host without a single concern is neither of the two.
     """
     parts = [attempt for attempts in history.parts.values() for attempt in attempts]
-    if any(firing.state != TUNED for firing in _failures(history.tries)):
+    tries = [*history.tries, *history.soaks]
+    if any(firing.state != TUNED for firing in _failures(tries)):
         return [], 1.0
-    tries = [*history.tries, *history.soaks, *parts]
-    failed = [firing.detail for firing in _failures(tries) if firing.state == TUNED]
+    failed = [firing.detail for firing in _failures([*tries, *parts]) if firing.state == TUNED]
     if len(failed) < MANY_FAILED:
         return [], 1.0
-    loads = [measurement for attempt in (*history.warm_ups, *history.tries) for measurement in attempt.measurements]
+    loads = [measurement for attempt in (*history.warm_ups, *tries) for measurement in attempt.measurements]
     untuned = sum(measurement.host_state != TUNED for measurement in loads)
-    alone = [*history.soaks, *parts]
-    loads += [measurement for attempt in alone if attempt.over for measurement in attempt.measurements]
+    loads += [measurement for attempt in parts if attempt.over for measurement in attempt.measurements]
     tuned = sum(measurement.host_state == TUNED for measurement in loads)
     return failed, math.comb(tuned, len(failed)) / math.comb(tuned + untuned, len(failed))
 
@@ -207,10 +206,11 @@ def decision(settings: Settings, history: History) -> str:
 
 def settled_verdict(settings: Settings, history: History, concern: str, needed: float) -> str:
     """What the pairs of a concern, or of the whole tuning (""), show at so much evidence, in the same words; "" too
-    while what switches leave behind outweighs it, or is known of too few measurements and more may follow."""
+    while what switches leave behind outweighs it, or is known of too few measurements and more may follow. Of a gain
+    the stays show that."""
     changes = differences(history.attempts(concern), history.primary)
     word = shown_verdict(settings, changes, needed)
-    if not word or word == UNCLEAR or settings.reboot:
+    if not word or word == UNCLEAR or settings.reboot or (word == BETTER and settings.soak and not concern):
         return word
     known = switch_effects(history, concern)
     unknown = len(known) < len((UNTUNED, TUNED)) and len(changes) < settings.pairs

@@ -18,6 +18,7 @@ MOST_PAIRS_WITH_REBOOT = 40
 FEWEST_PAIRS = 6  # with fewer, not even differences that all point one way are evidence of 20:1
 NOT_WORSE = "not_worse"
 KEEP = ("better", NOT_WORSE)
+COUNTED = 2  # loads of a stay that count: the more, the longer is the time between those of both states
 GUARD_LIMIT = 5.0  # percent: the loss of a further metric that has to be excluded, where the user sets none
 MULTIPLY = "multiply"
 SEVERAL = ("average", MULTIPLY)
@@ -41,7 +42,13 @@ class Settings(NamedTuple):
     reboot: bool = False  # the host is rebooted before each measurement, so that boot settings are compared too
     reboot_within: int = 600  # seconds in which a rebooted host must be back
     guard: Mapping[str, float] = {}  # metric → percent: the loss that has to be excluded, in place of the margin
-    soak: int = 100  # at most so many further tuned loads before the tuning is kept; 0: none
+    soak: int = 600  # at most so many further loads, in pairs of stays, before the tuning is kept; 0: none
+    burn_in: int = 6  # loads after a switch that don't count, in a stay and after a reboot
+
+    @property
+    def stay(self) -> int:
+        """How many loads a stay has."""
+        return self.burn_in + COUNTED
 
     def limit_of(self, metric: str) -> float:
         """The loss of a metric that doesn't decide, in percent, which has to be excluded before anything is kept."""
@@ -54,6 +61,7 @@ _BOUNDS: Mapping[str, Tuple[float, float, bool]] = {
     "pairs": (FEWEST_PAIRS, 200, True),
     "effect": (0.1, 100, False),
     "soak": (0, 1000, True),
+    "burn_in": (1, 40, True),
     "margin": (0.1, 50, False),
     "seconds": (0.1, 3600, False),
     "settle": (0, 600, False),
@@ -96,6 +104,12 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     if "guard" in options:
         checked["guard"] = _guard(options["guard"])
     settings = Settings(**checked)
+    least = 2 * FEWEST_PAIRS * settings.stay
+    if not settings.reboot and 0 < settings.soak < least:
+        raise NearmetalError(
+            f"soak is {settings.soak}; {FEWEST_PAIRS} pairs of stays, the fewest that decide, are {least} loads with"
+            f" a burn_in of {settings.burn_in}: set at least that, or 0 to keep without them"
+        )
     _require_reboots_possible(settings)
     step = settings.settle + longest_load(settings.seconds) + ANSWER_SECONDS + BOOT_SECONDS * settings.reboot
     if 0 < settings.abandon_after < step:

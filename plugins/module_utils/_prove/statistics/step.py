@@ -11,7 +11,8 @@ from ..._error import NearmetalError
 from . import rules, single_concerns
 from .decision import soaks
 from .history import Attempt, history_of
-from .order import TUNED, UNTUNED, order
+from .keeping import stays
+from .order import UNTUNED, order
 from .record import EACH, PAIR, SHAM, SOAK, WARM_UP, Record
 
 MEASURE, DECIDE = "measure", "decide"
@@ -31,19 +32,17 @@ class Step(NamedTuple):
     state: str = ""
     switch_to: str = ""
     concern: str = ""  # in EACH: untuned is tuned but for this concern
-
-    @property
-    def stays(self) -> bool:
-        """Whether the host is in that state already, and isn't switched."""
-        return self.phase == SOAK and self.pair > 1
+    stays: bool = False  # the host is in that state already, and isn't switched
 
 
 def next_step(record: Record) -> Step:
     """What follows from the record alone: the same after a crash as without it."""
+    if stays.within_pair(record) and not record.measurements[-1].error:
+        return _in_stay(record)
     history = history_of(record)
     if rules.pairs_end(record, history):
         if soaks(record, history):
-            return Step(MEASURE, SOAK, len(history.soaks) + 1, 1, TUNED, TUNED)
+            return _in_stay(record)
         waiting = single_concerns.waiting_concerns(record, history)
         return _in_pair(record, EACH, history.attempts(waiting[0]), waiting[0]) if waiting else Step(DECIDE)
     if not rules.has_settled(record.start.settings, history):
@@ -51,6 +50,13 @@ def next_step(record: Record) -> Step:
     if not rules.shams_done(history):
         return _in_pair(record, SHAM, history.shams)
     return _in_pair(record, PAIR, history.pairs)
+
+
+def _in_stay(record: Record) -> Step:
+    """The next load of the stays. A state that goes on is not switched."""
+    last = record.measurements[-1]
+    pair, load, state = stays.following(record.start, last)
+    return Step(MEASURE, SOAK, pair, load, state, state, stays=last.phase == SOAK and last.state == state)
 
 
 def _in_pair(record: Record, phase: str, attempts: Sequence[Attempt], concern: str = "") -> Step:

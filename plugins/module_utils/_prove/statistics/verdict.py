@@ -14,6 +14,7 @@ from .evidence import NEEDED
 from .guards import unwatched_guards
 from .history import Attempt, History, differences, history_of
 from .interval import Comparison, comparison_of, estimate, percent
+from .keeping import stays
 from .keeping.missing import Missing, missing
 from .order import TUNED, UNTUNED
 from .record import Record
@@ -56,13 +57,16 @@ class Verdict(NamedTuple):
     several: str  # how the evidence of several hosts is put together
     parts: Tuple[Part, ...]  # what each concern does among the others, where that was asked
     missing: Tuple[Missing, ...]  # loads that failed, and those that a guard voided too
-    soaked: int  # further tuned loads before the tuning is kept
+    soaked: int  # further loads before the tuning is kept
+    stays: int  # pairs of stays among them; the primary of `metrics` is theirs, where there are any
+    switched: Optional[Comparison]  # then what the pairs say of it, whose loads came right after a switch
 
     def as_dict(self) -> Dict[str, Any]:
         """The verdict as plain JSON data."""
         content = self._asdict()
         content["metrics"] = [metric._asdict() for metric in self.metrics]
         content["sham"] = self.sham._asdict()
+        content["switched"] = self.switched and self.switched._asdict()
         content["missing"] = [missing._asdict() for missing in self.missing]
         content["parts"] = [{**part._asdict(), "comparison": part.comparison._asdict()} for part in self.parts]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in content.items()}
@@ -79,6 +83,10 @@ def verdict(record: Record) -> Verdict:
     ended = ends(record, history)
     over = ended and not single_concerns.waiting_concerns(record, history)
     metrics = _comparisons(record, history)
+    in_stays, switched = stays.differences(settings, history), None
+    if in_stays:
+        switched, kind = metrics[0], next(kind for kind in history.kinds if kind.name == history.primary)
+        metrics = (comparison_of(in_stays, kind, rules.margin_of(settings), NEEDED, primary=True), *metrics[1:])
     return Verdict(
         verdict=answer.verdict,
         reasons=(answer.reason, *further_reasons, *single_concerns.why_none(record, history)),
@@ -96,10 +104,7 @@ def verdict(record: Record) -> Verdict:
         pairs_needed=(
             None if deviation is None else forecast.pairs_needed(deviation, math.log1p(settings.effect / 100))
         ),
-        seconds_left=None
-        if seconds is None
-        else seconds
-        * (single_concerns.pairs_left(record, history) if ended else settings.pairs - len(pair_differences)),
+        seconds_left=None if seconds is None else seconds * _pairs_left(record, history, ended),
         sham=_sham(shams),
         unwatched=(*unwatched_guards(record.measurements), *(("clock",) if settings.reboot else ())),
         seed=settings.seed,
@@ -109,7 +114,18 @@ def verdict(record: Record) -> Verdict:
         parts=single_concerns.parts_of(record, history),
         missing=missing(history),
         soaked=len(history.soaks),
+        stays=len(in_stays),
+        switched=switched,
     )
+
+
+def _pairs_left(record: Record, history: History, ended: bool) -> float:
+    """How many pairs of loads may still follow."""
+    if ended:
+        return single_concerns.pairs_left(record, history)
+    if rules.pairs_end(record, history):
+        return (record.start.settings.soak - len(history.soaks)) / 2
+    return record.start.settings.pairs - len(differences(history.pairs, history.primary))
 
 
 def _comparisons(record: Record, history: History) -> Tuple[Comparison, ...]:

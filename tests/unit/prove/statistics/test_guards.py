@@ -281,7 +281,7 @@ def test_biased_pairs_give_no_verdict(effect: float, looks: str) -> None:
         voided = step.switch_to == "tuned" and step.phase == "pair" and step.pair % 2 and step.attempt == 1
         return BEYOND["throttled"](measurement) if voided and step.pair < 12 else measurement
 
-    record = run(noisy(effect, 0.03, 4), often, seed=21, pairs=200)
+    record = run(noisy(effect, 0.03, 6), often, seed=21, pairs=200, soak=0)
     found = verdict(record)
     assert found.repeated_in == {"untuned": 0, "tuned": 6}
     assert found.verdict == "unclear"

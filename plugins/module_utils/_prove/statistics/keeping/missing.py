@@ -11,8 +11,8 @@ that end in the tuned state, is untuned's rate of missing loads less tuned's: ex
 `rise` to the rate, a wager of x is held on each attempt: with y = 1 if it ended untuned, -1 if tuned, 0 if neither, the
 factor 1 + x (y + rise) has at most the mean 1 under any such rise, whatever the rates are and however they change. So
 the product exceeds 20 in at most one run of 20 (Ville, as in evidence.py; for wagers of this kind Waudby-Smith and
-Ramdas, Journal of the Royal Statistical Society B 86, 2024). A tuned load without a partner counts as one that the
-untuned host would never have lost.
+Ramdas, Journal of the Royal Statistical Society B 86, 2024). A tuned load of a stay counts as one that the untuned host
+would never have lost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..evidence import NEEDED
 from ..guards import Firing
 from ..history import Attempt, History, level
 from ..order import TUNED, UNTUNED
-from ..record import SHAM
+from ..record import PAIR, SOAK
 
 # Of the largest wager that a missing load doesn't make negative, with the weight of each.
 _WAGERS = ((1.0, 0.5), (0.75, 0.25), (0.5, 0.25))
@@ -71,10 +71,10 @@ def unexcluded(history: History, further: int = 0) -> List[Limit]:
 def outcomes(history: History, limit: Limit) -> List[int]:
     """What came of each attempt at a pair, and of each tuned load without a partner: -1, 0 or 1."""
     if limit.collapses:
-        lost = [(attempt, set(states)) for attempt, states in _collapsed(history) if attempt.phase != SHAM]
+        lost = [(attempt, set(states)) for attempt, states in _collapsed(history) if _compares(attempt)]
         return [(UNTUNED in states) - (TUNED in states) for _attempt, states in lost]
     found = []
-    for attempt in (*history.pairs, *history.soaks):
+    for attempt in filter(_compares, (*history.pairs, *history.soaks)):
         states = [firing.state for firing in attempt.firings if limit.counts(firing)]
         # An attempt that something else ended before its second load says nothing.
         if states:
@@ -82,6 +82,11 @@ def outcomes(history: History, limit: Limit) -> List[int]:
         elif attempt.valid:
             found.append(0)
     return found
+
+
+def _compares(attempt: Attempt) -> bool:
+    """Whether it is an attempt at a pair, or a tuned load of a stay."""
+    return attempt.phase == PAIR or (attempt.phase == SOAK and attempt.measurements[0].state == TUNED)
 
 
 def _collapsed(history: History) -> "List[Tuple[Attempt, List[str]]]":
@@ -127,6 +132,13 @@ def missing(history: History) -> "Tuple[Missing, ...]":
         )
         figures.append(Missing(limit.words, tuned, of_tuned, untuned, of_untuned, 100 * limit.rise, evidence))
     return tuple(figures)
+
+
+def looks_risen(history: History) -> bool:
+    """Whether a rise that isn't excluded looks like what happens: more loads would hardly exclude it."""
+    figures = [figure for figure in missing(history) if figure.evidence < NEEDED and figure.untuned_loads]
+    shares = [(figure.tuned / figure.tuned_loads - figure.untuned / figure.untuned_loads, figure) for figure in figures]
+    return any(100 * share >= figure.rise for share, figure in shares)
 
 
 def sentence(figure: Missing) -> str:

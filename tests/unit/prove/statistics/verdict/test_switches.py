@@ -31,8 +31,15 @@ def other_after_a_switch(tuned: float, factor: float, state: str = "untuned", se
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_a_switch_leaves_behind_is_not_taken_for_the_tunings_effect(seed: int) -> None:
-    # Without the rule each of these runs ends as better, although the tuning costs 3 %.
-    found = verdict(run(other_after_a_switch(-0.03, 0.85), seed=seed, pairs=16))
+    # Without stays, or the rule in place of them, each of these runs ends as better, although the tuning costs 3 %.
+    load = other_after_a_switch(-0.03, 0.85)
+    found = verdict(run(load, seed=seed, pairs=16))
+    assert (found.verdict, found.keep) == ("unclear", False)
+    assert "right after switches, but not in " in found.reasons[0]
+    assert found.metrics[0].low is not None
+    assert found.metrics[0].high is not None
+    assert found.metrics[0].low < -3 < found.metrics[0].high, "what is said is what the tuning does in stays"
+    found = verdict(run(load, seed=seed, pairs=16, soak=0))
     assert (found.verdict, found.keep, found.pairs) == ("unclear", False, 16)
     assert "% worse right after a switch to untuned than later in the same state" in found.reasons[0]
     # With a gain beside which the switch hardly counts there is a verdict.
@@ -48,12 +55,13 @@ def test_a_tuning_whose_switch_alone_does_something_is_neither_better_nor_worse(
 
 
 def test_no_verdict_comes_before_each_state_was_measured_after_itself() -> None:
-    found = [run(noisy(0.2, 0.005, seed), seed=seed) for seed in range(12)]
+    found = [run(noisy(0.2, 0.005, seed), seed=seed, soak=0) for seed in range(12)]
     assert {verdict(record).verdict for record in found} == {"better"}
     for record in found:
         known = history.levels(history.history_of(record), "")
         assert all(len(stayed) >= 2 for _switched, stayed in known.values())
-    assert verdict(run(noisy(0.2, 0.005), pairs=6)).verdict == "better", "but for the last pair"
+    assert verdict(run(noisy(0.2, 0.005), pairs=6, soak=0)).verdict == "better", "but for the last pair"
+    assert verdict(run(noisy(0.2, 0.005))).pairs == 6, "nor of a gain that the stays are to show"
 
 
 def test_the_noise_of_a_load_is_not_called_an_effect_of_the_switches() -> None:

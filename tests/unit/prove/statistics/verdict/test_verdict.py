@@ -142,15 +142,17 @@ def test_another_metric_may_lose_what_its_guard_allows() -> None:
 
 @pytest.mark.parametrize("every", [8, 30])
 def test_a_rare_collapse_is_not_kept(every: int) -> None:
+    loads: "List[bool]" = []
+
     def load(step: Step) -> "Tuple[Metric, ...]":
         (metric,) = noisy(0.2, 0.01, 3)(step)
-        collapsed = step.phase == "soak" and step.pair % every == 0
+        loads.append(step.phase == "soak" and step.state == "tuned")
+        collapsed = loads[-1] and sum(loads) % every == 0
         return (metric._replace(value=metric.value * (0.4 if collapsed else 1.0)),)
 
-    found = verdict(run(load, seed=3, soak=60))
+    found = verdict(run(load, seed=3, soak=112))
     assert (found.verdict, found.keep) == ("unclear", False)
-    assert "1 of " in found.reasons[0]
-    assert "loads lose a third or more when tuned, 0 of 12 untuned" in found.reasons[0]
+    assert "loads lose a third or more when tuned, 0 of " in found.reasons[0]
 
 
 def test_the_primary_metric_is_the_one_that_is_named() -> None:

@@ -1,0 +1,85 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the tuning does where nothing is switched: pairs of stays, before a tuning is kept.
+
+Pure. PRIVATE to the collection.
+
+A load right after a switch shows what the tuning does, and what the switch and the loads before it leave behind. The
+coin protects from what time does, and from nothing of that. So the host stays in each state for several loads, of which
+the first `burn_in` don't count; which stay of a pair comes first is the coin. The difference of two stays is that of
+the means of their last loads: if the tuning does nothing that lasts, the coin alone decided its sign, as long as
+nothing is left behind for more than `burn_in` loads. So the evidence is that of the pairs.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, Tuple
+
+from ..evidence import NEEDED, peak
+from ..history import Attempt, History, level
+from ..order import TUNED, UNTUNED, order
+from ..record import SOAK, Measurement, Record, Start
+from ..settings import Settings
+
+
+def loads_of_pair(settings: Settings) -> int:
+    """How many loads are measured before anything is decided again.
+
+    After a reboot nothing is left of the other state, so the pairs themselves are of stays, and tuned loads follow.
+    """
+    return 1 if settings.reboot else 2 * settings.stay
+
+
+def within_pair(record: Record) -> bool:
+    """Whether a pair of stays has begun and isn't over."""
+    loads = sum(measurement.phase == SOAK for measurement in record.measurements)
+    return bool(loads % loads_of_pair(record.start.settings))
+
+
+def following(start: Start, last: Measurement) -> Tuple[int, int, str]:
+    """The pair of stays, the number in its stay and the state of the load that follows the last one."""
+    settings = start.settings
+    if settings.reboot:
+        return 1, last.attempt + 1 if last.phase == SOAK else 1, TUNED
+    if last.phase != SOAK:
+        return 1, 1, _order(start, 1)[0]
+    first, second = _order(start, last.pair)
+    if last.attempt < settings.stay:
+        return last.pair, last.attempt + 1, last.state
+    if last.state == first:
+        return last.pair, 1, second
+    return last.pair + 1, 1, _order(start, last.pair + 1)[0]
+
+
+def _order(start: Start, pair: int) -> Tuple[str, str]:
+    return order(start.settings.seed, start.host, SOAK, pair, 1)
+
+
+def differences(settings: Settings, history: History) -> List[float]:
+    """ln(tuned / untuned) of the primary metric in each pair of stays; one of which all loads are missing has none."""
+    stays: Dict[Tuple[int, str], List[Attempt]] = {}
+    for attempt in history.soaks:
+        if attempt.valid and attempt.attempt > settings.burn_in:
+            stays.setdefault((attempt.pair, attempt.measurements[0].state), []).append(attempt)
+    means = {
+        stay: sum(level(attempt.measurements[0], history.primary) for attempt in loads) / len(loads)
+        for stay, loads in stays.items()
+    }
+    over = 0 if settings.reboot else len(history.soaks) // loads_of_pair(settings)
+    return [
+        means[pair, TUNED] - means[pair, UNTUNED]
+        for pair in range(1, over + 1)
+        if (pair, TUNED) in means and (pair, UNTUNED) in means
+    ]
+
+
+def shown(settings: Settings, history: History, least: float) -> bool:
+    """Whether the stays show that the tuning does more than `least`, a logarithm of a ratio."""
+    return settings.reboot or peak(differences(settings, history), least).above >= NEEDED
+
+
+def contradict(settings: Settings, history: History, claimed: float, least: float) -> bool:
+    """Whether they show that it does less than the middle of that and of what the pairs claim: then no more follow."""
+    found = differences(settings, history)
+    return peak(found, (claimed + least) / 2).below >= NEEDED

@@ -1,0 +1,105 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Before a tuning is kept, the host stays in each state for several loads, and the gain must be there too."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Tuple
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import Metric
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import SOAK
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import Step, next_step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
+
+from tests.support.prove.proofs import Load, measured, noisy, run, start
+
+
+def lasting(loads: int, percent: float, effect: float = 0.0) -> Load:
+    """A load that gains so much for so many loads after a switch to tuned, and has an effect that lasts."""
+    since = [0]
+
+    def load(step: Step) -> "Tuple[Metric, ...]":
+        (metric,) = noisy(effect, 0.01)(step)
+        since[0] = since[0] + 1 if step.stays else 1
+        gain = percent if step.switch_to == "tuned" and since[0] <= loads else 0.0
+        return (metric._replace(value=metric.value * (1 + gain / 100)),)
+
+    return load
+
+
+def test_a_host_stays_for_several_loads_and_a_state_that_goes_on_is_not_switched() -> None:
+    record = run(noisy(0.2, 0.005), seed=3, burn_in=4)
+    stays = [measurement for measurement in record.measurements if measurement.phase == SOAK]
+    first = len(record.measurements) - len(stays)
+    steps = [next_step(record._replace(measurements=record.measurements[: first + index])) for index in range(36)]
+    assert [step.attempt for step in steps] == 6 * [1, 2, 3, 4, 5, 6]
+    assert [step.pair for step in steps] == [1 + index // 12 for index in range(36)]
+    in_turn = [[step.state for step in steps[index : index + 12 : 6]] for index in (0, 12, 24)]
+    assert all(sorted(pair) == ["tuned", "untuned"] for pair in in_turn)
+    switched = [index for index, step in enumerate(steps) if not step.stays]
+    turns = [len(list(loads)) for _state, loads in groupby(step.state for step in steps)]
+    assert switched == [sum(turns[:turn]) for turn in range(len(turns))]
+    assert max(turns) == 12, "of some pairs the first state is the second of the pair before"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_gain_that_ends_after_the_switch_is_not_kept(seed: int) -> None:
+    for loads in (1, 3, 6):
+        found = verdict(run(lasting(loads, 6.0), seed=seed))
+        assert (found.verdict, found.keep) == ("unclear", False)
+        assert "requests is better with evidence of more than 20:1 right after switches, but not in" in found.reasons[0]
+        assert found.metrics[0].low is not None
+        assert found.metrics[0].high is not None
+        assert found.metrics[0].low < 0 < found.metrics[0].high
+        assert found.switched is not None
+        assert found.switched.low is not None
+        assert found.switched.low > 0
+    assert verdict(run(lasting(8, 6.0), seed=seed, burn_in=8)).verdict == "unclear"
+    assert verdict(run(lasting(3, 6.0, 0.1), seed=seed)).keep, "what lasts is kept"
+
+
+def test_stays_that_contradict_the_pairs_end() -> None:
+    found = verdict(run(lasting(3, 6.0, -0.02), seed=3))
+    assert found.soaked < 160
+    assert verdict(run(noisy(0.05, 0.2, 8), seed=8, soak=100)).soaked in (0, 96), "at most so many, in whole pairs"
+    with pytest.raises(NearmetalError, match="6 pairs of stays, the fewest that decide, are 96 loads"):
+        start(soak=95)
+
+
+def test_not_worse_is_shown_by_stays_too() -> None:
+    found = verdict(run(noisy(0.0, 0.005), seed=3, keep="not_worse"))
+    assert (found.verdict, found.keep, found.stays > 5) == ("same", True, True)
+    found = verdict(run(lasting(3, 6.0, -0.06), seed=3, keep="not_worse"))
+    assert (found.verdict, found.keep) == ("unclear", False)
+
+
+def test_a_load_that_is_missing_in_a_stay_leaves_the_others() -> None:
+    def missing(step: Step, last: int) -> bool:
+        return step.phase == SOAK and step.state == "untuned" and step.attempt > last and step.pair == 2
+
+    for last, pairs in ((7, 7), (6, 6)):
+        found = verdict(
+            run(
+                noisy(0.2, 0.005),
+                lambda step, measurement, last=last: (
+                    measurement._replace(metrics=(), error="exit status 1") if missing(step, last) else measurement
+                ),
+                seed=3,
+            )
+        )
+        assert (found.verdict, found.keep) == ("better", True)
+        assert found.soaked == 16 * (found.stays + (pairs == 6)), "a stay without any load has no difference"
+
+
+def test_a_host_that_is_not_healthy_after_a_switch_ends_the_stays() -> None:
+    record = run(noisy(0.2, 0.005), seed=3)
+    first = next(index for index, load in enumerate(record.measurements) if load.phase == SOAK)
+    for number in (0, 5, 9):
+        before = record._replace(measurements=record.measurements[: first + number])
+        broken = measured(next_step(before), 60, ())._replace(error="no answer", unhealthy=True)
+        found = verdict(before._replace(measurements=(*before.measurements, broken)))
+        assert (found.verdict, found.over, found.keep) == ("unsafe", True, False)
