@@ -122,7 +122,7 @@ def starting(name: str, first: str = "1h", last: str = "2h") -> Change:
 
 
 def run(
-    load: Load, disturb: Optional[Disturb] = None, record: Optional[Record] = None, most: int = 1000, **settings: Any
+    load: Load, disturb: Optional[Disturb] = None, record: Optional[Record] = None, most: int = 3000, **settings: Any
 ) -> Record:
     """Complete a run, or continue it by at most so many further measurements."""
     record = record or start(**settings)

@@ -150,7 +150,7 @@ def test_very_strong_evidence_on_both_sides_stays_a_number() -> None:
     assert common is not None
     assert math.isfinite(common.evidence)
     lines = host_map.lines(
-        [host([0.06] * 12, "multiply"), host([0.06] * 8, "multiply")], lambda line, _color: line, 200
+        [host([0.06] * 14, "multiply"), host([0.06] * 8, "multiply")], lambda line, _color: line, 200
     )
     assert "evidence more than 100000:1" in lines[-1]
     strong = host_map.combine([host([0.8] * 200, "multiply")] * 6)

@@ -45,8 +45,8 @@ def soaks(record: Record, history: History) -> bool:
     answer = _decide_pairs(record, history)[0]
     if not rules.may_stay(settings, history, answer):
         return False
-    further = settings.soak - len(history.soaks)
-    if stays.within_pair(record) or further < stays.loads_of_pair(settings):
+    further = settings.most_in_stays - len(history.soaks)
+    if stays.within_pair(record) or further < stays.loads_of_pair(settings, history.pairs[-1].pair):
         return stays.within_pair(record)
     least = _least(settings, answer)
     if _contradicted(settings, history, least):
@@ -173,7 +173,7 @@ def _explanations(settings: Settings, history: History, unsettled: Mapping[str, 
     All of them if they alone prevent one. Otherwise those that differ by more than chance: the noise of a load that
     varies much makes medians differ too.
     """
-    if rules.shown_verdict(settings, differences(history.pairs, history.primary), NEEDED):
+    if rules.shown_verdict(settings, differences(history.pairs, history.primary), NEEDED, history.wagers):
         return unsettled
     samples = levels(history, "")
     return {state: effect for state, effect in unsettled.items() if rank_sum_score(*samples[state]) > _BEYOND_CHANCE}

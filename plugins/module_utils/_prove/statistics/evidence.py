@@ -18,35 +18,34 @@ from __future__ import annotations
 import math
 from typing import List, NamedTuple, Sequence
 
-LAMBDAS = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0)  # what is wagered on differences from 20 % to 0.6 %
+COARSE = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0)  # what is wagered on differences from 20 % to 0.6 %
+LAMBDAS = (0.6, 1.25, 2.5, *COARSE)  # and on those up to 160 %, which loads that differ by a tenth and more need
 NEEDED = 20.0  # 5 % of runs without effect may end in a verdict of one
-
-_WEIGHT = 1 / (2 * len(LAMBDAS))
 
 
 class Evidence(NamedTuple):
     """What speaks for an effect above the shift, and for one below it, to 1.
 
     Each begins at 1/2 and grows no faster than twofold a pair. Their sum is the two-sided process over plus and minus
-    LAMBDAS; as each falls or rises with the shift throughout, a verdict can't contradict the interval.
+    the wagers; as each falls or rises with the shift throughout, a verdict can't contradict the interval.
     """
 
     above: float
     below: float
 
 
-def path(differences: Sequence[float], shift: float = 0.0) -> List[Evidence]:
+def path(differences: Sequence[float], shift: float = 0.0, wagers: Sequence[float] = LAMBDAS) -> List[Evidence]:
     """The evidence after each pair.
 
     A product that falls to zero for a computer could not recover: it would take more than 1000 pairs.
     """
-    above = [_WEIGHT] * len(LAMBDAS)
+    above = [1 / (2 * len(wagers))] * len(wagers)
     below = list(above)
     evidence = []
     for difference in differences:
         distance = abs(difference - shift)
         winners, losers = (above, below) if difference > shift else (below, above)
-        for index, strength in enumerate(LAMBDAS):
+        for index, strength in enumerate(wagers):
             # exp(w) / cosh(w) is 2 / (1 + exp(-2 w)), and of -w it is exp(-2 w) times that.
             ratio = math.exp(-2 * strength * distance)
             factor = 2 / (1 + ratio)
@@ -56,12 +55,12 @@ def path(differences: Sequence[float], shift: float = 0.0) -> List[Evidence]:
     return evidence
 
 
-def peak(differences: Sequence[float], shift: float = 0.0) -> Evidence:
+def peak(differences: Sequence[float], shift: float = 0.0, wagers: Sequence[float] = LAMBDAS) -> Evidence:
     """The highest evidence that each side ever reached."""
-    steps = [Evidence(0.5, 0.5), *path(differences, shift)]
+    steps = [Evidence(0.5, 0.5), *path(differences, shift, wagers)]
     return Evidence(max(step.above for step in steps), max(step.below for step in steps))
 
 
-def p_value(differences: Sequence[float]) -> float:
+def p_value(differences: Sequence[float], wagers: Sequence[float] = LAMBDAS) -> float:
     """The probability, at most, of so much evidence on either side if the tuning changes nothing; at any moment."""
-    return min(1.0, 1 / max(peak(differences)))
+    return min(1.0, 1 / max(peak(differences, 0.0, wagers)))

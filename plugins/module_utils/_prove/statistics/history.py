@@ -9,10 +9,11 @@ import math
 from collections import Counter
 from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
+from .evidence import COARSE, LAMBDAS
 from .guards import ALLOWANCES, Firing, Reference, firings_of
 from .metrics import SMALLER, Metric
 from .order import TUNED, UNTUNED
-from .record import EACH, PAIR, SHAM, SOAK, WARM_UP, Measurement, Record
+from .record import EACH, FINE_WAGERS, PAIR, SHAM, SOAK, WARM_UP, Measurement, Record
 
 
 class Attempt(NamedTuple):
@@ -59,6 +60,7 @@ class History(NamedTuple):
     kinds: Tuple[Metric, ...]  # the metrics of the first measurement that didn't fail
     primary: str  # the metric that decides; empty as long as nothing was measured
     parts: Mapping[str, Tuple[Attempt, ...]] = {}  # concern → the pairs with it and without it
+    wagers: Tuple[float, ...] = LAMBDAS  # by which the differences are judged
     soaks: Tuple[Attempt, ...] = ()  # the loads before the tuning is kept, of one measurement each
 
     @property
@@ -120,6 +122,7 @@ def history_of(record: Record) -> History:
         kinds=kinds,
         primary=primary,
         parts={concern: tuple(attempts) for concern, attempts in parts.items()},
+        wagers=LAMBDAS if record.start.format >= FINE_WAGERS else COARSE,
         soaks=tuple(attempts_of[SOAK]),
     )
 

@@ -39,7 +39,7 @@ def estimate(differences: Sequence[float]) -> float:
     return median(means)
 
 
-def interval(differences: Sequence[float], needed: float = NEEDED) -> Interval:
+def interval(differences: Sequence[float], needed: float = NEEDED, wagers: Sequence[float] = LAMBDAS) -> Interval:
     """All shifts against which the evidence never reached `needed`, at whichever pair that was looked at.
 
     With NEEDED it holds the truth in 95 % of runs, however they were stopped (Howard et al., Annals of Statistics 49,
@@ -49,8 +49,8 @@ def interval(differences: Sequence[float], needed: float = NEEDED) -> Interval:
         return Interval(-math.inf, math.inf)
     return bounds(
         differences,
-        lambda shift: peak(differences, shift).above >= needed,
-        lambda shift: peak(differences, shift).below >= needed,
+        lambda shift: peak(differences, shift, wagers).above >= needed,
+        lambda shift: peak(differences, shift, wagers).below >= needed,
     )
 
 
@@ -92,10 +92,15 @@ class Comparison(NamedTuple):
 
 
 def comparison_of(
-    differences: Sequence[float], metric: Metric, margin: float, needed: float, primary: bool
+    differences: Sequence[float],
+    metric: Metric,
+    margin: float,
+    needed: float,
+    primary: bool,
+    wagers: Sequence[float] = LAMBDAS,
 ) -> Comparison:
     """The differences of a metric as figures of a report; `margin` is a logarithm of a ratio."""
-    span = interval(differences, needed)
+    span = interval(differences, needed, wagers)
     sign = -1 if metric.better == SMALLER else 1
     low, high = (span.low, span.high) if sign > 0 else (-span.high, -span.low)
     # After an effect that changed during the run, the interval of all pairs may exclude their middle.
@@ -108,9 +113,9 @@ def comparison_of(
         change=percent(middle) if differences else None,
         low=percent(low) if math.isfinite(low) else None,
         high=percent(high) if math.isfinite(high) else None,
-        evidence=max(peak(differences)),
+        evidence=max(peak(differences, 0.0, wagers)),
         needed=needed,
-        p=p_value(differences),
+        p=p_value(differences, wagers),
         not_worse=span.low > -margin,
     )
 

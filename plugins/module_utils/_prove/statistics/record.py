@@ -16,6 +16,7 @@ from .order import UNTUNED
 from .settings import Settings
 
 FORMAT = 5  # of the lines, and of the rules by which one step follows from those before it
+FINE_WAGERS = 5  # the first format with small wagers, and with stays
 READABLE = (3, 4, FORMAT)  # 4 has no stays; 3 lacks `jobs`, so a guard less watches, and what only explains a verdict
 
 # The phases of a run, in their order. Until the pairs begin, the host stays untuned.
@@ -39,6 +40,7 @@ class Start(NamedTuple):
     states: str = ""  # a digest of the values between which the host is switched
     health: str = ""  # the command that says after each switch whether the host does its work
     against: str = ""  # the tuning that stands in for the untuned state, in words; empty: the host untuned
+    format: int = FORMAT  # of the record, and of its rules
 
 
 class Sample(NamedTuple):

@@ -18,7 +18,7 @@ from ..._parse import json_text
 from ..._words import clipped, plain, shown
 from .metrics import LARGER, LARGEST, MOST_METRICS, NAME, SMALLER, SMALLEST, UNIT, Metric
 from .order import TUNED, UNTUNED
-from .record import FORMAT, PHASES, READABLE, End, Entry, Measurement, Record, Sample, Start, with_entry
+from .record import FINE_WAGERS, PHASES, READABLE, End, Entry, Measurement, Record, Sample, Start, with_entry
 from .rules import VERDICTS
 from .settings import settings_of
 from .step import check
@@ -40,8 +40,6 @@ def line_of(entry: Entry) -> str:
     """The entry as one line with its line feed, to be appended and synced before the next step."""
     kind = next(name for name, form in _KINDS.items() if isinstance(entry, form))
     content: Dict[str, Any] = {"kind": kind, **_as_json(entry)}
-    if kind == "start":
-        content["format"] = FORMAT
     return json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n"
 
 
@@ -102,7 +100,10 @@ def entry_of(line: bytes) -> Entry:
         if number not in READABLE or isinstance(number, bool):
             known = " and ".join(map(str, READABLE))
             raise NearmetalError(f"format {_brief(number)} is of another version; this nearmetal reads {known}")
-        return _checked_form(Start, content, _START)
+        start: Start = _checked_form(Start, content, _START)
+        if number < FINE_WAGERS:  # what nobody could do then, and the user didn't leave out
+            start = start._replace(settings=start.settings._replace(soak=0))
+        return start._replace(format=number)
     if kind == "measurement":
         measurement = _checked_form(Measurement, {"load_version": "", **content}, _MEASUREMENT)
         if bool(measurement.metrics) == bool(measurement.error):

@@ -168,7 +168,11 @@ def _one_sign(values: Sequence[float]) -> bool:
 def harmed_metrics(history: History) -> List[str]:
     """The other metrics that are shown to be worse, each at its share of the 5 %."""
     needed = needed_for_secondary(history)
-    return [name for name in _secondary_metrics(history) if peak(differences(history.pairs, name)).below >= needed]
+    return [
+        name
+        for name in _secondary_metrics(history)
+        if peak(differences(history.pairs, name), 0.0, history.wagers).below >= needed
+    ]
 
 
 def uncleared_metrics(settings: Settings, history: History) -> List[str]:
@@ -181,7 +185,7 @@ def uncleared_metrics(settings: Settings, history: History) -> List[str]:
     uncleared = []
     for name in _secondary_metrics(history):
         changes = differences(history.pairs, name)
-        excluded = peak(changes, -math.log1p(settings.limit_of(name) / 100)).above >= needed
+        excluded = peak(changes, -math.log1p(settings.limit_of(name) / 100), history.wagers).above >= needed
         looks_harmed = bool(changes) and estimate(changes) <= -math.log1p(
             settings.guard.get(name, settings.margin) / 100
         )
@@ -209,7 +213,7 @@ def settled_verdict(settings: Settings, history: History, concern: str, needed: 
     while what switches leave behind outweighs it, or is known of too few measurements and more may follow. Of a gain
     the stays show that."""
     changes = differences(history.attempts(concern), history.primary)
-    word = shown_verdict(settings, changes, needed)
+    word = shown_verdict(settings, changes, needed, history.wagers)
     if not word or word == UNCLEAR or settings.reboot or (word == BETTER and settings.soak and not concern):
         return word
     known = switch_effects(history, concern)
@@ -217,16 +221,16 @@ def settled_verdict(settings: Settings, history: History, concern: str, needed: 
     return "" if unknown or unsettled_states(settings, history, concern) else word
 
 
-def shown_verdict(settings: Settings, changes: Sequence[float], needed: float) -> str:
+def shown_verdict(settings: Settings, changes: Sequence[float], needed: float, wagers: Sequence[float]) -> str:
     """What these differences show at so much evidence, in the same words."""
     margin = margin_of(settings)
-    nothing = peak(changes)
+    nothing = peak(changes, 0.0, wagers)
     better, worse = nothing.above >= needed, nothing.below >= needed
     if better and worse:
         return UNCLEAR
     if better or worse:
         return BETTER if better else WORSE
-    same = peak(changes, -margin).above >= needed and peak(changes, margin).below >= needed
+    same = peak(changes, -margin, wagers).above >= needed and peak(changes, margin, wagers).below >= needed
     return SAME if same else ""
 
 
@@ -290,7 +294,7 @@ def may_stay(settings: Settings, history: History, answer: Answer) -> bool:
     if settings.keep != NOT_WORSE or uncleared_metrics(settings, history):
         return False
     changes = differences(history.pairs, history.primary)
-    not_worse = peak(changes, -margin_of(settings)).above >= NEEDED
+    not_worse = peak(changes, -margin_of(settings), history.wagers).above >= NEEDED
     return answer.verdict == SAME or (answer.undecided and not_worse)
 
 

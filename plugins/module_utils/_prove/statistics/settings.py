@@ -18,7 +18,7 @@ MOST_PAIRS_WITH_REBOOT = 40
 FEWEST_PAIRS = 6  # with fewer, not even differences that all point one way are evidence of 20:1
 NOT_WORSE = "not_worse"
 KEEP = ("better", NOT_WORSE)
-COUNTED = 2  # loads of a stay that count: the more, the longer is the time between those of both states
+COUNTED = 2  # loads of a stay that count at least: the more, the longer is the time between those of both states
 GUARD_LIMIT = 5.0  # percent: the loss of a further metric that has to be excluded, where the user sets none
 MULTIPLY = "multiply"
 SEVERAL = ("average", MULTIPLY)
@@ -46,9 +46,13 @@ class Settings(NamedTuple):
     burn_in: int = 6  # loads after a switch that don't count, in a stay and after a reboot
 
     @property
-    def stay(self) -> int:
-        """How many loads a stay has."""
-        return self.burn_in + COUNTED
+    def most_in_stays(self) -> int:
+        """How many loads the stays have at most: for each pair beyond a hundred six more."""
+        return self.soak + 6 * max(0, self.pairs - 100) if self.soak else 0
+
+    def stay(self, pairs: int) -> int:
+        """How many loads a stay has after so many pairs: what took many to show, a few short stays don't."""
+        return self.burn_in + max(COUNTED, -(-pairs // 8))
 
     def limit_of(self, metric: str) -> float:
         """The loss of a metric that doesn't decide, in percent, which has to be excluded before anything is kept."""
@@ -104,7 +108,7 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     if "guard" in options:
         checked["guard"] = _guard(options["guard"])
     settings = Settings(**checked)
-    least = 2 * FEWEST_PAIRS * settings.stay
+    least = 2 * FEWEST_PAIRS * settings.stay(FEWEST_PAIRS)
     if not settings.reboot and 0 < settings.soak < least:
         raise NearmetalError(
             f"soak is {settings.soak}; {FEWEST_PAIRS} pairs of stays, the fewest that decide, are {least} loads with"

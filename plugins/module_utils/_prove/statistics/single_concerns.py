@@ -15,7 +15,7 @@ from typing import Dict, List, NamedTuple, Sequence, Tuple
 from ..._words import counted
 from . import rules
 from .decision import after_switches, answer_of, ends
-from .evidence import NEEDED, peak
+from .evidence import LAMBDAS, NEEDED, peak
 from .guards import ALLOWANCES, GUARDS
 from .history import Attempt, History, capped, differences, guards_of
 from .interval import Comparison, comparison_of
@@ -78,19 +78,20 @@ def parts_of(record: Record, history: History) -> Tuple[Part, ...]:
     """What each concern did, as far as it was measured; none before the first of them was."""
     concerns = concerns_of(record) if history.parts else ()
     changes = {concern: _differences(history, concern) for concern in concerns}
-    needed = holm(changes)
+    needed = holm(changes, history.wagers)
     return tuple(
         _part(record, history, concern, changes[concern], needed[concern], len(concerns)) for concern in changes
     )
 
 
-def holm(changes: "Dict[str, List[float]]") -> Dict[str, float]:
+def holm(changes: "Dict[str, List[float]]", wagers: Sequence[float] = LAMBDAS) -> Dict[str, float]:
     """The evidence that each needs: the strongest the most, up to the first that hasn't got it."""
     needed: Dict[str, float] = {}
     step = len(changes)
-    for concern in sorted(changes, key=lambda name: -max(peak(changes[name]))):
+    found = {concern: max(peak(differences, 0.0, wagers)) for concern, differences in changes.items()}
+    for concern in sorted(changes, key=lambda name: -found[name]):
         needed[concern] = NEEDED * step
-        step -= max(peak(changes[concern])) >= needed[concern]
+        step -= found[concern] >= needed[concern]
     return needed
 
 
@@ -103,7 +104,7 @@ def _part(record: Record, history: History, concern: str, changes: Sequence[floa
     if verdict == UNCLEAR and not shown_verdict:
         reason = _unsettled(settings, history, concern) or reason
     needed = NEEDED * count if shown_verdict == SAME else needed
-    comparison = comparison_of(changes, metric, rules.margin_of(settings), needed, primary=True)
+    comparison = comparison_of(changes, metric, rules.margin_of(settings), needed, primary=True, wagers=history.wagers)
     return Part(concern, verdict, reason, comparison, len(changes), len(repeated))
 
 

@@ -55,7 +55,7 @@ def next_step(record: Record) -> Step:
 def _in_stay(record: Record) -> Step:
     """The next load of the stays. A state that goes on is not switched."""
     last = record.measurements[-1]
-    pair, load, state = stays.following(record.start, last)
+    pair, load, state = stays.following(record)
     return Step(MEASURE, SOAK, pair, load, state, state, stays=last.phase == SOAK and last.state == state)
 
 

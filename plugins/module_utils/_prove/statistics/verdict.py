@@ -124,7 +124,7 @@ def _pairs_left(record: Record, history: History, ended: bool) -> float:
     if ended:
         return single_concerns.pairs_left(record, history)
     if rules.pairs_end(record, history):
-        return (record.start.settings.soak - len(history.soaks)) / 2
+        return (record.start.settings.most_in_stays - len(history.soaks)) / 2
     return record.start.settings.pairs - len(differences(history.pairs, history.primary))
 
 
@@ -135,7 +135,8 @@ def _comparisons(record: Record, history: History) -> Tuple[Comparison, ...]:
         primary = metric.name == history.primary
         needed = NEEDED if primary else rules.needed_for_secondary(history)
         margin = math.log1p((settings.margin if primary else settings.limit_of(metric.name)) / 100)
-        comparisons.append(comparison_of(differences(history.pairs, metric.name), metric, margin, needed, primary))
+        changes = differences(history.pairs, metric.name)
+        comparisons.append(comparison_of(changes, metric, margin, needed, primary, history.wagers))
     return tuple(comparisons)
 
 

@@ -57,7 +57,7 @@ def plot_of(history: History, settings: Settings, metric: Comparison) -> Plot:
     sign = -1 if metric.better == SMALLER else 1
     gains = [attempt.difference(metric.name) for attempt in attempts]
     gains_in_percent = [percent(sign * gain) for gain in gains]
-    spans = [(count, interval(gains[:count], metric.needed)) for count in _counts(len(gains))]
+    spans = [(count, interval(gains[:count], metric.needed, history.wagers)) for count in _counts(len(gains))]
     drawn = [(count, _ends(span, sign)) for count, span in spans if math.isfinite(span.low) or math.isfinite(span.high)]
     margin = settings.margin
     lowest = min([*gains_in_percent, -margin * 1.5]) * 1.1

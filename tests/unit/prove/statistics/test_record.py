@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics import evidence
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.order import order
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import (
     End,
@@ -73,6 +74,12 @@ RECORD = run(noisy(0.05, 0.02), seed=5)
 LINES = written(RECORD).splitlines(keepends=True)
 
 
+def before_stays(number: int) -> Record:
+    """A run that an older version began, in the format with this number."""
+    began = start(seed=5, soak=0)
+    return began._replace(start=began.start._replace(format=number))
+
+
 def test_the_coins_of_a_record_are_the_same_for_ever() -> None:
     # What they showed is written down: a record of today is read in years, by another Python.
     shown = "".join(order(4711, host, "pair", pair, 1)[0][0] for host in ("db-1", "é") for pair in range(1, 21))
@@ -91,14 +98,28 @@ def test_a_record_is_read_back_as_it_was_written() -> None:
 
 
 def test_a_record_from_before_jobs_were_watched_is_read_and_goes_on() -> None:
-    lines = [changed(LINES[0], format=3), *(with_jobs(line, None) for line in LINES[1:9])]
+    whole = run(noisy(0.05, 0.02), record=before_stays(3))
+    written_lines = written(whole).splitlines(keepends=True)
+    lines = [written_lines[0], *(with_jobs(line, None) for line in written_lines[1:9])]
     record = read(b"".join(lines))
-    assert (verdict(record).unwatched, record.start) == (("timers",), RECORD.start)
-    assert next_step(record) == next_step(RECORD._replace(measurements=RECORD.measurements[:8]))
-    mixed = read(b"".join([*lines, *LINES[9:]]))
+    assert (verdict(record).unwatched, record.start) == (("timers",), whole.start)
+    assert next_step(record) == next_step(whole._replace(measurements=whole.measurements[:8]))
+    mixed = read(b"".join([*lines, *written_lines[9:]]))
     assert [measurement.metrics for measurement in mixed.measurements] == [
-        measurement.metrics for measurement in RECORD.measurements
+        measurement.metrics for measurement in whole.measurements
     ]
+
+
+def test_a_record_from_before_small_wagers_and_stays_is_judged_as_it_was() -> None:
+    record = run(noisy(0.05, 0.02), record=before_stays(4))
+    lines = written(record).splitlines(keepends=True)
+    content = json.loads(lines[0])
+    del content["settings"]["soak"], content["settings"]["burn_in"]
+    record = read(b"".join([json.dumps(content).encode() + b"\n", *lines[1:]]))
+    found = verdict(record)
+    assert (found.verdict, found.over, found.keep, found.soaked) == ("better", True, True, 0)
+    assert found.metrics[0].evidence == max(evidence.peak(found.differences, 0.0, evidence.COARSE))
+    assert found.metrics[0].evidence > 1.2 * max(evidence.peak(found.differences))
 
 
 def test_a_run_that_is_killed_at_any_byte_goes_on_as_if_nothing_had_happened() -> None:

@@ -19,33 +19,37 @@ from typing import Dict, List, Tuple
 from ..evidence import NEEDED, peak
 from ..history import Attempt, History, level
 from ..order import TUNED, UNTUNED, order
-from ..record import SOAK, Measurement, Record, Start
+from ..record import PAIR, SOAK, Record, Start
 from ..settings import Settings
 
 
-def loads_of_pair(settings: Settings) -> int:
-    """How many loads are measured before anything is decided again.
+def loads_of_pair(settings: Settings, pairs: int) -> int:
+    """How many loads are measured before anything is decided again, after so many pairs.
 
     After a reboot nothing is left of the other state, so the pairs themselves are of stays, and tuned loads follow.
     """
-    return 1 if settings.reboot else 2 * settings.stay
+    return 1 if settings.reboot else 2 * settings.stay(pairs)
 
 
 def within_pair(record: Record) -> bool:
     """Whether a pair of stays has begun and isn't over."""
     loads = sum(measurement.phase == SOAK for measurement in record.measurements)
-    return bool(loads % loads_of_pair(record.start.settings))
+    return bool(loads and loads % loads_of_pair(record.start.settings, _pairs(record)))
 
 
-def following(start: Start, last: Measurement) -> Tuple[int, int, str]:
+def _pairs(record: Record) -> int:
+    return next((load.pair for load in reversed(record.measurements) if load.phase == PAIR), 0)
+
+
+def following(record: Record) -> Tuple[int, int, str]:
     """The pair of stays, the number in its stay and the state of the load that follows the last one."""
-    settings = start.settings
-    if settings.reboot:
+    start, last = record.start, record.measurements[-1]
+    if start.settings.reboot:
         return 1, last.attempt + 1 if last.phase == SOAK else 1, TUNED
     if last.phase != SOAK:
         return 1, 1, _order(start, 1)[0]
     first, second = _order(start, last.pair)
-    if last.attempt < settings.stay:
+    if last.attempt < start.settings.stay(_pairs(record)):
         return last.pair, last.attempt + 1, last.state
     if last.state == first:
         return last.pair, 1, second
@@ -66,7 +70,8 @@ def differences(settings: Settings, history: History) -> List[float]:
         stay: sum(level(attempt.measurements[0], history.primary) for attempt in loads) / len(loads)
         for stay, loads in stays.items()
     }
-    over = 0 if settings.reboot else len(history.soaks) // loads_of_pair(settings)
+    last = history.pairs[-1].pair if history.pairs else 0
+    over = 0 if settings.reboot else len(history.soaks) // loads_of_pair(settings, last)
     return [
         means[pair, TUNED] - means[pair, UNTUNED]
         for pair in range(1, over + 1)

@@ -33,7 +33,7 @@ def other_after_a_switch(tuned: float, factor: float, state: str = "untuned", se
 def test_what_a_switch_leaves_behind_is_not_taken_for_the_tunings_effect(seed: int) -> None:
     # Without stays, or the rule in place of them, each of these runs ends as better, although the tuning costs 3 %.
     load = other_after_a_switch(-0.03, 0.85)
-    found = verdict(run(load, seed=seed, pairs=16))
+    found = verdict(run(load, seed=seed, pairs=20))
     assert (found.verdict, found.keep) == ("unclear", False)
     assert "right after switches, but not in " in found.reasons[0]
     assert found.metrics[0].low is not None
@@ -60,8 +60,8 @@ def test_no_verdict_comes_before_each_state_was_measured_after_itself() -> None:
     for record in found:
         known = history.levels(history.history_of(record), "")
         assert all(len(stayed) >= 2 for _switched, stayed in known.values())
-    assert verdict(run(noisy(0.2, 0.005), pairs=6, soak=0)).verdict == "better", "but for the last pair"
-    assert verdict(run(noisy(0.2, 0.005))).pairs == 6, "nor of a gain that the stays are to show"
+    assert verdict(run(noisy(0.2, 0.005), pairs=7, soak=0)).verdict == "better", "but for the last pair"
+    assert verdict(run(noisy(0.2, 0.005))).pairs == 7, "nor of a gain that the stays are to show"
 
 
 def test_the_noise_of_a_load_is_not_called_an_effect_of_the_switches() -> None:
