@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import html
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import jinja2
 
 from dev import ROOT
 from lab import clock
@@ -26,6 +32,8 @@ from lab.progress import Progress
 BIN = Path(sys.executable).parent
 SHAPE = "demo"
 STEPS = 9
+REPORTS = ROOT / "build" / "demo-report"
+PLANNED = ("-e", "tune_workload=in_memory_database")
 CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 # The content of a host wherever nearmetal could leave something, read by the host's own tools.
 CONTENT = (
@@ -40,13 +48,25 @@ class DemoError(Exception):
     """An expectation of the demo that failed, as a sentence."""
 
 
+@dataclass
+class Step:
+    """What the index of the pages says of a step."""
+
+    title: str
+    seconds: float = 0.0
+    pages: "list[str]" = field(default_factory=list)  # relative to the index
+    verdicts: "list[str]" = field(default_factory=list)  # the first sentence of each page
+    lines: "list[str]" = field(default_factory=list)  # what was measured
+
+
 class Demo:
-    """The steps, numbered and timed."""
+    """The steps, numbered and timed, and the pages that they leave."""
 
     def __init__(self, folder: Path, color: bool) -> None:
         self._folder = folder
         self._color = color
-        self._number = 0
+        self._steps: "list[Step]" = []
+        shutil.rmtree(REPORTS, ignore_errors=True)
 
     def bold(self, text: str) -> str:
         """The text, bold on a terminal."""
@@ -55,16 +75,32 @@ class Demo:
     @contextlib.contextmanager
     def step(self, title: str) -> Iterator[None]:
         """One step: its title before, its seconds after."""
-        self._number += 1
+        step = Step(title)
+        self._steps.append(step)
         started = time.monotonic()
-        print(self.bold(f"\n[{self._number}/{STEPS}] {title}"), flush=True)
+        print(self.bold(f"\n[{len(self._steps)}/{STEPS}] {title}"), flush=True)
         yield
-        print(f"      took {time.monotonic() - started:.0f} s", flush=True)
+        step.seconds = time.monotonic() - started
+        print(f"      took {step.seconds:.0f} s", flush=True)
+
+    def show(self, text: str) -> None:
+        """Print what a step found, and keep it for the index."""
+        self._steps[-1].lines.append(text)
+        print(text, flush=True)
+
+    def index(self) -> Path:
+        """Write the page that tells the story of all steps, with a link to the report of each."""
+        template = jinja2.Template(Path(__file__).with_name("demo.html.j2").read_text("utf-8"), autoescape=True)
+        style = (ROOT / "plugins/plugin_utils/_forms/report.css").read_text("utf-8")
+        page = REPORTS / "index.html"
+        page.write_text(template.render(steps=self._steps, style=style), encoding="utf-8")
+        return page
 
     def play(self, name: str, host: Host, *options: str) -> None:
         """Run a playbook of the collection on the host, as a user would."""
         hosts = self._folder / "hosts.ini"
         hosts.write_text(inventory.ansible([host]), encoding="utf-8")
+        place = REPORTS / f"{len(self._steps)}-{name.replace('_', '-')}"
         shown = " ".join(["ansible-playbook", f"nearmetal.ec2.{name}", "-i", "hosts.ini", *options])
         print(f"      $ {shown}", flush=True)
         done = subprocess.run(
@@ -74,13 +110,16 @@ class Demo:
                 **os.environ,
                 "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
                 "ANSIBLE_FORCE_COLOR": "1" if self._color else "0",
-                "NEARMETAL_REPORT_DIRECTORY": str(ROOT / "build" / "demo-report"),
+                "NEARMETAL_REPORT_DIRECTORY": str(place),
             },
             stdin=subprocess.DEVNULL,
             check=False,
         )
         if done.returncode:
             raise DemoError(f"{shown} ended with status {done.returncode}")
+        lead = re.search(r'id="h-verdict">([^<]*)<', (place / "report.html").read_text("utf-8"))
+        self._steps[-1].pages.append(f"{place.name}/report.html")
+        self._steps[-1].verdicts.append(html.unescape(lead[1]) if lead else name)
 
 
 def compare(before: ClockCost, after: ClockCost) -> str:
@@ -117,27 +156,27 @@ def _steps(host: Host, demo: Demo, progress: Progress) -> None:
         before = clock.measure(host, progress)
         content = host.run(CONTENT)
     with demo.step("Audit: what is left on the table, and why (changes nothing)"):
-        demo.play("audit", host)
+        demo.play("audit", host, *PLANNED)
         _expect(host.run(CONTENT) == content, "the audit changed the host")
     with demo.step("Tune for an in-memory database"):
         demo.play("in_memory_database", host)
     with demo.step("Measure again"):
         after = clock.measure(host, progress)
         _expect(after.source == "tsc" and after.clock_calls == 0, "the host doesn't run on tsc")
-        print(compare(before, after))
+        demo.show(compare(before, after))
     with demo.step("Reboot through its own GRUB"):
         host.reboot()
     with demo.step("Audit again after the reboot: everything is still set"):
         planned.wait(host)
         _expect(host.run(f"cat {CURRENT}").strip() == "tsc", "the clock source did not survive the reboot")
-        demo.play("audit", host)
+        demo.play("audit", host, *PLANNED)
     with demo.step("Restore: take everything back"):
         demo.play("restore", host)
     with demo.step("Check with the host's own cat, find and sha256sum that nothing is left"):
         left = _difference(content, host.run(CONTENT))
         _expect(not left, f"the host differs from what it was:\n{left}")
-        print(f"      clock source {before.source}, huge pages and kernel parameters as before the tuning;")
-        print("      /etc, /usr/local and /boot/grub as they were")
+        demo.show(f"      clock source {before.source}, huge pages and kernel parameters as before the tuning;")
+        demo.show("      /etc, /usr/local and /boot/grub as they were")
 
 
 def _difference(before: str, after: str) -> str:
@@ -168,7 +207,8 @@ def main() -> int:
         except KeyboardInterrupt:
             print("\ndemo: interrupted; the host was ended", file=sys.stderr)
             return 130
-    print(demo.bold(f"\nDone in {time.monotonic() - started:.0f} s. Reports: build/demo-report/report.html"))
+    page = demo.index().relative_to(ROOT)
+    print(demo.bold(f"\nDone in {time.monotonic() - started:.0f} s. Each step with its page: {page}"))
     return 0
 
 

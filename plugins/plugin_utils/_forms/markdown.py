@@ -16,6 +16,7 @@ from .._report.statuses import BY_NAME
 from .sources import SEPARATOR, links
 
 TOPS = 20
+LONGEST = 60_000  # characters, which GitHub and GitLab take in a comment
 DRIFT = 200  # rows; report.json has all changes
 SETTLED = ("ok", "not_applicable", "changed", "waived")
 
@@ -42,9 +43,26 @@ def render(report: Report) -> str:
         lines += [" · ".join(counts), ""]
     lines += [f"**Not seen:** {escape(sentence)}\n" for sentence in report.blind_spots]
     lines += _gate(report) + _tops(report) + _matrix(report) + _rankings(report) + _drift(report)
-    for host in report.hosts:
-        lines += _host(host)
-    return "\n".join(lines).rstrip() + "\n"
+    return _with_hosts("\n".join(lines), report.hosts).rstrip() + "\n"
+
+
+def _with_hosts(text: str, hosts: Iterable[HostReport]) -> str:
+    """The text with a section for each host that fits; hosts of which the same is said share theirs."""
+    alike: Dict[str, List[str]] = {}
+    for host in hosts:
+        alike.setdefault("\n".join(_host(host)), []).append(host.name)
+    left = sum(map(len, alike.values()))
+    for section, names in sorted(alike.items(), key=lambda item: item[1]):
+        part = f"\n## {escape(summary.span(tuple(names)))}\n\n{section}"
+        if len(text) + len(part) > LONGEST:
+            return f"{text}\n… {plural(left, 'further host')} in report.html and report.json\n"
+        text, left = text + part, left - len(names)
+    return text
+
+
+def _code(command: str) -> str:
+    """A command as code in a table, to be copied as it is; a text that could end the code is escaped."""
+    return escape(command) if "`" in command else f"`{command.replace('|', chr(92) + '|')}`"
 
 
 def _verdict(report: Report) -> List[str]:
@@ -79,7 +97,8 @@ def _tops(report: Report) -> List[str]:
     for top in tops[:TOPS]:
         why = escape(top.reason) + (f" *{escape(top.gain)}*" if top.gain else "")
         mark = f"{BY_NAME[top.status].mark} {BY_NAME[top.status].words}"
-        rows.append((f"{len(top.hosts):,}", mark, escape(top.name), escape(top.change), why, escape(top.fix)))
+        fix = _code(top.fix) if summary.is_command(top.fix) else escape(top.fix)
+        rows.append((f"{len(top.hosts):,}", mark, escape(top.name), escape(top.change), why, fix))
     return lines + _table(("hosts", "status", "knob", "change", "why", "fix"), rows)
 
 
@@ -88,9 +107,11 @@ def _matrix(report: Report) -> List[str]:
     if not concerns:
         return []
     rows = []
-    for host in report.hosts:
+    hosts = summary.rows(report, concerns)
+    shown = hosts if len(hosts) <= summary.ROWS else hosts[: summary.PATTERNS]
+    for label, host in shown:
         marks = [BY_NAME[status].mark if status else " " for status in summary.cells(host, concerns)]
-        rows.append((escape(host.name), escape(host.state), *marks))
+        rows.append((escape(label), escape(host.state), *marks))
     used = {status for host in report.hosts for status in summary.cells(host, concerns) if status}
     legend = " · ".join(f"{look.mark} {look.words}" for name, look in BY_NAME.items() if name in used)
     missing = summary.not_audited(report)
@@ -99,6 +120,7 @@ def _matrix(report: Report) -> List[str]:
         "## Hosts and concerns",
         "",
         *_table(("host", "state", *map(escape, concerns)), rows),
+        *([f"… {plural(len(hosts) - len(shown), 'further row')} in report.html", ""] if hosts != shown else []),
         legend,
         "",
         *missing_headings,
@@ -142,8 +164,7 @@ def _drift(report: Report) -> List[str]:
 
 def _host(host: HostReport) -> List[str]:
     """The open findings of one host below the nine headings, and the number of settled ones."""
-    lines = [f"## {escape(host.name)}", ""]
-    lines += [escape(host.about), ""] if host.about else []
+    lines = [escape(host.about), ""] if host.about else []
     trouble = summary.trouble(host)
     lines += [f"**{escape(trouble)}**", ""] if trouble else []
     lines += [f"Reboot required: {escape('; '.join(host.reboot_reasons))}", ""] if host.reboot_required else []

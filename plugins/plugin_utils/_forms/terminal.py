@@ -15,8 +15,6 @@ from .._report.headings import heading_of, in_order
 from .._report.model import HostReport, Report, ReportedFinding, plural
 from .._report.statuses import BY_NAME, ORDER
 
-ROWS = 40  # a longer table is folded: hosts with equal marks share a row
-PATTERNS = 25  # rows of a folded table
 TOPS = 5
 TROUBLED = 8
 NARROWEST = 40
@@ -94,17 +92,17 @@ def _mark(status: str, paint: Paint) -> str:
 
 
 def _matrix(report: Report, concerns: List[str], columns: int, paint: Paint) -> List[str]:
-    rows = _rows(report, concerns)
+    rows = summary.rows(report, concerns)
     gaps = _gaps(concerns)
     used = sum(gaps) + len(concerns)
     # The headings of the columns extend to the left, above the names of the hosts.
     needed = max(len(concern) + 2 - sum(gaps[: i + 1]) - i for i, concern in enumerate(concerns))
     first = min(max(needed, *(width(label) for label, _host in rows)), max(columns - used, 12))
     lines = _heads(concerns, gaps, first, columns, paint)
-    for label, host in rows[:PATTERNS] if len(rows) > ROWS else rows:
+    for label, host in rows[: summary.PATTERNS] if len(rows) > summary.ROWS else rows:
         lines.append(_row(label, host, concerns, gaps, first, columns, paint))
-    if len(rows) > ROWS:
-        lines.append(f"… {len(rows) - PATTERNS} further rows are in the report")
+    if len(rows) > summary.ROWS:
+        lines.append(f"… {len(rows) - summary.PATTERNS} further rows are in the report")
     present = {status for _label, host in rows for status in summary.cells(host, concerns) if status}
     return [*lines, "", *_legend(sorted(present, key=ORDER.__getitem__), columns, paint)]
 
@@ -119,17 +117,6 @@ def _legend(statuses: Sequence[str], columns: int, paint: Paint) -> List[str]:
         lines[-1] += ("   " if used else "") + f"{_mark(status, paint)} {paint(BY_NAME[status].words, 'dark gray')}"
         used += needed
     return lines
-
-
-def _rows(report: Report, concerns: List[str]) -> List[Tuple[str, HostReport]]:
-    """A row per host; for a large fleet, a row per pattern of marks, the most frequent first: `web-01 +17`."""
-    if len(report.hosts) <= ROWS:
-        return [(host.name, host) for host in report.hosts]
-    patterns: Dict[Tuple[str, ...], List[HostReport]] = {}
-    for host in report.hosts:
-        patterns.setdefault((host.state, *summary.cells(host, concerns)), []).append(host)
-    folded = sorted(patterns.values(), key=lambda hosts: (-len(hosts), hosts[0].name))
-    return [(hosts[0].name + (f" +{len(hosts) - 1:,}" if hosts[1:] else ""), hosts[0]) for hosts in folded]
 
 
 def _gaps(concerns: List[str]) -> List[int]:

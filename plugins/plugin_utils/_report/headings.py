@@ -23,7 +23,7 @@ class Heading(NamedTuple):
 # concern of a host has its heading in the registry.
 BY_API = frozenset({"cpu_credits", "ebs", "enhanced_networking", "network_interfaces", "placement", "sizing"})
 _HEADINGS = (
-    Heading(1, "Newest generation, HVM", ("platform", "placement")),
+    Heading(1, "Newest generation, HVM", ("platform", "placement", "instance_info")),
     Heading(2, "TSC as clock source", ()),
     Heading(3, "C-states and P-states", ()),
     Heading(4, "CPU credits", ("cpu_credits",)),

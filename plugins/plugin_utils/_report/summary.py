@@ -29,6 +29,8 @@ LIMIT = 3  # hosts that a command names; more are in a file beside the reports
 HOSTS_FILE = re.compile(r"hosts-[0-9a-f]{12}\.txt")
 _PATH = re.compile(r"[^\s,:;\[\]]+")  # a path that --limit doesn't split
 PROGRAM = "ansible-playbook"
+ROWS = 40  # a longer table is folded: hosts with equal marks share a row
+PATTERNS = 25  # rows of a folded table
 MANY = 3  # settings of a host with the same reason, which is said once for all of them
 VALUE = 60  # characters of a value beside a sentence
 
@@ -65,6 +67,17 @@ def cells(host: HostReport, concerns: List[str]) -> List[str]:
     """The status that each concern's cell shows; empty if the host reported nothing."""
     statuses = host.marks()
     return [worst(statuses.get(concern, ())) for concern in concerns]
+
+
+def rows(report: Report, concerns: List[str]) -> List[Tuple[str, HostReport]]:
+    """A row per host; for a large fleet, a row per pattern of marks, the most frequent first: `web-01 +17`."""
+    if len(report.hosts) <= ROWS:
+        return [(host.name, host) for host in report.hosts]
+    patterns: Dict[Tuple[str, ...], List[HostReport]] = {}
+    for host in report.hosts:
+        patterns.setdefault((host.state, *cells(host, concerns)), []).append(host)
+    folded = sorted(patterns.values(), key=lambda hosts: (-len(hosts), hosts[0].name))
+    return [(hosts[0].name + (f" +{len(hosts) - 1:,}" if hosts[1:] else ""), hosts[0]) for hosts in folded]
 
 
 def status_totals(report: Report) -> Dict[str, int]:

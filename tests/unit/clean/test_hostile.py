@@ -138,8 +138,8 @@ def test_prometheus(report: Report) -> None:
     samples = [sample for family in families for sample in family.samples]
     assert len(samples) > 10
     labels = {label for sample in samples for label in sample.labels}
-    collect_unconfirmed = {"architecture", "class", "host", "state", "type", "workload"}
-    assert labels <= {*collect_unconfirmed, "allowance", "concern", "interface", "knob", "status"}
+    host = {"architecture", "class", "host", "state", "type", "workload"}
+    assert labels <= {*host, "allowance", "concern", "interface", "knob", "status"}
 
 
 def test_markdown_shows_the_text_and_nothing_else(report: Report) -> None:
@@ -147,6 +147,7 @@ def test_markdown_shows_the_text_and_nothing_else(report: Report) -> None:
     inline = [child for token in tokens for child in token.children or ()]
     # Emphasis and strong are ours; each is opened around a text that is escaped.
     assert {child.type for child in inline} <= {
+        "code_inline",
         "text",
         "text_special",
         "em_open",
@@ -157,7 +158,8 @@ def test_markdown_shows_the_text_and_nothing_else(report: Report) -> None:
         "link_open",
         "link_close",
     }
-    # The only links are those to our own sources.
+    # The only code is a command of ours, and the only links are those to our own sources.
+    assert all(child.content.startswith("ansible-playbook ") for child in inline if child.type == "code_inline")
     assert {child.attrs["href"] for child in inline if child.type == "link_open"} <= ADDRESSES
     assert not {token.type for token in tokens} & {"html_block", "fence", "code_block", "bullet_list_open", "hr"}
     titles = {"status", "knob", "now", "wanted", "why", "reference"}

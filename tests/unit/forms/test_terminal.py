@@ -174,9 +174,9 @@ def test_a_persist_finding_neither_marks_a_good_concern_nor_comes_first(
     assert "of these only keep values over reboots" in " ".join(lines)
     mark = "●" if check else "◆"
     assert [line.split() for line in lines if line.startswith(("n1 ", "n2 ", "xen "))] == [
-        ["n1", "✓", "✓", "–", mark],
-        ["n2", "✓", "✓", "–", mark],
-        ["xen", mark, "i", "i", mark],
+        ["n1", "✓", "✓", "–", "–", mark],
+        ["n2", "✓", "✓", "–", "–", mark],
+        ["xen", mark, "i", "–", "i", mark],
     ]
     tops = [line.split()[3] for line in lines if " host" in line and "  ● " in line]
     assert tops == (["clocksource.source", "clocksource.persist", "unit.agent"] if check else [])
