@@ -20,7 +20,11 @@ from .._facts.facts import DOMAINS, observe
 from .._facts.host import Host
 from .._host.host import WritableHost
 from .._memory.stored import StoredWanted
+from .._parse import versions
 from .._planning.options import COMMON
+from .._programs.registry import program_of
+from .._requests.asking import running_programs
+from .._requests.versions import DEBIAN
 from .._version import VERSION
 from .allowed import LONGEST_FILE, is_of_process, link_of, rule_of
 
@@ -138,6 +142,11 @@ def capture(host: WritableHost) -> Dict[str, Any]:
     """The capture as plain JSON data. Reads, never writes."""
     allowed = AllowedHost(host)
     observe(allowed, DOMAINS)
+    running, _processes = running_programs(host)
+    packages = {name: program_of(name).packages[:1] for name in running}
+    installed = {package: running[name] for name in running for package in packages[name] if running[name]}
+    if installed:  # as a host of Debian has it, from wherever it is known here
+        allowed.files[DEBIAN] = versions.render(installed)
     return {
         "format": FORMAT,
         "nearmetal": VERSION,

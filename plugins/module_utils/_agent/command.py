@@ -41,9 +41,10 @@ def main(arguments: list[str] | None = None, host: WritableHost | None = None) -
         if options.command == "plan" and options.file:
             from . import replay
 
-            return replay.plan_from(options.file, options.workload, options.json, options.commands)
-        if options.command in ("plan", "topology") and not options.file and options.workload is not None:
-            raise NearmetalError("--workload plans a captured host: name its file with --from")
+            return replay.plan_from(options.file, options.workload, options.program, options.json, options.commands)
+        for option in ("workload", "program"):
+            if getattr(options, option, None) is not None and not options.file:
+                raise NearmetalError(f"--{option} plans a captured host: name its file with --from")
         if options.command == "topology":
             from . import topology
 

@@ -25,6 +25,7 @@ def parser() -> argparse.ArgumentParser:
     plan = command("plan", "show what reapply would change, and change nothing")
     plan.add_argument("--from", dest="file", metavar="FILE", help="show what tune would change on a captured host")
     plan.add_argument("--workload", help="with --from: plan these workloads (web,cache, or auto), not the host's own")
+    plan.add_argument("--program", help="with --from: plan for these programs too (redis,mongodb=8.0, or auto)")
     form = plan.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--commands", action="store_true", help="print shell commands that would do the same")

@@ -17,6 +17,7 @@ from .._engine.run import Conditions, Run, plan_run
 from .._engine.session import Outcome
 from .._facts.json_data import json_data
 from .._planning.unit import NAME as UNIT
+from .._requests.asking import ask
 from .._requests.choice import ADVISE, Chosen, choose
 from .._words import in_words, sentence, status_words
 from .captured import read
@@ -27,14 +28,14 @@ from .subcommands import print_commands
 _WIDTH = 28  # of a value in the table
 
 
-def plan_from(path: str, workload: Optional[str], as_json: bool, as_commands: bool) -> int:
-    """Print what would be done: for workloads, or else for what was wanted on that host, or else for `base`."""
+def plan_from(path: str, workload: Optional[str], program: Optional[str], as_json: bool, as_commands: bool) -> int:
+    """Print what would be done: for workloads and programs, or for what was wanted there, or for `base`."""
     captured = read(path)
-    concerns = {} if workload else captured["wanted"]
+    concerns = {} if workload or program else captured["wanted"]
     if not concerns:
         workload = workload or "base"
     host = CapturedHost(captured)
-    chosen, done = planned(host, workload, concerns)
+    chosen, done = planned(host, workload, concerns, program)
     outcomes = [outcome for outcome in done.outcomes if outcome.name != UNIT]
     if as_commands:
         return print_commands(host, outcomes)
@@ -47,13 +48,17 @@ def plan_from(path: str, workload: Optional[str], as_json: bool, as_commands: bo
     return int(any(outcome.error for outcome in outcomes))
 
 
-def planned(host: CapturedHost, workload: Optional[str], concerns: Mapping[str, Any]) -> Tuple[Chosen, Run]:
-    """The workloads chosen, and what a run for them would do."""
-    names = [name.strip() for name in workload.split(",")] if workload else None
+def planned(
+    host: CapturedHost, workload: Optional[str], concerns: Mapping[str, Any], program: Optional[str] = None
+) -> Tuple[Chosen, Run]:
+    """The workloads chosen, and what a run for them, and for these programs, would do."""
+    names, programs = ([word.strip() for word in words.split(",")] if words else None for words in (workload, program))
     chosen = choose(host, names, ADVISE, {})
+    asking = ask(host, programs, applies=programs == ["auto"], prune=True, held=False)
+    findings = chosen.findings + asking.findings
     done = plan_run(
         host,
-        lambda known: tune_requests(chosen.names, concerns, {}, known, findings=chosen.findings),
+        lambda known: tune_requests(chosen.names, concerns, {}, known, findings=findings, claims=asking.claims),
         conditions=Conditions(lenient=True),
     )
     return chosen, done

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Container, Dict, Tuple
+from typing import Container, Dict, Mapping, Tuple
 
 _NUMBERS = re.compile(r"(?:[0-9]{1,9}:)?([0-9]{1,6}(?:\.[0-9]{1,6}){0,3})", re.ASCII)
 _PACKAGE = re.compile(r"^Package: (.+)$", re.MULTILINE)
@@ -37,6 +37,11 @@ def debian(text: str, names: Container[str]) -> Dict[str, str]:
         version = _VERSION.search(paragraph)
         versions[package[1]] = numbers(version[1]) if version else ""
     return versions
+
+
+def render(installed: Mapping[str, str]) -> str:
+    """These packages and versions in the words of dpkg's status file."""
+    return "\n\n".join(f"Package: {package}{_INSTALLED}Version: {version}" for package, version in installed.items())
 
 
 def _parts(version: str) -> Tuple[int, ...]:

@@ -64,7 +64,7 @@ def ask(host: WritableHost, given: Optional[Sequence[str]], applies: bool, prune
         return _applied(host, versions, ())
     if len(given) > 1:
         raise NearmetalError("program auto recognizes what runs on the host: leave out auto, or the other programs")
-    running, processes = _running(host)
+    running, processes = running_programs(host)
     earlier = _named(asking_before(host)) if applies and host.is_root() and (held or not prune) else {}
     if not applies:
         advice = [_advised(name, version) for name, version in running.items()]
@@ -117,7 +117,7 @@ def _named(given: Iterable[str]) -> Dict[str, str]:
     return versions
 
 
-def _running(host: WritableHost) -> Tuple[Dict[str, str], int]:
+def running_programs(host: WritableHost) -> Tuple[Dict[str, str], int]:
     """Program → version, or "", of what runs on the host, and the number of processes that were looked at."""
     facts = observe(host, ("running",)).running
     if facts is None:

@@ -15,7 +15,7 @@ from .._error import NearmetalError
 from .._host.host import WritableHost
 from .._parse import versions
 
-_DEBIAN = "/var/lib/dpkg/status"
+DEBIAN = "/var/lib/dpkg/status"
 _LONGEST = 64 * 1024 * 1024
 _RPM = "/usr/bin/rpm"
 
@@ -24,7 +24,7 @@ def installed_version(host: WritableHost, packages: Sequence[str]) -> str:
     """The version of the first of these packages that is installed; empty if none is, or nobody can say."""
     if not packages:
         return ""
-    text = host.text(_DEBIAN, _LONGEST)
+    text = host.text(DEBIAN, _LONGEST)
     if text:
         installed = versions.debian(text, packages)
         return next((installed[package] for package in packages if package in installed), "")

@@ -23,6 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible import play
 
 from tests.support import hosts
 from tests.support.fake_kernel import FakeKernel
+from tests.support.files.processes import process
 from tests.support.fresh_host import fresh
 from tests.support.knobs import every_knob
 
@@ -329,3 +330,23 @@ def test_a_play_that_only_captures_writes_no_report() -> None:
         for name in ("capture", "confirm", "tune")
     }
     assert modes == {"capture": "", "confirm": "", "tune": "tune"}
+
+
+def test_the_version_of_a_program_is_captured_and_decides_what_is_planned_for_it(tmp_path: Path, say: Run) -> None:
+    process_files = process(812, "mongod", "/usr/bin/mongod", ports=[27017])
+    paragraphs = [
+        f"Package: {name}\nStatus: install ok installed\nVersion: {version}\n"
+        for name, version in (("hunter2-agent", "1.0"), ("mongodb-org-server", "8.0.4-1"))
+    ]
+    changes = {**process_files, "/var/lib/dpkg/status": "\n".join(paragraphs)}
+    host = FakeKernel(tmp_path / "root", hosts.files_of("metal", changes))
+    text = say(host, "capture")
+    kept = json.loads(text)["files"]["/var/lib/dpkg/status"]
+    assert kept == "Package: mongodb-org-server\nStatus: install ok installed\nVersion: 8.0.4"
+    place = tmp_path / "host.json"
+    place.write_text(text)
+    for word in ("auto", "mongodb"):
+        printed = say(None, "plan", "--from", str(place), "--program", word, "--json")
+        wanted = {finding["knob"]: finding["wanted"] for finding in planned(printed)}
+        assert (wanted["thp"], wanted["max_ptes_none"]) == ("always", "0"), word
+    assert "name its file with --from" in say(host, "plan", "--program", "mongodb", code=1)
