@@ -13,7 +13,7 @@ from dev.gates import Copy
 
 FOLDER = "plugins/module_utils/_programs/"
 # The files of the folder that are no programs.
-FORM, OTHERS = "program", ("__init__", "registry")
+FORM, TABLE, OTHERS = "program", "without_wishes", ("__init__", "registry")
 
 
 def programs(copy: Copy) -> "dict[str, Any]":
@@ -22,7 +22,9 @@ def programs(copy: Copy) -> "dict[str, Any]":
     if FORM not in names:
         return {}
     form = _run(copy, FORM, {})
-    return {name: _run(copy, name, form)["PROGRAM"] for name in sorted(names) if name not in (FORM, *OTHERS)}
+    found = dict(_run(copy, TABLE, form)["PROGRAMS"]) if TABLE in names else {}
+    found.update({name: _run(copy, name, form)["PROGRAM"] for name in names if name not in (FORM, TABLE, *OTHERS)})
+    return dict(sorted(found.items()))
 
 
 def versions(wish: Any) -> str:

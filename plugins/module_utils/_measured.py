@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, NamedTuple, Tuple
+from typing import Any, NamedTuple, Tuple
 
 
 class Figure(NamedTuple):
@@ -30,9 +30,12 @@ class Figure(NamedTuple):
 NO_GAIN, TRADE = "no gain measured", "a trade measured"  # the beginnings of such figures
 _GUEST = "a KVM guest with Linux 6.18, not on EC2"
 _EMULATED = "an emulated host with Linux 6.1, not on EC2"
-_26TH = "26 Nov 2026"
-_SAD: Mapping[str, Any] = {"gains": False}
-_TRADE: Mapping[str, Any] = {"gains": False, "trade": True}
+
+
+def _sad(knob: str, before: str, after: str, words: str, trade: bool = False) -> Figure:
+    return Figure(knob, before, after, words, "26 Nov 2026", _GUEST, gains=False, trade=trade)
+
+
 FIGURES: Tuple[Figure, ...] = (
     Figure(
         "clocksource.source",
@@ -42,51 +45,27 @@ FIGURES: Tuple[Figure, ...] = (
         "23 Nov 2026",
         _GUEST,
     ),
-    Figure(
-        "hugepages.thp",
-        "madvise",
-        "never",
-        "the writes of a saving Redis changed by 0.0 % (−4.6 to +5.0)",
-        _26TH,
-        _GUEST,
-        **_SAD,
-    ),
-    Figure(
+    _sad("hugepages.thp", "madvise", "never", "the writes of a saving Redis changed by 0.0 % (−4.6 to +5.0)"),
+    _sad(
         "hugepages.thp",
         "always",
         "never",
         "always cost a saving Redis 13.6 % of its writes (−23.7 to −2.9), and made its fork ten times as fast",
-        _26TH,
-        _GUEST,
-        **_TRADE,
+        trade=True,
     ),
-    Figure(
+    _sad(
         "hugepages.thp",
         "always",
         "madvise",
-        "the slowest hundredth of a saving Redis's writes took 86.6 % less (−88.3 to −3.9), and its fork ten times as"
-        " long",
-        _26TH,
-        _GUEST,
-        **_TRADE,
+        "the slowest hundredth of a saving Redis's writes took 86.6 % less (−88.3 to −3.9), its fork ten times as long",
+        trade=True,
     ),
-    Figure(
-        "block_storage.scheduler",
-        "mq-deadline",
-        "none",
-        "random reads changed by 0.8 % (−2.9 to +4.6)",
-        _26TH,
-        _GUEST,
-        **_SAD,
-    ),
-    Figure(
+    _sad("block_storage.scheduler", "mq-deadline", "none", "random reads changed by 0.8 % (−2.9 to +4.6)"),
+    _sad(
         "block_storage.read_ahead_kb",
         "8192",
         "128",
         "reads in order changed by 2.8 % (−28.8 to +45.0), which decides nothing",
-        _26TH,
-        _GUEST,
-        **_SAD,
     ),
     Figure(
         "network_irq.rps",
@@ -95,16 +74,13 @@ FIGURES: Tuple[Figure, ...] = (
         "one queue's packets were 0.76 (0.62 to 0.93) times as many, where one CPU's work already filled the host",
         "22 Nov 2026",
         _EMULATED,
-        **_SAD,
+        gains=False,
     ),
-    Figure(
+    _sad(
         "in_memory_database",
         "untuned",
         "tuned",
         "all that takes effect at once changed what Redis answers by 1.1 % (−2.2 to +2.1)",
-        _26TH,
-        _GUEST,
-        **_SAD,
     ),
 )
 

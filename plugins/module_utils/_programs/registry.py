@@ -9,6 +9,7 @@ from functools import lru_cache
 from importlib import import_module
 
 from .program import Program
+from .without_wishes import PROGRAMS as WITHOUT_WISHES
 
 NAMES = (
     "aerospike",
@@ -52,5 +53,5 @@ NAMES = (
 @lru_cache(maxsize=None)
 def program_of(name: str) -> Program:
     """The program of one of the NAMES, loaded when it is needed."""
-    program: Program = import_module(f"{__package__}.{name}").PROGRAM
+    program: Program = WITHOUT_WISHES.get(name) or import_module(f"{__package__}.{name}").PROGRAM
     return program

@@ -1,0 +1,64 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Programs of which no page of their maintainers was found that asks for a setting of nearmetal. PRIVATE."""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+from .program import Program
+
+PROGRAMS: Mapping[str, Program] = {
+    "apache": Program("Apache httpd", "web", processes=("apache2", "httpd"), packages=("apache2", "httpd")),
+    "dragonfly": Program("Dragonfly", "in_memory_database", processes=("dragonfly",), packages=("dragonfly",)),
+    "envoy": Program("Envoy", "web", processes=("envoy",), packages=("envoy",)),
+    "flink": Program("Apache Flink", "analytics", processes=("flink",)),
+    "haproxy": Program(
+        "HAProxy",
+        "web",
+        processes=("haproxy",),
+        packages=("haproxy",),
+        left="interrupts on cores of their own, which depends on its `cpu-map`: see `network_irq.policy`. A maintainer "
+        "calls irqbalance counter-productive",
+    ),
+    "kafka": Program(
+        "Apache Kafka",
+        "jvm",
+        processes=("kafka",),
+        left="100,000 open files for its unit, and two mapped areas per segment of a log: `memory.max_map_count` "
+        "depends on your topics, and `jvm` sets 1,048,576",
+    ),
+    "memcached": Program("memcached", "cache", processes=("memcached",), packages=("memcached",)),
+    "mpi": Program(
+        "MPI",
+        "hpc",
+        left="over EFA: huge pages, which AWS's installer of EFA reserves, and locked memory without a limit",
+    ),
+    "mysql": Program(
+        "MySQL",
+        "nvme_storage",
+        processes=("mysqld",),
+        packages=("mysql-community-server", "mysql-server-8.0", "mysql-server"),
+    ),
+    "nginx": Program("nginx", "web", processes=("nginx",), packages=("nginx",)),
+    "pbs": Program("OpenPBS", "hpc", processes=("pbs_mom",)),
+    "postgresql": Program(
+        "PostgreSQL",
+        "nvme_storage",
+        processes=("postgres",),
+        left="`hugepages.count` for its `shared_buffers`; `memory.overcommit: never` lowers the chance that the kernel "
+        "kills it, if swap and ratio fit the host",
+    ),
+    "slurm": Program(
+        "Slurm",
+        "hpc",
+        processes=("slurmd",),
+        packages=("slurmd", "slurm-slurmd"),
+        left="`slurm.conf` names the CPUs that `slurmd -C` prints after the run",
+    ),
+    "trino": Program(
+        "Trino", "analytics", processes=("trino",), left="131,072 open files and 128,000 processes for its user"
+    ),
+    "varnish": Program("Varnish", "web", processes=("varnishd",), packages=("varnish",)),
+}
