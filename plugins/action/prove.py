@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Mapping
 
+from ansible import constants as C
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
@@ -74,6 +76,11 @@ class ActionModule(ActionBase):
         if reason:
             raise NearmetalError(reboots.not_back(within, reason, written))
         self.clean_up()  # what it needed before the reboot; the host may have had it in memory
+
+    def unsafe_file(self) -> str:
+        """A file that all hosts of this task share, in the folder that goes with this run of Ansible."""
+        task = getattr(self._task, "_uuid", "")
+        return os.path.join(C.DEFAULT_LOCAL_TMP, f"nearmetal-unsafe-{task}") if task else ""
 
     def report_directory(self) -> str:
         """The directory of the run's record and reports."""

@@ -56,41 +56,46 @@ options:
   programs:
     description:
       - Programs that already run and serve the load, such as V(redis-server), named as in C(/proc/PID/comm). Any other
-        program that uses more than 5 % of the CPU time makes a measurement void. What the command starts needs no name.
+        program that uses more than 5 % of the CPU time makes a measurement void. What the command starts needs no name,
+        and what runs here anyway, without serving the load, belongs into O(tolerate).
       - This rule applies where the load runs, on the host itself or on a client. A CPU limit that throttled one of
         these programs makes a measurement void wherever the load runs.
     type: list
     elements: str
     default: []
+  tolerate:
+    description:
+      - Programs that run here all the time and don't serve the load, such as an agent of the monitoring. Whatever CPU
+        time they use makes no measurement void, as the coin divides it among both states, and their end means nothing.
+    type: list
+    elements: str
+    default: []
+  wait:
+    description: How many seconds the run may wait in all, after what other programs made void, until the host is quiet
+      again, 0 to 86400. The host stays in its state meanwhile. When it has waited so long, it goes on nevertheless.
+    type: int
+    default: 300
   health:
     description:
       - A command for C(/bin/sh) on the host that exits with 0 within 10 s if the host does its work. It runs before the
         first switch, and after each switch and O(settle).
-      - If it fails, or if all processes of one of O(programs) ended or were restarted during a switch, the run ends at
-        once as C(unsafe), and the host is taken back.
+      - If it fails, the run ends at once as C(unsafe), and the host is taken back. If all processes of one of
+        O(programs) ended or were restarted during a switch, the measurement is void. The run is C(unsafe) if that
+        recurs when tuned, or if the load fails next, and if it never happens when untuned.
     type: str
     default: ""
   seconds:
     description: How long one measurement takes, 0.1 to 3600 s. The command decides how long it really takes.
     type: float
     default: 10
-  settle:
-    description: Seconds between a switch and the load, 0 to 600.
-    type: float
-    default: 10
-  pairs:
-    description: The largest number of pairs, 6 to 200, not counting repeated pairs.
-    type: int
-    default: 40
+  settle: {description: "Seconds between a switch and the load, 0 to 600.", type: float, default: 10}
+  pairs: {description: "The largest number of pairs, 6 to 200, not counting repeated pairs.", type: int, default: 40}
   effect:
     description: The change in percent that you would like to see. Only the forecast of the number of pairs depends on
       it.
     type: float
     default: 5
-  margin:
-    description: A change below this percentage counts as the same.
-    type: float
-    default: 2
+  margin: {description: A change below this percentage counts as the same., type: float, default: 2}
   primary:
     description: The name of the deciding figure, by default the first. The other figures guard against harm.
     type: str
@@ -143,9 +148,7 @@ options:
       - The minimum is the longest time of one measurement, O(settle) + 3 × O(seconds) + 60, or 180 with O(reboot).
     type: int
     default: 900
-  seed:
-    description: Seed of the random order, to repeat the order of an earlier run; random by default.
-    type: int
+  seed: {description: "Seed of the random order, to repeat that of an earlier run; random by default.", type: int}
   only:
     description:
       - Settings to compare, as C(concern.option), such as V(clocksource.source); by default all settings.
@@ -156,13 +159,18 @@ options:
     default: []
   resume:
     description: The record of an earlier run, to continue that run. The command, the programs and all settings come
-      from the record; the tuning must lead to the same values.
+      from the record; the tuning must lead to the same values, and the host have the same untuned values and kernel.
     type: str
     default: ""
-  tune:
-    description: The tuning that is proven, as options of M(nearmetal.ec2.tune), such as C(workload) and C(concerns).
-    type: dict
-    default: {}
+  fail_on:
+    description: The verdicts that let the task fail, after the host was left as they say, so that C(ansible-playbook)
+      ends with another exit status than 0. Whatever is named here, C(unsafe) on one host ends the runs of all other
+      hosts of the task at their next measurement, and they are taken back.
+    type: list
+    elements: str
+    choices: [better, worse, same, unclear, capped, not_quiet, unsafe]
+    default: []
+  tune: {description: "The tuning that is proven, as options of M(nearmetal.ec2.tune).", type: dict, default: {}}
   against:
     description:
       - Another tuning, as options of M(nearmetal.ec2.tune), such as C(workload) and C(concerns), with which the tuning
@@ -176,19 +184,13 @@ options:
     type: str
     choices: [plan, begin, switch, measure, load, look, back, keep]
     default: back
-  run:
-    description: The run to which a step belongs. The action plugin sets it.
-    type: str
-    default: ""
+  run: {description: The run to which a step belongs. The action plugin sets it., type: str, default: ""}
   state:
     description: The state of a step. The action plugin sets it.
     type: str
     choices: [untuned, tuned]
     default: untuned
-  without:
-    description: For O(each), the concern that the untuned state of a step lacks. The action plugin sets it.
-    type: str
-    default: ""
+  without: {description: The concern of O(each) that the state lacks; the plugin sets it., type: str, default: ""}
   stays: {description: Whether the host is in that state already; the plugin sets it., type: bool, default: false}
 attributes:
   check_mode:
@@ -249,10 +251,7 @@ wanted:
   description: What the tuning sets, for each setting in which the two states differ.
   type: dict
   returned: when the run came to a verdict
-load:
-  description: The command that was measured.
-  type: str
-  returned: when the run came to a verdict
+load: {description: The command that was measured., type: str, returned: on a verdict}
 against:
   description: The tuning that was compared in place of the untuned host, in a few words; empty without one.
   type: str
@@ -273,6 +272,7 @@ set_by_others:
   type: list
   elements: str
   returned: when the run came to a verdict
+sha256: {description: The digest of RV(record), which is in all reports., type: str, returned: on a verdict}
 record:
   description: The file with every measurement, from which the verdict follows.
   type: str

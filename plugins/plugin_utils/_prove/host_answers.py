@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any, List, Mapping, NamedTuple
+from typing import Any, List, Mapping, NamedTuple, Tuple
 
 from ...module_utils._error import NearmetalError
+from ...module_utils._prove.statistics.order import TUNED, UNTUNED
+from ...module_utils._prove.statistics.record import Place
 from ...module_utils._prove.statistics.record_lines import MOST_TEXTS
 from ...module_utils._words import printable
 from .. import _clean as clean
@@ -28,6 +30,8 @@ class Begun(NamedTuple):
     left_out: List[str]  # with the reason; never written
     states: str  # a digest of the values of both states
     tuned_before: bool
+    places: Tuple[Place, ...] = ()
+    machine: Mapping[str, str] = {}
 
 
 def sentences(answer: Mapping[str, Any], name: str) -> List[str]:
@@ -46,7 +50,17 @@ def begin(answer: Mapping[str, Any]) -> Begun:
         raise NearmetalError(loop.UNKNOWN_FORM)
     values = clean.Budget().value(answer.get("wanted"))
     wanted = values if isinstance(values, dict) else {}
-    return Begun(tested, wanted, untested, left_out, states, answer.get("tuned_before") is True)
+    budget = clean.Budget()
+    places = [
+        Place(
+            *(budget.text(place.get(name)) for name in ("setting", "where")),
+            *(budget.value(place.get(state)) for state in (UNTUNED, TUNED)),
+        )
+        for place in clean.mappings(answer.get("places"), MOST_TEXTS)
+    ]
+    machine = {budget.text(name): budget.text(text) for name, text in clean.mapping(answer.get("machine")).items()}
+    tuned_before = answer.get("tuned_before") is True
+    return Begun(tested, wanted, untested, left_out, states, tuned_before, tuple(places), machine)
 
 
 def busiest(others: Any) -> str:
@@ -75,6 +89,7 @@ def measured(answer: Mapping[str, Any], ran: Mapping[str, Any]) -> loop.Answer:
         switch_seconds=float(switch_seconds),
         generator_busy=ran.get("busy"),
         unhealthy=str(answer.get("unhealthy") or ""),
+        ended=str(answer.get("ended") or ""),
         client_before=ran.get("client_before"),
         client_after=ran.get("client_after"),
     )

@@ -59,7 +59,7 @@ class Host(NamedTuple):
 def host_of(name: str, result: Mapping[str, Any], failure: str = "") -> Optional[Host]:
     """The host's row in the map; None if its task compared nothing. `failure` is failed or unreachable, or empty."""
     verdict = result.get("verdict")
-    if failure:
+    if failure and not isinstance(verdict, Mapping):  # a verdict of prove_fail_on is a verdict
         return Host(text(name, NAME), failure, False, (), (), "", message=text(result.get("msg", "")))
     if not isinstance(verdict, Mapping):
         return None

@@ -53,12 +53,12 @@ def require_runnable(options: Mapping[str, Any]) -> None:
         text = str(options[name] or "")
         if "\0" in text or (text and not text.strip()):
             raise NearmetalError(f"prove.{name} must be a command for /bin/sh, not {shown(text)}")
-    for program in options["programs"]:
+    for named, program in [(option, name) for option in ("programs", "tolerate") for name in options[option]]:
         own_name = os.fsencode(program.rpartition("/")[2])[:_LONGEST_PROGRAM].decode("utf-8", "ignore")
         if program != own_name or not program.isprintable() or not program.strip():
             hint = f": name it {shown(own_name)}" if own_name.strip() and own_name.isprintable() else ""
             raise NearmetalError(
-                f"prove.programs has {shown(program)}; it must be names as in /proc/PID/comm, of at most"
+                f"prove.{named} has {shown(program)}; it must be names as in /proc/PID/comm, of at most"
                 f" {_LONGEST_PROGRAM} bytes and without their folder{hint}"
             )
 

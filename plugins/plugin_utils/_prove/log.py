@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+from contextlib import suppress
 from typing import Optional
 
 from ...module_utils._error import NearmetalError
@@ -37,6 +39,12 @@ class Log:
         with writing(f"the record {self.path}"):
             append(self.path, line)
         self.record = with_entry(self.record, checked)
+
+    def sha256(self) -> str:
+        """By what the file is recognized; empty if it can't be read any more."""
+        with suppress(OSError), open(self.path, "rb") as stream:
+            return hashlib.sha256(stream.read()).hexdigest()
+        return ""
 
 
 def begin(path: str, start: Start) -> Log:

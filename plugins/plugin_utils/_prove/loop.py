@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...module_utils._error import NearmetalError
 from ...module_utils._prove.statistics import metrics
+from ...module_utils._prove.statistics.guards import PASSING, Firing
+from ...module_utils._prove.statistics.history import history_of
 from ...module_utils._prove.statistics.record import WARM_UP, End, Measurement, Sample
 from ...module_utils._prove.statistics.settings import Settings
 from ...module_utils._prove.statistics.step import DECIDE, Step, next_step
@@ -33,6 +35,7 @@ class Answer(NamedTuple):
     switch_seconds: float = 0.0
     generator_busy: Optional[float] = None
     unhealthy: str = ""  # what failed after the switch, so that no load ran
+    ended: str = ""  # the same of programs that ended
     client_before: Any = None
     client_after: Any = None
 
@@ -53,6 +56,10 @@ class HostControl(ABC):
         """Let the host boot into the state, and return after how many seconds it was back."""
 
     @abstractmethod
+    def wait_for_quiet(self, disturbances: Sequence[Firing]) -> None:
+        """Return when other programs disturb the host no longer, or when it has waited as long as it may."""
+
+    @abstractmethod
     def keep(self) -> bool:
         """End the experiment with the host tuned; False if only some settings were compared, so it was restored."""
 
@@ -68,6 +75,9 @@ def run_to_verdict(log: Log, control: HostControl, report: Callable[[Log, Measur
         step = next_step(log.record)
         if step.action == DECIDE:
             return _decide(log, control)
+        last = history_of(log.record).judged[-1:]
+        if last and any(firing.guard.endswith(PASSING) for firing in last[0][1]):
+            control.wait_for_quiet(last[0][1])
         log.append(_measure(step, control, limit, log.record.start.settings, stays and step.stays))
         stays = True
         report(log, log.record.measurements[-1])
@@ -92,11 +102,15 @@ def _measure(step: Step, control: HostControl, limit: float, settings: Settings,
     answer = control.measure(step.switch_to, step.concern, stays)
     if seconds is not None:  # the first loads of a boot find cold caches, and aren't counted
         for _uncounted in range(settings.burn_in):
-            answer = answer if answer.unhealthy else control.measure(step.switch_to, step.concern, stays=True)
+            answer = (
+                answer
+                if answer.unhealthy or answer.ended
+                else control.measure(step.switch_to, step.concern, stays=True)
+            )
     ended = time.time()
     metrics, error = _metrics(answer.load, limit, settings.timed)
-    if answer.unhealthy:
-        metrics, error = (), clipped(printable(answer.unhealthy), _LONGEST)
+    if answer.unhealthy or answer.ended:
+        metrics, error = (), clipped(printable(answer.unhealthy or answer.ended), _LONGEST)
     return Measurement(
         phase=step.phase,
         pair=step.pair,
@@ -113,6 +127,7 @@ def _measure(step: Step, control: HostControl, limit: float, settings: Settings,
         after=_sample(answer.after),
         concern=step.concern,
         unhealthy=bool(answer.unhealthy),
+        program_ended=bool(answer.ended and not answer.unhealthy),
         client_before=_sample(answer.client_before),
         client_after=_sample(answer.client_after),
         load_version=clipped(printable(str(answer.load.get("version") or "")), _LONGEST_VERSION),

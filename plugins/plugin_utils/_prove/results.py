@@ -8,15 +8,18 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping
 
 from ...module_utils._error import NearmetalError
+from ...module_utils._prove.statistics.order import TUNED, UNTUNED
 from ...module_utils._prove.statistics.record import Record, Start
 from ...module_utils._prove.statistics.settings import Settings
 from ...module_utils._prove.statistics.verdict import Verdict
 from ...module_utils._version import VERSION
-from ...module_utils._words import sentence
+from ...module_utils._words import clipped, sentence
 from . import reboots, sentences
 from .host_answers import Begun
+from .log import Log
 
-_OPTIONS_OF_STEPS = ("command", "load_on", "health", "programs", "only", "tune", "against")
+_ALIKE = "the same in both states"
+_OPTIONS_OF_STEPS = ("command", "load_on", "health", "programs", "tolerate", "only", "tune", "against")
 _SETTINGS_OF_STEPS = ("seconds", "settle", "timed", "reboot", "abandon_after")
 
 
@@ -51,33 +54,51 @@ def start(host: str, began: float, settings: Settings, options: Mapping[str, Any
         tested=tuple(compared.tested),
         not_tested=(*compared.untested, *compared.left_out),
         programs=tuple(options["programs"]),
+        tolerate=tuple(options["tolerate"]),
         only=tuple(options["only"]),
         states=compared.states,
         health=options["health"],
         against=sentences.tuning(options["against"]),
+        places=compared.places,
+        machine=compared.machine,
     )
 
 
 def require_same(start: Start, compared: Begun) -> None:
-    """Raise NearmetalError when the run that is resumed compared other states."""
+    """Raise NearmetalError when the run that is resumed compared other states, or was on another kernel or machine."""
     if sorted(start.tested) != sorted(compared.tested):
         raise NearmetalError(
             f"resume names a run that compared {', '.join(start.tested)}; now the states differ in"
             f" {', '.join(compared.tested)}: start a new run"
         )
+    differing = [
+        f"{name.replace('_', ' ')} was {text} and is {compared.machine.get(name)}"
+        for name, text in start.machine.items()
+        if text and compared.machine.get(name, "") not in ("", text)
+    ]
+    now = {place[:2]: place for place in compared.places}
+    for place in start.places:
+        found = now.get(place[:2], place._replace(untuned=_ALIKE, tuned=_ALIKE))
+        for index, state in ((2, UNTUNED), (3, TUNED)):
+            if place[index] != found[index]:
+                was, is_now = (sentences.place_cells(of)[index] for of in (place, found))
+                differing.append(f"{' '.join(filter(None, place[:2]))} {state} was {was} and is {is_now}")
+    listed = clipped("; ".join(differing), 600)
     if start.states != compared.states:
         raise NearmetalError(
-            "resume names a run that compared other values of these settings:"
+            f"resume names a run that compared other values of these settings{f' ({listed})' if listed else ''}:"
             " start a new run, or use the tuning of that run"
         )
+    if differing:
+        raise NearmetalError(f"resume names a run on this host as it was then: {listed}; start a new run")
 
 
 def ending(
-    record: Record, compared: Begun, reboot_required: bool, set_by_others: List[str], written: List[str]
+    log: Log, compared: Begun, reboot_required: bool, set_by_others: List[str], written: List[str]
 ) -> sentences.Ending:
     """What the run compared, and what it did to the host at its end."""
     return sentences.Ending(
-        kept=record.end is not None and record.end.outcome == "kept",
+        kept=log.record.end is not None and log.record.end.outcome == "kept",
         tested=compared.tested,
         untested=compared.untested,
         written=written,
@@ -86,6 +107,7 @@ def ending(
         reboot_required=reboot_required,
         wanted=compared.wanted,
         set_by_others=set_by_others,
+        sha256=log.sha256(),
     )
 
 

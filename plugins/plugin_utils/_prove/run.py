@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import nullcontext, suppress
-from typing import Any, Callable, Dict, Mapping, NoReturn, Protocol
+from typing import Any, Callable, Dict, Mapping, NoReturn, Protocol, Sequence
 
 from ...module_utils._benchmark.host import load
 from ...module_utils._error import NearmetalError
@@ -16,14 +16,21 @@ from ...module_utils._facts.host import Host
 from ...module_utils._planning.options import validate
 from ...module_utils._prove.host import load_sample, load_version
 from ...module_utils._prove.host.proving import CONTROLLER, HOST, OPTIONS
+from ...module_utils._prove.statistics import record_lines
+from ...module_utils._prove.statistics.guards import CLIENT, GUARDS, PASSING, Firing, find_disturbances
 from ...module_utils._prove.statistics.order import TUNED, UNTUNED
 from ...module_utils._prove.statistics.record import Measurement
+from ...module_utils._prove.statistics.rules import UNSAFE
 from ...module_utils._prove.statistics.settings import longest_load
 from ...module_utils._tasks.tuning import WANTED
 from ...module_utils._words import sentence
 from .._files import file_name, make_folder, short_path, writing
+from .._files import write as write_file
 from . import client, document, host_answers, inputs, loop, reboots, results, sentences, signals
 from . import log as record_log
+from .figures import duration
+
+_LONGEST_LOOK = 30.0  # seconds of one look at a host that isn't quiet
 
 
 class Action(Protocol):
@@ -41,6 +48,9 @@ class Action(Protocol):
 
     def reboot(self, within: int, task_vars: Mapping[str, Any], written: reboots.Written) -> None:
         """Reboot the host. Raises NearmetalError when it isn't back in time."""
+
+    def unsafe_file(self) -> str:
+        """A file that all hosts of this task have in common, and no other; empty without one."""
 
     def report_directory(self) -> str:
         """The directory of the run's record and reports."""
@@ -70,8 +80,11 @@ class Run(loop.HostControl):
             start = self._log.record.start
             self._options.update(command=start.load, load_on=start.load_on)
             self._options.update(programs=list(start.programs), only=list(start.only), health=start.health)
+            self._options.update(tolerate=list(start.tolerate))
         else:
             self._options["command"] = inputs.load_of(self._options, self._settings.seconds)
+        self._wait_left = float(self._settings.wait)
+        self._last_state: dict[str, str] = {}
         inputs.require_runnable(self._options)
         self._client = self._find_client()
         reboots.require_possible(self._settings, self._options, task_vars)
@@ -118,6 +131,7 @@ class Run(loop.HostControl):
     def _measured(self) -> dict[str, Any]:
         with signals.first_interrupts() as self._interrupts, signals.stderr_of(self._parent) as write:
             try:
+                self._stop_after_unsafe()
                 answer = self._step_around_reboot("begin")
                 if "nothing" in answer:
                     return self._nothing_to_compare(str(answer["nothing"]))
@@ -138,14 +152,28 @@ class Run(loop.HostControl):
                 with suppress(NearmetalError):
                     self.restore()
                 raise
-            ending = results.ending(log.record, compared, self._reboot_required, self._set_by_others, self._written)
+            if result.verdict == UNSAFE:
+                self._stop_others(result.reasons[0])
+            ending = results.ending(log, compared, self._reboot_required, self._set_by_others, self._written)
             self._show_block(sentences.block(log.record, result, ending), write)
             # The reports quote the load's errors and figures, which may contain a secret too.
             try:
                 reports = [] if self._action.secret else document.write(self._base, log.record, result, ending)
             except NearmetalError as error:
                 raise NearmetalError(f"{sentences.summary(result, ending)}; but {error}") from None
-        return results.ended(log.record, result, ending, log.path, reports)
+        failed = {"failed": True} if result.verdict in self._options["fail_on"] else {}
+        return {**results.ended(log.record, result, ending, log.path, reports), **failed}
+
+    def _stop_others(self, reason: str) -> None:
+        """Let the other hosts of this task end at their next step: what harmed this host may harm them."""
+        with suppress(OSError):
+            if self._action.unsafe_file():
+                write_file(self._action.unsafe_file(), f"{self._host} was unsafe: {reason}")
+
+    def _stop_after_unsafe(self) -> None:
+        """Raise NearmetalError when another host of this task was unsafe."""
+        with suppress(OSError), open(self._action.unsafe_file(), encoding="utf-8") as stream:
+            raise NearmetalError(f"this run ends because {sentence(stream.read())}")
 
     def _show_block(self, lines: list[str], write: Callable[[str], None]) -> None:
         """Print the lines at the end of a run. To a terminal that needs them, `no_log` leaves the first: no figure."""
@@ -170,9 +198,11 @@ class Run(loop.HostControl):
     def measure(self, state: str, without: str, stays: bool = False) -> loop.Answer:
         if os.getppid() != self._parent:
             raise signals.Interrupted(signals.ANSIBLE_ENDED)
-        answer = self._step("measure", state=state, without=without, stays=stays)
+        self._stop_after_unsafe()
+        self._last_state = {"state": state, "without": without}
+        answer = self._step("measure", **self._last_state, stays=stays)
         self._busiest_programs = answer.get("others")
-        if self._options["load_on"] == HOST or "unhealthy" in answer:
+        if self._options["load_on"] == HOST or "ended" in answer:
             return host_answers.measured(answer, {"load": answer.get("load")})
         ran = self._ran_on_client(self._client) if self._client else self._ran_on_controller()
         return host_answers.measured({**answer, **self._step("look", state=state, without=without)}, ran)
@@ -186,11 +216,39 @@ class Run(loop.HostControl):
         result = result._replace(version=load_version.identify(self._options["command"]))
         return {"load": result._asdict(), "busy": busy}
 
+    def _of_client(self) -> dict[str, Any]:
+        programs = [*self._arguments["programs"], *self._arguments["tolerate"]]  # none of which a switch could end
+        return {**{name: self._arguments[name] for name in ("command", "seconds")}, "programs": programs}
+
     def _ran_on_client(self, host: client.Client) -> dict[str, Any]:
-        answer = host.load({name: self._arguments[name] for name in ("command", "seconds", "programs")})
+        answer = host.load(self._of_client())
         self._busiest_programs = answer.get("others")
         before_and_after = {f"client_{name}": answer.get(name) for name in ("before", "after")}
         return {"load": answer.get("load"), "busy": answer.get("busy"), **before_and_after}
+
+    def wait_for_quiet(self, disturbances: Sequence[Firing]) -> None:
+        if self._wait_left > 0:
+            words = f"{GUARDS[disturbances[0].guard]} ({disturbances[0].detail})"
+            self._action.show(f"{self._host}  waits up to {duration(self._wait_left)} for quiet: {words}")
+        while self._wait_left > 0:
+            began = time.monotonic()
+            if not self._is_disturbed(disturbances[0].guard.startswith(CLIENT)):
+                return
+            self._wait_left -= time.monotonic() - began
+
+    def _is_disturbed(self, client_too: bool) -> bool:
+        """Whether other programs disturb a measurement in which nothing runs. The host stays in its state."""
+        seconds = max(1.0, min(self._settings.seconds, self._wait_left, _LONGEST_LOOK))
+        pause = {"command": f"sleep {seconds:g}", "load_on": HOST, "timed": False}
+        if client_too and self._client is not None:
+            answer = self._client.load({**self._of_client(), **pause})
+        else:
+            answer = self._step("measure", **{**self._last_state, "stays": True, **pause})
+        try:
+            before, after = (record_lines.sample_from(answer.get(name)) for name in ("before", "after"))
+        except (NearmetalError, KeyError, TypeError):
+            return False
+        return any(guard in PASSING for guard, _detail in find_disturbances(before, after))
 
     def keep(self) -> bool:
         self._keeping = True

@@ -6,23 +6,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ...module_utils._prove.statistics.forecast import measurements_at_most
+from ...module_utils._prove.statistics.forecast import describe_levels, measurements_at_most
 from ...module_utils._prove.statistics.guards import GUARDS
 from ...module_utils._prove.statistics.history import history_of
 from ...module_utils._prove.statistics.interval import Comparison
 from ...module_utils._prove.statistics.keeping import missing
-from ...module_utils._prove.statistics.order import UNTUNED
-from ...module_utils._prove.statistics.record import EACH, PAIR, SHAM, SOAK, WARM_UP, Measurement, Record
+from ...module_utils._prove.statistics.order import TUNED, UNTUNED
+from ...module_utils._prove.statistics.record import EACH, PAIR, SHAM, SOAK, WARM_UP, Measurement, Place, Record
 from ...module_utils._prove.statistics.rules import BETTER, SAME, WORSE
 from ...module_utils._prove.statistics.settings import Settings
 from ...module_utils._prove.statistics.single_concerns import Part
 from ...module_utils._prove.statistics.verdict import Verdict, verdict
-from ...module_utils._words import clipped, counted, printable, status_words
+from ...module_utils._words import LONGEST_VALUE, clipped, counted, in_words, printable, status_words
 from . import activity
 from .figures import duration, figure, interval, percent, ratio
 
+UNTUNED_AGAINST = "against"  # the untuned state where it is another tuning
+PROGRAMS_HINT = "if it serves the load, name it in prove_programs, and if it always runs here, in prove_tolerate"
 _SET_BY_OTHERS = "left as somebody else set it"
 _NO_PAIRS = "no pairs"
 SCOPE = "holds for this load, this host and this hour"
@@ -41,6 +43,7 @@ class Ending(NamedTuple):
     reboot_required: bool = False
     wanted: Mapping[str, Sequence[Any]] = {}  # what the tuning sets, by setting
     set_by_others: Sequence[str] = ()  # what a restore left alone
+    sha256: str = ""  # of the record's file
 
 
 def progress(record: Record, busiest: str = "") -> str:
@@ -73,14 +76,11 @@ def _figure(last: Measurement) -> str:
 
 def _interim_result(record: Record, last: Measurement, result: Verdict, busiest: str) -> str:
     """The guard that voided this measurement, or the evidence so far; empty for neither."""
-    history = history_of(record)
-    attempts = [*history.warm_ups, *history.shams, *history.pairs, *history.soaks]
-    attempts += [attempt for pairs in history.parts.values() for attempt in pairs]
-    firings = [firing for attempt in attempts for firing in attempt.firings if last in attempt.measurements]
+    firings = history_of(record).judged[-1][1]
     if firings:
         if firings[0].detail == last.error:
             return f"; void: {GUARDS[firings[0].guard]}"
-        program = f", most by {busiest}: if it is a part of the load, name it in prove_programs" if busiest else ""
+        program = f", most by {busiest}: {PROGRAMS_HINT}" if busiest else ""
         detail = f"{firings[0].detail}{program if firings[0].guard.endswith('foreign_cpu') else ''}"
         return f"; void: {GUARDS[firings[0].guard]} ({detail})"
     comparison = _phase_comparison(result, last)
@@ -103,7 +103,7 @@ def condition(record: Record, measurement: Measurement) -> str:
     """The state of the host in a measurement."""
     if measurement.phase == EACH:
         return f"without {measurement.concern}" if measurement.host_state == UNTUNED else "with all"
-    return "against" if record.start.against and measurement.host_state == UNTUNED else measurement.host_state
+    return UNTUNED_AGAINST if record.start.against and measurement.host_state == UNTUNED else measurement.host_state
 
 
 def plan(host: str, settings: Settings, tested: Sequence[str], untested: Sequence[str], against: str) -> List[str]:
@@ -125,11 +125,15 @@ def block(record: Record, result: Verdict, ending: Ending) -> List[str]:
     """The lines at the end of a run."""
     lines = [f"PROVE  {record.start.host}  {headline(result, ending)}"]
     lines += [f"  {reason}" for reason in result.reasons]
-    lines += [f"  {_label(metric)}  {_change_with_evidence(metric)}" for metric in result.metrics]
+    for metric in result.metrics:
+        lines.append(f"  {_label(metric)}  {_change_with_evidence(metric)}")
+        if metric.change is not None:
+            levels = ", ".join(map(" ".join, _levels(record, metric)))
+            lines.append(f"    medians of the pairs, with quartiles: {levels}")
     lines += [f"  {line}" for line in (*_quality(result), *activity.lines(record))]
     lines += [f"  {line}" for line in parts(result)]
     lines.append(f"  {_cost(record)}")
-    lines.append(f"  tested: {', '.join(ending.tested)}{_against(record)}")
+    lines.append(f"  tested: {_tested(record, ending)}{_against(record)}")
     lines += [f"  {label}: {clipped(_by_reason(texts), 600)}{hint}" for label, texts, hint in _untested(ending)]
     if ending.left_out:
         lines.append(f"  left out: {clipped('; '.join(map(printable, ending.left_out)), 400)}")
@@ -166,6 +170,32 @@ def tuning(options: Mapping[str, Any]) -> str:
         f"{name} {json.dumps(value, ensure_ascii=False, default=str)}" for name, value in sorted(options.items())
     ]
     return clipped(printable(", ".join(settings)), 200)
+
+
+def _tested(record: Record, ending: Ending) -> str:
+    """The settings that were compared, with both values where all their places have the same."""
+    changes: Dict[str, Dict[str, None]] = {}
+    for setting, _where, *values in map(place_cells, record.start.places):
+        changes.setdefault(setting, {})[" → ".join(values)] = None
+    known = {name: next(iter(found)) if len(found) == 1 else f"{len(found)} changes" for name, found in changes.items()}
+    return ", ".join(f"{name} ({known[name]})" if name in known else name for name in ending.tested)
+
+
+def place_cells(place: Place) -> Tuple[str, ...]:
+    """A place that differs as cells of a table: the setting, where, and the value in each state."""
+    return place.setting, place.where, *(in_words(value, "absent", LONGEST_VALUE) for value in place[2:])
+
+
+def _levels(record: Record, metric: Comparison) -> List[Tuple[str, str]]:
+    """The two states with the level of a metric in each: the median, and the quartiles."""
+    return [
+        (
+            UNTUNED_AGAINST if record.start.against and level.state == UNTUNED else level.state,
+            f"{figure(level.median)} ({figure(level.lower)} to {figure(level.upper)})",
+        )
+        for level in describe_levels(history_of(record))
+        if level.metric == metric.name
+    ]
 
 
 def _against(record: Record) -> str:
@@ -292,37 +322,66 @@ def markdown(record: Record, result: Verdict, ending: Ending) -> str:
     """The report as Markdown, with every measurement."""
     lines = [f"# Prove: {cell(record.start.host)}: {headline(result, ending)}", ""]
     lines += [f"{cell(reason)}.\n" for reason in result.reasons]
-    lines += ["| figure | change | interval | evidence |", "|---|---|---|---|"]
-    lines += [f"| {' | '.join(map(cell, row(metric)))} |" for metric in result.metrics]
+    lines += [*_table(columns(record), [row(record, metric) for metric in result.metrics])]
     lines += [""] if result.parts else []
     lines += [f"- {cell(line)}" for line in parts(result)]
     lines += ["", *(f"- {cell(line)}" for line in facts(record, result, ending)), f"- {SCOPE}", ""]
-    lines += ["| phase | pair | attempt | state | figures |", "|---|---|---|---|---|"]
-    for measurement in record.measurements:
-        figures = measurement.error or ", ".join(
-            f"{metric.name} {figure(metric.value)}" for metric in measurement.metrics
+    if record.start.places:
+        lines += [*_table(("setting", "where", *columns(record)[4:]), map(place_cells, record.start.places)), ""]
+    return "\n".join([*lines, *_table(("phase", "pair", "attempt", "state", "figures", "void"), loads(record))]) + "\n"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> List[str]:
+    lines = [f"| {' | '.join(map(cell, cells))} |" for cells in (head, *rows)]
+    return [lines[0], f"|{'---|' * len(head)}", *lines[1:]]
+
+
+def loads(record: Record) -> List[Tuple[str, ...]]:
+    """Each load as cells of a table, with its figures, and what voided it."""
+    return [
+        (
+            load.phase.replace("_", " "),
+            str(load.pair),
+            str(load.attempt),
+            condition(record, load),
+            load.error or ", ".join(f"{metric.name} {figure(metric.value)}" for metric in load.metrics),
+            "; ".join(f"{firing.guard}: {firing.detail}" for firing in firings),
         )
-        phase, state = measurement.phase.replace("_", " "), cell(condition(record, measurement))
-        lines.append(f"| {phase} | {measurement.pair} | {measurement.attempt} | {state} | {cell(figures)} |")
-    return "\n".join(lines) + "\n"
+        for load, firings in history_of(record).judged
+    ]
 
 
-def row(metric: Comparison) -> Tuple[str, str, str, str]:
-    """One metric as cells of a table: its name, its change, the interval, the evidence."""
+def columns(record: Record) -> Tuple[str, ...]:
+    """The heads of the columns of `row`."""
+    return "figure", "change", "interval", "evidence", UNTUNED_AGAINST if record.start.against else UNTUNED, TUNED
+
+
+def row(record: Record, metric: Comparison) -> Tuple[str, ...]:
+    """One metric as cells of a table: its name, its change, the interval, the evidence, the levels."""
     if metric.change is None:
-        return _label(metric), _NO_PAIRS, "–", "–"
-    return _label(metric), percent(metric.change), interval(metric.low, metric.high), _evidence(metric)
+        return _label(metric), _NO_PAIRS, "–", "–", "–", "–"
+    levels = [text for _state, text in _levels(record, metric)]
+    return _label(metric), percent(metric.change), interval(metric.low, metric.high), _evidence(metric), *levels
 
 
 def facts(record: Record, result: Verdict, ending: Ending) -> List[str]:
     """What a report lists of a run beside its figures, one sentence each."""
     lines = [*_quality(result), *activity.lines(record), _cost(record), *activity.version(record)]
-    lines += [f"tested: {', '.join(ending.tested)}{_against(record)}"]
+    start = record.start
+    lines += [f"tested: {_tested(record, ending)}{_against(record)}"]
     lines += [f"{label}: {text}{hint}" for label, texts, hint in _untested(ending) for text in texts]
     lines += [f"left out: {text}" for text in ending.left_out]
     lines += [f"{_SET_BY_OTHERS}: {text}" for text in ending.set_by_others]
     lines += [status_words("needs_reboot")] if ending.reboot_required else []
-    return [*lines, f"seed {result.seed}, nearmetal {record.start.version}"]
+    about = {
+        "serves the load": ", ".join(start.programs),
+        "tolerated": ", ".join(start.tolerate),
+        "health": start.health,
+    }
+    about["measured on"] = ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in start.machine.items() if text)
+    lines += [f"{name}: {printable(text)}" for name, text in about.items() if text]
+    lines += [f"seed {result.seed}, nearmetal {start.version}"]
+    return lines + ([f"SHA-256 of the record: {ending.sha256}"] if ending.sha256 else [])
 
 
 def cell(text: str) -> str:

@@ -103,7 +103,7 @@ def with_proof(findings: Iterable[ReportedFinding], proof: Optional[Proof]) -> T
 def _read(path: str, host: str) -> Optional[Proof]:
     try:
         plain = read_json(path, _LARGEST)
-        if (plain["schema"], plain["version"], plain["host"]) != (document.SCHEMA, document.VERSION, host):
+        if (plain["schema"], plain["host"]) != (document.SCHEMA, host) or plain["version"] not in document.READABLE:
             return None
         return proof_of(plain)
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError, OverflowError):

@@ -68,7 +68,7 @@ def test_the_schema_has_the_numbers_and_words_of_the_code() -> None:
     assert list(SCHEMA["$defs"]["part"]["properties"]) == list(Part._fields)
 
 
-@pytest.mark.parametrize("change", [{"version": 2}, {"kept": "yes"}, {"verdict": {}}, {"measurements": [{}]}])
+@pytest.mark.parametrize("change", [{"version": 3}, {"kept": "yes"}, {"verdict": {}}, {"measurements": [{}]}])
 def test_another_form_is_not_taken_for_a_report(change: Dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft202012Validator(SCHEMA).validate({**content(start()), **change})

@@ -9,10 +9,11 @@ import json
 import random
 import time
 from pathlib import Path
-from typing import Any, Callable, List, Mapping, Optional
+from typing import Any, Callable, List, Mapping, Optional, Sequence
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.guards import Firing
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import PHASES, Start
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.settings import settings_of
@@ -49,6 +50,9 @@ class Host(loop.HostControl):
 
     def reboot_into(self, state: str) -> float:
         raise AssertionError(f"rebooted into {state} without prove_reboot")
+
+    def wait_for_quiet(self, disturbances: "Sequence[Firing]") -> None:
+        self.states.append(f"waits for {disturbances[0].guard}")
 
     def keep(self) -> bool:
         self.ended = "kept"
@@ -238,7 +242,7 @@ def test_the_report_has_every_measurement_and_no_markup_of_others(tmp_path: Path
     paths = document.write(str(tmp_path / "run"), record.record, found, ending)
     assert [Path(path).name for path in paths] == ["run.json", "run.md", "run.html"]
     content = json.loads(Path(paths[0]).read_text())
-    assert (content["schema"], content["version"], content["host"]) == ("nearmetal.ec2/prove", 1, "db-1")
+    assert (content["schema"], content["version"], content["host"]) == ("nearmetal.ec2/prove", 2, "db-1")
     assert len(content["measurements"]) == len(record.record.measurements)
     assert content["verdict"]["verdict"] == "better"
     states = {

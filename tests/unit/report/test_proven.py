@@ -116,7 +116,7 @@ def test_it_is_data_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {"version": 2},
+        {"version": 3},
         {"schema": "other"},
         {"verdict": 5},
         {"verdict": {"verdict": "great"}},

@@ -18,22 +18,21 @@ LIMIT = 10.0  # seconds that the command may take
 
 def require(command: str) -> None:
     """Raise NearmetalError when the host isn't healthy before anything is switched."""
-    failure = _failure(command)
-    if failure:
+    failed = failure(command)
+    if failed:
         raise NearmetalError(
-            f"{failure}, before anything was switched: repair the host, or correct the option prove.health"
+            f"{failed}, before anything was switched: repair the host, or correct the option prove.health"
         )
 
 
-def failure(host: Host, command: str, served: load_sample.Served) -> str:
-    """What failed since `served` was observed, in one sentence; empty for a healthy host."""
-    ended = load_sample.ended(served, load_sample.served(host, tuple(served)))
-    if ended:
-        return f"{' and '.join(ended)} ended or was restarted"
-    return _failure(command)
+def ended(host: Host, served: load_sample.Served) -> str:
+    """Which programs ended since `served` was observed, in words; empty if none did."""
+    names = load_sample.ended(served, load_sample.served(host, tuple(served)))
+    return f"{' and '.join(names)} ended or was restarted" if names else ""
 
 
-def _failure(command: str) -> str:
+def failure(command: str) -> str:
+    """How the command failed, in one sentence; empty for a healthy host."""
     if not command:
         return ""
     ran = load.run(command, LIMIT, lambda: True)

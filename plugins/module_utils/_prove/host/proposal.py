@@ -10,11 +10,13 @@ import json
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..._concerns.registry import CONCERNS
-from ..._engine.lease.record import REBOOTED
+from ..._engine.lease.record import REBOOTED, TUNED, UNTUNED
 from ..._engine.result import described
 from ..._engine.run import Ask, Conditions
 from ..._engine.session import Origin
 from ..._error import NearmetalError
+from ..._facts import cpu, imds, platform
+from ..._facts.topology import CPU
 from ..._host.host import WritableHost
 from ..._plan import Finding
 from ..._planning.concern import Concern
@@ -93,10 +95,36 @@ def _described(host: WritableHost, begun: states.Begun) -> Dict[str, Any]:
         "left_out": _sentences(begun.left_out),
         "states": _digest(begun.experiment),
         "tuned_before": bool(begun.experiment.lease.earlier),
-        "actions": [action.as_dict() for action in difference],
-        "platform": begun.platform,
+        "places": [
+            {
+                "setting": f"{action.concern}.{action.knob}",
+                "where": action.where,
+                UNTUNED: action.before,
+                TUNED: action.after,
+            }
+            for action in difference
+        ],
+        "machine": _machine(host),
         "boot_id": host.boot_id(),
     }
+
+
+def _machine(host: WritableHost) -> Dict[str, str]:
+    """What the figures hold for, as far as the host says."""
+    seen = platform.observe(host)
+    metadata = imds.observe(seen)
+    about = {
+        "kernel": seen.kernel,
+        "kernel_build": host.line("/proc/sys/kernel/version"),
+        "architecture": seen.architecture,
+        "host_class": seen.host_class,
+        "instance_type": seen.instance_type or metadata.instance_type,
+        "processor": cpu.observe(host).model,
+        "cpus": host.line(f"{CPU}/online"),
+        "system": " ".join(filter(None, (seen.distribution, seen.distribution_version))),
+        "image": metadata.image_id,
+    }
+    return {name: text or "" for name, text in about.items()}
 
 
 def _digest(experiment: running.Experiment) -> str:

@@ -15,6 +15,7 @@ from ..._facts.state_files import compares
 from ..._host.host import WritableHost
 from ..._planning.options import Spec
 from ..._tasks.task import Task
+from ..statistics.rules import VERDICTS
 from ..statistics.settings import KEEP, SEVERAL, Settings, longest_load
 from . import health, in_force, load_sample, load_version, running, samples, second_clock, states
 from .running import Experiment
@@ -31,12 +32,14 @@ OPTIONS: Spec = {
     "load_on": {"type": "str", "default": HOST},
     "health": {"type": "str", "default": "", "lines": True},
     "programs": {"type": "list", "elements": "str", "default": []},
+    "tolerate": {"type": "list", "elements": "str", "default": []},
     **_SETTINGS,
     "keep": {**_SETTINGS["keep"], "choices": list(KEEP)},
     "several": {**_SETTINGS["several"], "choices": list(SEVERAL)},
     "seed": {"type": "int"},
     "only": {"type": "list", "elements": "str", "default": []},
     "resume": {"type": "str", "default": ""},
+    "fail_on": {"type": "list", "elements": "str", "choices": list(VERDICTS), "default": []},
     "tune": {"type": "dict", "default": {}},
     "against": {"type": "dict", "default": {}},
     "step": {"type": "str", "choices": list(STEPS), "default": "back"},
@@ -81,9 +84,9 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     if not options["stays"]:
         time.sleep(options["settle"])
     answer: Dict[str, Any] = {"switch_seconds": round(switched, 3)}
-    unhealthy = health.failure(host, options["health"], served)
-    if unhealthy:
-        return {**answer, "unhealthy": unhealthy}
+    obstacles = {"unhealthy": health.failure(options["health"]), "ended": health.ended(host, served)}
+    if any(obstacles.values()):
+        return {**answer, **obstacles}
     if options["load_on"] != HOST:
         return {**answer, "before": samples.before_load(host, options["programs"]).as_dict(None)}
     by_real_time = options["timed"] and _compares_clocks(compared)
@@ -142,7 +145,7 @@ def _compared(
 
 def _around(before: load_sample.Sample, after: load_sample.Sample, options: Mapping[str, Any]) -> Dict[str, Any]:
     """The counters of the host on which the load ran, before and after it, and the programs that weren't its own."""
-    others = load_sample.foreign(before, after, options["programs"])
+    others = load_sample.foreign(before, after, (*options["programs"], *options["tolerate"]))
     return {
         "before": before.as_dict(0.0),
         "after": after.as_dict(round(sum(seconds for _name, seconds in others), 2)),

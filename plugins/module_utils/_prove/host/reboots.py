@@ -12,7 +12,7 @@ while, and reboots a host that runs with what was taken back.
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Callable, List, Optional, Sequence, Set, Tuple
 
 from ..._engine.lease import record
 from ..._engine.lease.expiry import note_boot, restore_everything, take_back_everything
@@ -22,7 +22,6 @@ from ..._engine.run import Run, plan_run, run_step
 from ..._engine.session import Outcome
 from ..._error import NearmetalError
 from ..._facts import systemd
-from ..._facts.json_data import json_data
 from ..._host import store
 from ..._host.host import WritableHost
 from ..._memory.stored import StoredWanted
@@ -50,7 +49,7 @@ def begin(host: WritableHost, run_id: str, tuning: Tuning, abandon_after: int) -
         if previous is not None and take_back_everything(host, previous):
             return None
         _require_untuned(host)
-        actions, findings, platform = _compared(host, tuning)
+        actions, findings = _compared(host, tuning)
         concerns = tuple(dict.fromkeys(action.concern for action in actions))
         experiment = Experiment(
             Lease(REBOOTED, run=run_id, abandon_after=abandon_after, python=python, concerns=concerns),
@@ -66,7 +65,6 @@ def begin(host: WritableHost, run_id: str, tuning: Tuning, abandon_after: int) -
         ),
         untested=_untested(findings, tested),
         left_out=(),
-        platform=platform,
     )
 
 
@@ -77,13 +75,13 @@ def preview(
     states.require_possible(host, abandon_after, reboots=True)
     require_no_other(host, run_id)
     _require_untuned(host)
-    actions, findings, _platform = _compared(host, tuning)
+    actions, findings = _compared(host, tuning)
     tested = tuple(dict.fromkeys(f"{action.concern}.{action.knob}" for action in actions))
     return tested, _untested(findings, _knobs(actions))
 
 
-def _compared(host: WritableHost, tuning: Tuning) -> Tuple[Tuple[Action, ...], List[Finding], Dict[str, Any]]:
-    """What leads from untuned to tuned, all findings, and the platform.
+def _compared(host: WritableHost, tuning: Tuning) -> Tuple[Tuple[Action, ...], List[Finding]]:
+    """What leads from untuned to tuned, and all findings.
 
     Raises NothingDiffers when the two states are the same, and NearmetalError when no reboot is needed.
     """
@@ -102,7 +100,7 @@ def _compared(host: WritableHost, tuning: Tuning) -> Tuple[Tuple[Action, ...], L
         raise NearmetalError(
             "no setting of this tuning needs a reboot: leave prove_reboot out, and the host is switched while it runs"
         )
-    return actions, findings, json_data(planned.facts.platform)
+    return actions, findings
 
 
 def write_state(host: WritableHost, run_id: str, state: str, tuning: Tuning) -> List[str]:

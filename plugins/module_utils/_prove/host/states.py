@@ -12,13 +12,12 @@ experiment back when no step comes for a while, because the controller may be lo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..._engine.lease import record
 from ..._engine.lease.record import PATIENCE, REBOOTED, SWITCHED, TUNED, UNTUNED, Lease, renew
 from ..._engine.lease.taking_back import journal_of, put_back, setting_of
 from ..._error import NearmetalError
-from ..._facts.json_data import json_data
 from ..._host import store
 from ..._host.agent_timer import python_of
 from ..._host.host import WritableHost
@@ -83,7 +82,6 @@ class Begun(NamedTuple):
     tuned: Tuple[Finding, ...]  # the findings of the settings that differ, with what the tuning wants
     untested: Tuple[Finding, ...]  # what `tune` would change too
     left_out: Tuple[Finding, ...]  # what it doesn't write
-    platform: Dict[str, Any]
 
 
 def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[str], abandon_after: int) -> Begun:
@@ -258,7 +256,7 @@ def _planned(host: WritableHost, experiment: Experiment, asks: Sequence[Ask], st
     record.write(host, with_own(experiment))
     differing = {(action.concern, action.knob) for action in compared.difference}
     wanted = tuple(finding for finding in findings[0] if (finding.concern, finding.knob) in differing)
-    return Begun(experiment, wanted, untested, tuple(left_out), json_data(planned[0].facts.platform))
+    return Begun(experiment, wanted, untested, tuple(left_out))
 
 
 def switch(host: WritableHost, run_id: str, state: str, without: str = "") -> Experiment:

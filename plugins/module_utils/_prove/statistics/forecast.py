@@ -9,7 +9,7 @@ Pure. PRIVATE to the collection.
 from __future__ import annotations
 
 import math
-from statistics import median, variance
+from statistics import median, quantiles, variance
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from .history import Attempt, History
@@ -59,6 +59,40 @@ def seconds_of_pair(attempts: Sequence[Attempt]) -> Optional[float]:
         if attempt.valid
     ]
     return sum(spent) / len(spent) if spent else None
+
+
+class Level(NamedTuple):
+    """The values of one figure in one state, over the pairs that count."""
+
+    metric: str
+    unit: str
+    state: str
+    loads: int
+    median: float
+    lower: float  # quartiles
+    upper: float
+    least: float
+    most: float
+
+
+def describe_levels(history: History) -> List[Level]:
+    """The level and the spread of each figure, untuned and tuned; none without a pair."""
+    loads = [load for attempt in history.pairs if attempt.valid for load in attempt.measurements]
+    values_of = {
+        (kind, state): [
+            metric.value for load in loads if load.state == state for metric in load.metrics if metric.name == kind.name
+        ]
+        for kind in history.kinds
+        for state in (UNTUNED, TUNED)
+    }
+    levels = []
+    for (kind, state), values in values_of.items():
+        if values:
+            lower, middle, upper = quantiles(values if len(values) > 1 else values * 2, n=4, method="inclusive")
+            levels.append(
+                Level(kind.name, kind.unit, state, len(values), middle, lower, upper, min(values), max(values))
+            )
+    return levels
 
 
 class Activity(NamedTuple):

@@ -35,18 +35,20 @@ _OF_A_HOST: Mapping[str, str] = {
     "allowance": "exceeded network or disk allowances of the instance",
     "timers": "jobs that cron or a timer of systemd started meanwhile",
 }
-_CLIENT = "client_"
+CLIENT = "client_"
 GUARDS: Mapping[str, str] = {
     "load": "loads that failed",
     "health": "a host that wasn't healthy after a switch",
+    "program": "programs that serve the load and ended at a switch",
     "state": "knobs that another program set back",
     "generator": "a load generator with a CPU that was busy for more than half of the time",
     "pause": "pauses within a pair that were longer than abandon_after",
     "same_boot": "measurements without a reboot before them",
     **_OF_A_HOST,
-    **{_CLIENT + guard: f"{words}, on the client host" for guard, words in _OF_A_HOST.items()},
+    **{CLIENT + guard: f"{words}, on the client host" for guard, words in _OF_A_HOST.items()},
 }
-ALLOWANCES = ("allowance", _CLIENT + "allowance")  # guards that hide a gain, wherever the limit is
+PASSING = ("steal", "foreign_cpu", "swap", "timers")  # what comes from elsewhere, and may soon be over
+ALLOWANCES = ("allowance", CLIENT + "allowance")  # guards that hide a gain, wherever the limit is
 
 Around = Tuple[Optional[Sample], Optional[Sample]]  # the counters of a host before and after the load
 Samples = Callable[[Measurement], Around]
@@ -87,7 +89,7 @@ class Reference(NamedTuple):
             self.kinds or measurement.metrics,
             measurement,
             _clock_reference(self.clock, measurement, "clock" in guards, _around_host),
-            _clock_reference(self.client_clock, measurement, _CLIENT + "clock" in guards, _around_client),
+            _clock_reference(self.client_clock, measurement, CLIENT + "clock" in guards, _around_client),
             _seen(_seen(self.jobs, measurement.before, measurement.began), measurement.after, measurement.ended),
             _seen(
                 _seen(self.client_jobs, measurement.client_before, measurement.began),
@@ -120,7 +122,8 @@ def firings_of(measurement: Measurement, reference: Reference, settings: Setting
     """All guards that fired in a measurement."""
     firings: List[Tuple[str, str]] = []
     if measurement.error:
-        firings.append(("health" if measurement.unhealthy else "load", measurement.error))
+        named = "program" if measurement.program_ended else "load"
+        firings.append(("health" if measurement.unhealthy else named, measurement.error))
     elif reference.kinds and other_kinds(reference.kinds, measurement.metrics):
         difference = other_kinds(reference.kinds, measurement.metrics)
         firings.append(("load", f"the command printed other metrics than before: {difference}"))
@@ -135,9 +138,9 @@ def firings_of(measurement: Measurement, reference: Reference, settings: Setting
     clock = None if settings.timed and measurement.generator_busy is not None else reference.clock
     for prefix, samples, since, jobs in (
         ("", _around_host, clock, reference.jobs),
-        (_CLIENT, _around_client, reference.client_clock, reference.client_jobs),
+        (CLIENT, _around_client, reference.client_clock, reference.client_jobs),
     ):
-        of_host = _load_firings(*samples(measurement))
+        of_host = find_disturbances(*samples(measurement))
         if previous and (prefix or not settings.reboot):
             of_host += _reboot_firings(samples(previous)[1], samples(measurement)[0])
         of_host += _clock_firings(since, measurement, settings, samples) if since else []
@@ -148,8 +151,8 @@ def firings_of(measurement: Measurement, reference: Reference, settings: Setting
     return tuple(Firing(guard, measurement.host_state, detail) for guard, detail in firings)
 
 
-def _load_firings(before: Optional[Sample], after: Optional[Sample]) -> List[Tuple[str, str]]:
-    """What the counters of a host say about the time of the load."""
+def find_disturbances(before: Optional[Sample], after: Optional[Sample]) -> List[Tuple[str, str]]:
+    """What the counters of a host say about the time between them, such as that of the load."""
     if before is None or after is None:
         return []
     if before.boot_id != after.boot_id:
@@ -263,7 +266,7 @@ def unwatched_guards(measurements: Sequence[Measurement]) -> Tuple[str, ...]:
     of_client = [sample for sample in (_around_client(measurement)[1] for measurement in measurements) if sample]
     of_host = [sample for sample in (_around_host(measurement)[1] for measurement in measurements) if sample]
     unwatched = _unwatched(of_host)
-    return (*unwatched, *(_CLIENT + guard for guard in (_unwatched(of_client) if of_client else ())))
+    return (*unwatched, *(CLIENT + guard for guard in (_unwatched(of_client) if of_client else ())))
 
 
 def _unwatched(samples: Sequence[Sample]) -> Tuple[str, ...]:

@@ -62,6 +62,7 @@ class History(NamedTuple):
     parts: Mapping[str, Tuple[Attempt, ...]] = {}  # concern → the pairs with it and without it
     wagers: Tuple[float, ...] = LAMBDAS  # by which the differences are judged
     soaks: Tuple[Attempt, ...] = ()  # the loads before the tuning is kept, of one measurement each
+    judged: Tuple[Tuple[Measurement, Tuple[Firing, ...]], ...] = ()  # each measurement with what voided it
 
     @property
     def tries(self) -> Tuple[Attempt, ...]:
@@ -107,11 +108,13 @@ def history_of(record: Record) -> History:
     attempts_of: Dict[str, List[Attempt]] = {WARM_UP: [], SHAM: [], PAIR: [], SOAK: []}
     parts: Dict[str, List[Attempt]] = {}
     reference = Reference()
+    judged = []
     for measurement in record.measurements:
         firings = firings_of(measurement, reference, record.start.settings)
         part = measurement.phase == EACH
         attempts = parts.setdefault(measurement.concern, []) if part else attempts_of[measurement.phase]
         _put(attempts, measurement, firings)
+        judged.append((measurement, firings))
         reference = reference.with_measurement(measurement, firings)
     kinds = reference.kinds
     primary = record.start.settings.primary or (kinds[0].name if kinds else "")
@@ -124,6 +127,7 @@ def history_of(record: Record) -> History:
         parts={concern: tuple(attempts) for concern, attempts in parts.items()},
         wagers=LAMBDAS if record.start.format >= FINE_WAGERS else COARSE,
         soaks=tuple(attempts_of[SOAK]),
+        judged=tuple(judged),
     )
 
 

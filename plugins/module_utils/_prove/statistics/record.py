@@ -9,7 +9,7 @@ so that a run can be resumed, replayed and doubted.
 
 from __future__ import annotations
 
-from typing import Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Mapping, NamedTuple, Optional, Tuple, Union
 
 from .metrics import Metric
 from .order import UNTUNED
@@ -22,6 +22,15 @@ READABLE = (3, 4, FORMAT)  # 4 has no stays; 3 lacks `jobs`, so a guard less wat
 # The phases of a run, in their order. Until the pairs begin, the host stays untuned.
 WARM_UP, SHAM, PAIR, SOAK, EACH = "warm_up", "sham", "pair", "soak", "each"
 PHASES = (WARM_UP, SHAM, PAIR, SOAK, EACH)
+
+
+class Place(NamedTuple):
+    """A place in which the two states differ."""
+
+    setting: str  # "network_stack.backlog"
+    where: str  # which device or queue; empty where there is only one place
+    untuned: Any  # its value in each state; plain JSON
+    tuned: Any
 
 
 class Start(NamedTuple):
@@ -41,6 +50,9 @@ class Start(NamedTuple):
     health: str = ""  # the command that says after each switch whether the host does its work
     against: str = ""  # the tuning that stands in for the untuned state, in words; empty: the host untuned
     format: int = FORMAT  # of the record, and of its rules
+    places: Tuple[Place, ...] = ()  # where the states differ, with both values
+    tolerate: Tuple[str, ...] = ()  # programs that run here all the time, whatever they use
+    machine: Mapping[str, str] = {}  # kernel, instance type, CPUs, image …; empty where the host doesn't say
 
 
 class Sample(NamedTuple):
@@ -81,6 +93,7 @@ class Measurement(NamedTuple):
     client_before: Optional[Sample] = None  # of the client host on which the load ran, if it did on one
     client_after: Optional[Sample] = None
     load_version: str = ""  # of the programs that ran, as far as it is known
+    program_ended: bool = False  # one that serves the load, at the switch, so that no load ran; `error` names it
 
     @property
     def host_state(self) -> str:

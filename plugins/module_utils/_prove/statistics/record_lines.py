@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Callable, Dict, Mapping, Optional, Type, TypeVar
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Type, TypeVar
 
 from ..._error import NearmetalError
 from ..._parse import json_text
 from ..._words import clipped, plain, shown
 from .metrics import LARGER, LARGEST, MOST_METRICS, NAME, SMALLER, SMALLEST, UNIT, Metric
 from .order import TUNED, UNTUNED
-from .record import FINE_WAGERS, PHASES, READABLE, End, Entry, Measurement, Record, Sample, Start, with_entry
+from .record import FINE_WAGERS, PHASES, READABLE, End, Entry, Measurement, Place, Record, Sample, Start, with_entry
 from .rules import VERDICTS
 from .settings import settings_of
 from .step import check
@@ -29,7 +29,12 @@ LONGEST_TEXT = 4000
 MOST_TEXTS = 1000
 
 _KINDS: Mapping[str, type] = {"start": Start, "measurement": Measurement, "end": End}
-_SINCE_FORMAT_4 = ("jobs", "cpu_softirq", "context_switches", "interrupts")  # fields of a sample
+# The fields that earlier formats lack.
+_ADDED: Mapping[type, Tuple[str, ...]] = {
+    Sample: ("jobs", "cpu_softirq", "context_switches", "interrupts"),
+    Measurement: ("load_version", "program_ended"),
+    Start: ("places", "tolerate", "machine"),
+}
 _COUNTER = r"[a-z][a-z0-9_]{0,63}"
 _BOOT_ID = r"[0-9a-f-]{1,64}"
 _NONE = type(None)
@@ -41,6 +46,12 @@ def line_of(entry: Entry) -> str:
     kind = next(name for name, form in _KINDS.items() if isinstance(entry, form))
     content: Dict[str, Any] = {"kind": kind, **_as_json(entry)}
     return json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def data_of(record: Record) -> bytes:
+    """The record as the bytes of its file."""
+    ends = () if record.end is None else (record.end,)
+    return "".join(map(line_of, (record.start, *record.measurements, *ends))).encode()
 
 
 def read(data: bytes) -> Record:
@@ -105,7 +116,7 @@ def entry_of(line: bytes) -> Entry:
             start = start._replace(settings=start.settings._replace(soak=0))
         return start._replace(format=number)
     if kind == "measurement":
-        measurement = _checked_form(Measurement, {"load_version": "", **content}, _MEASUREMENT)
+        measurement = _checked_form(Measurement, content, _MEASUREMENT)
         if bool(measurement.metrics) == bool(measurement.error):
             raise NearmetalError("a measurement must have either metrics or an error")
         if measurement.unhealthy and not measurement.error:
@@ -125,7 +136,8 @@ def _checked_form(form: Type[_Form], content: Any, checks: "Mapping[str, Callabl
     unknown = sorted(set(content) - set(checks))
     if unknown:
         raise NearmetalError(f"it has the unknown field {_brief(unknown[0])}")
-    return form(**{name: check(content[name]) for name, check in checks.items()})
+    absent = [name for name in _ADDED.get(form, ()) if name not in content]
+    return form(**{name: check(content[name]) for name, check in checks.items() if name not in absent})
 
 
 def _brief(value: Any) -> str:
@@ -216,9 +228,15 @@ def _by_name(what: str, name_of: "Callable[[Any], str]", checked: "Callable[[Any
     return check
 
 
-def _sample(value: Any) -> Sample:
-    absent = {name: Sample._field_defaults[name] for name in _SINCE_FORMAT_4}
-    return _checked_form(Sample, {**absent, **value} if isinstance(value, dict) else value, _SAMPLE)
+def sample_from(value: Any) -> Sample:
+    """A host's counters. Raises NearmetalError, or KeyError, for anything else."""
+    return _checked_form(Sample, value, _SAMPLE)
+
+
+def _places(value: Any) -> "Tuple[Place, ...]":
+    if not isinstance(value, list) or len(value) > MOST_TEXTS:
+        raise NearmetalError(f"it has {_brief(value)} in place of a list of places")
+    return tuple(_checked_form(Place, item, _PLACE) for item in value)
 
 
 _seconds = _number(0, 1e12)
@@ -243,6 +261,11 @@ _SAMPLE: "Mapping[str, Callable[[Any], Any]]" = {
     "interrupts": _by_name("counters", _sentence, _COUNT),
     "jobs": _by_name("jobs", _sentence, _sentence),
 }
+_PLACE: "Mapping[str, Callable[[Any], Any]]" = {
+    "setting": _sentence,
+    "where": _sentence,
+    **dict.fromkeys((UNTUNED, TUNED), lambda value: value),
+}
 _START: "Mapping[str, Callable[[Any], Any]]" = {
     "settings": settings_of,
     "host": _sentence,
@@ -257,6 +280,9 @@ _START: "Mapping[str, Callable[[Any], Any]]" = {
     "states": _matching(r"[0-9a-f]{0,64}"),
     "health": _text,
     "against": _sentence,
+    "places": _places,
+    "tolerate": _texts,
+    "machine": _by_name("texts", _sentence, _sentence),
 }
 _MEASUREMENT: "Mapping[str, Callable[[Any], Any]]" = {
     "phase": _choice(*PHASES),
@@ -270,11 +296,12 @@ _MEASUREMENT: "Mapping[str, Callable[[Any], Any]]" = {
     "state_lost": _sentence,
     "generator_busy": _or_null(_number(0, 1)),
     "switch_seconds": _seconds,
-    "before": _or_null(_sample),
-    "after": _or_null(_sample),
+    "before": _or_null(sample_from),
+    "after": _or_null(sample_from),
     "concern": _matching(r"[a-z_]{0,40}"),
     "unhealthy": _flag,
-    "client_before": _or_null(_sample),
-    "client_after": _or_null(_sample),
+    "client_before": _or_null(sample_from),
+    "client_after": _or_null(sample_from),
     "load_version": _sentence,
+    "program_ended": _flag,
 }

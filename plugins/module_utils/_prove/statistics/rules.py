@@ -49,6 +49,9 @@ def obstacle(record: Record, history: History) -> Optional[Answer]:
     unhealthy = _unhealthy(history)
     if unhealthy:
         return Answer(UNSAFE, f"after a switch to {unhealthy[0].state} the host wasn't healthy: {unhealthy[0].detail}")
+    ended = _ends_when_tuned(history)
+    if ended:
+        return Answer(UNSAFE, f"{ended} after a switch to tuned, and after none to untuned")
     failed = _failures(history.warm_ups)
     if failed:
         return Answer(UNCLEAR, f"the load failed before any pair was measured: {failed[0].detail}")
@@ -110,6 +113,21 @@ def _unhealthy(history: History) -> List[Firing]:
     return _failures([*history.warm_ups, *history.shams, *history.pairs, *history.soaks, *parts], "health")
 
 
+def _ends_when_tuned(history: History) -> str:
+    """Which program that serves the load ended when the host was tuned, and never otherwise; "" unless it did so again,
+    or the load failed next."""
+    found = [
+        (index, firing)
+        for index, (_load, firings) in enumerate(history.judged)
+        for firing in firings
+        if firing.guard == "program"
+    ]
+    if not found or any(firing.state != TUNED for _index, firing in found):
+        return ""
+    next_loads = [load.error for index, _firing in found for load, _firings in history.judged[index + 1 : index + 2]]
+    return found[-1][1].detail if len(found) >= MANY_FAILED or any(next_loads) else ""
+
+
 def _unsettled_answer(history: History) -> Answer:
     disturbed = [firing.guard for attempt in history.warm_ups for firing in attempt.firings]
     if disturbed:
@@ -137,8 +155,8 @@ def has_settled(settings: Settings, history: History) -> bool:
     last = values[-WINDOW:]
     if len(last) < WINDOW:
         return False
-    one_way = last in (sorted(last), sorted(last, reverse=True))
-    return not one_way or math.log(max(last) / min(last)) <= margin_of(settings)
+    steps = [after - before for before, after in zip(last, last[1:])]
+    return not _one_sign(steps) or math.log(max(last) / min(last)) <= margin_of(settings)
 
 
 def margin_of(settings: Settings) -> float:

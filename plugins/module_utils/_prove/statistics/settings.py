@@ -44,6 +44,7 @@ class Settings(NamedTuple):
     guard: Mapping[str, float] = {}  # metric → percent: the loss that has to be excluded, in place of the margin
     soak: int = 600  # at most so many further loads, in pairs of stays, before the tuning is kept; 0: none
     burn_in: int = 6  # loads after a switch that don't count, in a stay and after a reboot
+    wait: int = 300  # at most so many seconds in which nothing is measured, because the host isn't quiet
 
     @property
     def most_in_stays(self) -> int:
@@ -70,6 +71,7 @@ _BOUNDS: Mapping[str, Tuple[float, float, bool]] = {
     "seconds": (0.1, 3600, False),
     "settle": (0, 600, False),
     "abandon_after": (0, 86400, True),
+    "wait": (0, 86400, True),
     "reboot_within": (60, 3600, True),
 }
 

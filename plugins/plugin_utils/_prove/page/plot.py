@@ -11,6 +11,7 @@ from typing import List, NamedTuple, Sequence, Tuple
 from ....module_utils._prove.statistics.history import Attempt, History
 from ....module_utils._prove.statistics.interval import Comparison, Interval, interval, percent
 from ....module_utils._prove.statistics.metrics import SMALLER
+from ....module_utils._prove.statistics.record import SHAM
 from ....module_utils._prove.statistics.settings import Settings
 from .. import figures
 
@@ -28,6 +29,7 @@ class Dot(NamedTuple):
     y: float
     tuned_second: bool
     says: str
+    sham: bool = False
 
 
 class Line(NamedTuple):
@@ -48,27 +50,31 @@ class Plot(NamedTuple):
     left: float  # where the levels begin, right of their labels
     levels: Tuple[Line, ...]
     pairs: Tuple[Line, ...]
+    shams_end: float  # where the pairs begin, right of those that compare the untuned host with itself
     says: str  # for whom can't see it
 
 
 def plot_of(history: History, settings: Settings, metric: Comparison) -> Plot:
     """The picture of one metric, in its own percent: a latency that falls goes down."""
+    shams = [attempt for attempt in history.shams if attempt.valid]
     attempts = [attempt for attempt in history.pairs if attempt.valid]
     sign = -1 if metric.better == SMALLER else 1
     gains = [attempt.difference(metric.name) for attempt in attempts]
     gains_in_percent = [percent(sign * gain) for gain in gains]
+    of_shams = [percent(sign * attempt.difference(metric.name)) for attempt in shams]
     spans = [(count, interval(gains[:count], metric.needed, history.wagers)) for count in _counts(len(gains))]
     drawn = [(count, _ends(span, sign)) for count, span in spans if math.isfinite(span.low) or math.isfinite(span.high)]
     margin = settings.margin
-    lowest = min([*gains_in_percent, -margin * 1.5]) * 1.1
-    highest = max([*gains_in_percent, margin * 1.5]) * 1.1
-    numbered = list(zip(range(1, len(gains_in_percent) + 1), attempts, gains_in_percent))
+    lowest = min([*gains_in_percent, *of_shams, -margin * 1.5]) * 1.1
+    highest = max([*gains_in_percent, *of_shams, margin * 1.5]) * 1.1
+    # The sham pairs are left of the first pair, as 1 - their number to 0.
+    numbered = list(zip(range(1 - len(shams), len(gains) + 1), [*shams, *attempts], [*of_shams, *gains_in_percent]))
     levels = [(level, _label(level)) for level in _levels(lowest, highest)]
     left_edge = max(_LEFT, *(_CHARACTER * len(label) + 6 for _level, label in levels))
-    across = (WIDTH - left_edge - _RIGHT) / max(1, len(gains_in_percent))
+    across = (WIDTH - left_edge - _RIGHT) / max(1, len(numbered))
 
     def x(pair: float) -> float:
-        return round(left_edge + (pair - 0.5) * across, 1)
+        return round(left_edge + (pair + len(shams) - 0.5) * across, 1)
 
     def y(value: float) -> float:
         within = max(lowest, min(highest, value))
@@ -85,16 +91,22 @@ def plot_of(history: History, settings: Settings, metric: Comparison) -> Plot:
         left=left_edge,
         levels=tuple(Line(y(level), label) for level, label in levels),
         pairs=tuple(Line(x(pair), str(pair)) for pair in marked(len(gains_in_percent))),
+        shams_end=x(0.5),
         says=(
             f"{metric.name}, change in percent of each of {len(gains_in_percent)} pairs in their order;"
             f" {sum(value > 0 for value in gains_in_percent)} rose, {sum(value < 0 for value in gains_in_percent)} fell"
+            f"; before them {len(shams)} of untuned with untuned"
         ),
     )
 
 
 def _dot(attempt: Attempt, x: float, y: float, value: float) -> Dot:
     order = "second" if attempt.tuned_second else "first"
-    return Dot(x, y, attempt.tuned_second, f"pair {attempt.pair}: {figures.percent(value)}, tuned {order}")
+    sham = attempt.phase == SHAM
+    name, rest = ("A/A pair", "untuned twice") if sham else ("pair", f"tuned {order}")
+    return Dot(
+        x, y, attempt.tuned_second and not sham, f"{name} {attempt.pair}: {figures.percent(value)}, {rest}", sham
+    )
 
 
 def _ends(span: Interval, sign: int) -> Tuple[float, float]:

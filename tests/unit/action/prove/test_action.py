@@ -52,7 +52,7 @@ def test_another_tuning_takes_the_place_of_the_untuned_host(host: FakeKernel, pl
     result = play(command=command, against={"concerns": {"clocksource": {"source": "hpet"}}})
     assert (result["verdict"]["verdict"], result["kept"], current(host)) == ("better", True, "tsc"), result
     against = 'concerns {"clocksource": {"source": "hpet"}}'
-    assert f"  tested: clocksource.source; against {against}, not untuned" in play.said
+    assert f"  tested: clocksource.source (hpet → tsc); against {against}, not untuned" in play.said
     assert any(line.startswith("db-1  warm-up 1, against: ops 100") for line in play.said)
     assert json.loads(Path(result["reports"][0]).read_text())["against"] == against
     assert "| pair | 1 | 1 | against |" in Path(result["reports"][1]).read_text()
@@ -152,8 +152,34 @@ def test_a_run_with_other_values_of_the_same_settings_does_not_go_on(host: FakeK
     play.before_step = lambda number: interrupted if number == 12 else None
     record = play(command=load(host, 120))["msg"].rpartition(" ")[2]
     other = play(resume=record, tune={"concerns": {"clocksource": {"source": "hpet"}}})
-    assert other["msg"].startswith("resume names a run that compared other values of these settings")
+    assert other["msg"].startswith(
+        "resume names a run that compared other values of these settings (clocksource.source tuned was tsc and is hpet)"
+    )
     assert current(host) == "xen"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "words"),
+    [
+        (CURRENT, "hpet", "clocksource.source untuned was xen and is hpet"),
+        ("/proc/sys/kernel/osrelease", "6.12.0-1-cloud-amd64", "kernel was {} and is 6.12.0-1-cloud-amd64"),
+    ],
+)
+def test_a_run_does_not_go_on_from_another_untuned_value_or_kernel(
+    path: str, text: str, words: str, host: FakeKernel, play: Play
+) -> None:
+    play.before_step = lambda number: {"failed": True, "msg": "connection reset"} if number == 12 else None
+    record = play(command=load(host, 120))["msg"].rpartition(" ")[2]
+    play.before_step = lambda _number: None
+    place = Path(host.root + path)
+    before = place.read_text().strip()
+    place.write_text(f"{text}\n")
+    other = play(resume=record)
+    assert other["failed"]
+    assert other["msg"].startswith(
+        f"resume names a run on this host as it was then: {words.format(before)}; start a new run"
+    )
+    assert place.read_text().strip() == text
 
 
 def test_a_lost_host_is_reported_as_taking_itself_back(host: FakeKernel, play: Play) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Dict
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.host import health
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.host import health, load_sample
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import Measurement
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
@@ -60,24 +60,49 @@ def test_a_host_that_is_ill_before_is_not_switched(
     assert (host.written, host.commands) == ([], [])
 
 
-@pytest.mark.parametrize(("starts", "word"), [(True, "unsafe"), (False, "better")])
-def test_a_server_that_is_restarted_by_a_switch_ends_the_run(
-    starts: bool, word: str, host: FakeKernel, play: Play, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("after", "often", "word"),
+    [("tsc", 9, "unsafe"), ("tsc", 1, "better"), ("both", 9, "not_quiet"), ("none", 9, "better")],
+)
+def test_a_server_that_ends_is_unsafe_if_it_recurs_when_tuned_alone(
+    after: str, often: int, word: str, host: FakeKernel, play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served_since(host, 500)
-    write = type(host).write_value
+    serve, ends = load_sample.served, []
 
-    def restarts(kernel: FakeKernel, path: str, text: str) -> None:
-        write(kernel, path, text)
-        if path == CURRENT and starts:
-            served_since(host, 900)
+    def restarts(kernel: FakeKernel, programs: Any) -> Any:
+        # The second look, after the switch, to the state that is measured.
+        if programs and play.arguments["step"] == "measure" and len(ends) < often:
+            looks.append(play.arguments["state"])
+            if len(looks) % 2 == 0 and after in ("both", {"tuned": "tsc"}.get(looks[-1])):
+                ends.append(looks[-1])
+                served_since(host, 900 + len(ends))
+        return serve(kernel, programs)
 
-    monkeypatch.setattr(type(host), "write_value", restarts)
+    looks: "list[str]" = []
+    monkeypatch.setattr(load_sample, "served", restarts)
     result = play(command=load(host, 120), programs=["redis-server"])
     assert (result["verdict"]["verdict"], current(host)) == (word, "tsc" if word == "better" else "xen"), result
-    if starts:
-        assert "the host wasn't healthy: redis-server ended or was restarted" in result["msg"]
-        assert play.steps == ["begin", "measure", "back"]
+    if word == "unsafe":
+        assert result["msg"].endswith(
+            "redis-server ended or was restarted after a switch to tuned, and after none to untuned"
+        )
+        assert ends == ["tuned"] * 2, "the second one ends the run"
+    if word == "not_quiet":
+        assert "programs that serve the load and ended at a switch" in result["msg"]
+
+
+def test_a_server_that_ends_when_tuned_and_is_missed_by_the_next_load_is_unsafe() -> None:
+    def disturb(step: Step, measurement: Measurement) -> Measurement:
+        if step.phase != "pair" or (not seen and step.state == "untuned"):
+            return measurement
+        seen.append(measurement._replace(metrics=(), error="refused", program_ended=not seen))
+        return seen[-1]
+
+    seen: "list[Measurement]" = []
+    found = verdict(run(noisy(0.2, 0.01), disturb, seed=8))
+    assert found.verdict == "unsafe"
+    assert found.reasons[0].startswith("refused after a switch to tuned")
 
 
 def test_an_unhealthy_host_outweighs_any_figure_in_each_phase() -> None:

@@ -37,9 +37,8 @@ def later(**more: Any) -> Change:
         }
         before = measurement.before
         if before is not None and "host_seconds" in more:  # a clock that is off is so before the load too
-            measurement = measurement._replace(
-                before=before._replace(host_seconds=before.host_seconds + more["host_seconds"])
-            )
+            earlier = before._replace(host_seconds=before.host_seconds + more["host_seconds"])
+            measurement = measurement._replace(before=earlier)
         return measurement._replace(after=after._replace(**fields))
 
     return change
@@ -71,6 +70,7 @@ BEYOND: "Dict[str, Change]" = {
     "generator": lambda measurement: measurement._replace(generator_busy=0.51),
     "load": lambda measurement: measurement._replace(metrics=(), error="exit status 1: connection refused"),
     "health": lambda measurement: measurement._replace(metrics=(), error="no answer", unhealthy=True),
+    "program": lambda measurement: measurement._replace(metrics=(), error="redis ended", program_ended=True),
 }
 OF_A_HOST = ("steal", "foreign_cpu", "throttled", "swap", "clock", "reboot", "allowance", "timers")
 BEYOND.update({f"client_{guard}": on_client(BEYOND[guard]) for guard in OF_A_HOST})
@@ -224,7 +224,7 @@ def test_a_guard_that_fires_in_one_state_alone_decides_nothing_about_the_tuning(
 
     found = verdict(run(noisy(0.2, 0.02), always, seed=8))
     word = "capped" if guard.endswith("allowance") else "not_quiet"
-    if (guard, state) == ("load", "tuned"):
+    if guard in ("load", "program") and state == "tuned":
         assert (found.verdict, found.keep) == ("unsafe", False)
         return
     assert (found.verdict, found.keep, found.pairs) == (word, False, 0)

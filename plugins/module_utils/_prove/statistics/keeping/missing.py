@@ -41,7 +41,7 @@ class Limit(NamedTuple):
 
 
 LIMITS = (
-    Limit(0.08, "fail", lambda firing: firing.guard == "load"),
+    Limit(0.08, "fail", lambda firing: firing.guard in ("load", "program")),
     Limit(0.18, "fail or are voided by a guard", lambda _firing: True),
     Limit(0.08, "lose a third or more", lambda _firing: False, collapses=True),
 )
