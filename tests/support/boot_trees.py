@@ -10,7 +10,9 @@ output of a tool, not that the tool prints it.
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any, Dict, Iterable, Optional, Sequence
 
@@ -92,9 +94,23 @@ class BootHost(FakeKernel):
         newest = sorted((Path(self.root) / "boot/loader/entries").glob("*[0-9].x86_64.conf"))[-1].read_text()
         options = re.search(r"^options (.*)$", newest, re.MULTILINE)
         assert options is not None, "no options"
-        shared = re.search(r"^kernelopts=(.*)$", self._get("/boot/grub2/grubenv"), re.MULTILINE)
-        line = options.group(1).replace("$kernelopts", shared.group(1) if shared else "")
-        return "BOOT_IMAGE=(hd0,gpt1)/vmlinuz " + line.replace(" $tuned_params", "")
+        return "BOOT_IMAGE=(hd0,gpt1)/vmlinuz " + self._expanded(options.group(1))
+
+    def _expanded(self, options: str) -> str:
+        """The options with the variables that grubenv and grub.cfg leave at `blscfg`: its language is a shell's."""
+        block = re.findall(r"^(\w+)=(.*)$", self._get("/boot/grub2/grubenv"), re.MULTILINE)
+        kept = "".join(f"{name}={shlex.quote(value)}\n" for name, value in block)
+        config = re.sub(r"\bset (\w+=)", r"\1", self._get("/boot/grub2/grub.cfg"))
+        quiet = "load_env() { :; }\ninsmod() { :; }\nsearch() { :; }\n"
+        answer = 'blscfg() { eval "printf %s \\"$(printf %s "$OPTIONS" | sed \'s/"/\\\\"/g\')\\""; exit; }\n'
+        made = subprocess.run(
+            ["/bin/sh", "-c", f"{quiet}{answer}{kept}{config}"],
+            env={"OPTIONS": options, "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            check=True,
+            timeout=60,
+        )
+        return " ".join(made.stdout.decode().split())
 
 
 def fill(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:

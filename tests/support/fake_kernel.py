@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 
 from tests.support.hosts import lay_out
-from tests.support.kernel import boot, routes, systemd
+from tests.support.kernel import boot, routes, services, systemd
 from tests.support.kernel.cpus import Cpus
 from tests.support.kernel.disks import Disks
 from tests.support.kernel.memory import Memory
@@ -62,8 +62,8 @@ class FakeKernel(WritableHost):
     def reboot(self, boot_id: str, hardware: Optional[Dict[str, str]] = None) -> None:
         """A new boot, with other `hardware` (files) if it is given.
 
-        Nothing that ran is left: the kernel has its own choice, then its arguments, udev, systemd-sysctl and
-        systemd-tmpfiles have theirs. Interrupts have other numbers.
+        Nothing that ran is left: the kernel has its own choice, then its arguments, udev, systemd-sysctl,
+        systemd-tmpfiles, network managers and services have theirs. Interrupts have other numbers.
         """
         root, line = Path(self.root), self.arguments()
         self.hardware = hardware or self.hardware
@@ -90,6 +90,7 @@ class FakeKernel(WritableHost):
         boot.tmpfiles(root, self._take)
         for unit in boot.mounts(root):
             self.memory.systemctl("start", unit)
+        services.start(root, self._take, self.nics.rings)
 
     def replug(self, hardware: Dict[str, str]) -> None:
         """Detach and attach devices while the host runs; the contents of all other files stay."""

@@ -29,7 +29,7 @@ from .apply import obstacles
 from .left_behind import other_devices
 from .restore import entries_by_files, plan_restore, waits_for_boot
 from .session import Outcome, Session, places_of
-from .shared_changes import require_agreement
+from .shared_changes import rehearse, require_agreement, split
 
 # A finding with one of these statuses says that the knob is managed by this run.
 MANAGED = frozenset(("ok", "would_change", "needs_reboot", "needs_restart", "unchangeable", "unknown", "waived"))
@@ -140,7 +140,9 @@ class Tune(NamedTuple):
         session.journal.require_readable(self.name)
         entries = session.journal.entries(self.name)
         originals = {entry.key: (entry.original, entry.set_values) for entry in entries}
-        facts = with_type(facts, wanted)._replace(originals=originals)
+        boots = ("", session.host.boot_id() if entries else "")
+        before_boot = {entry.key for entry in entries if entry.boot_id not in boots}
+        facts = with_type(facts, wanted)._replace(originals=originals, before_boot=before_boot)
         exchanged = session.journal.exchanged(self.name)
         by_files = entries_by_files(session.host, entries)
         plan_for = partial(self._plan_for, wanted, {entry.knob for entry in entries}, facts.owners)
@@ -285,8 +287,15 @@ def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict
             continue
         outcomes.append(outcome)
         facts = project(project(facts, outcome.plan.actions), _brought_back(session, outcomes))
-    require_agreement(session.journal, [action for outcome in outcomes for action in outcome.plan.actions])
-    return outcomes
+    actions = [action for outcome in outcomes for action in outcome.plan.actions]
+    require_agreement(session.journal, actions)
+    trouble = rehearse(session.host, actions)
+    return [
+        session.failed(outcome.name, trouble, outcome.plan._replace(actions=()))
+        if trouble and split(outcome.plan.actions)[0]
+        else outcome
+        for outcome in outcomes
+    ]
 
 
 def _brought_back(session: Session, outcomes: Sequence[Outcome]) -> Tuple[Action, ...]:

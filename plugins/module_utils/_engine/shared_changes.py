@@ -14,7 +14,7 @@ from typing import Iterable, List, Sequence, Tuple
 
 from .._error import NearmetalError
 from .._host.host import WritableHost
-from .._levers.registry import lever_of
+from .._levers.registry import lever_of, place_of
 from .._memory.entry import Entry
 from .._memory.journal import Journal
 from .._parse.kernel_arguments import Claim, agree
@@ -46,6 +46,19 @@ def require_agreement(journal: Journal, actions: Sequence[Action]) -> None:
         Claim(f"{action.concern}.{action.knob}", str(action.after)) for action in shared if action.after is not None
     ]
     agree(arguments)
+
+
+def rehearse(host: WritableHost, actions: Sequence[Action]) -> str:
+    """Why the shared writes of a run are known to fail, as the writes themselves find it; empty when they aren't."""
+    shared, _unshared = split(actions)
+    try:
+        for what in dict.fromkeys(action.what for action in shared):
+            place_of(host, (what, "")).rehearse(
+                {action.where: action.after for action in shared if action.what == what}
+            )
+    except NearmetalError as error:
+        return str(error)
+    return ""
 
 
 class SharedChanges:

@@ -188,8 +188,9 @@ def read_entries(host: Host, provider: str, new: Optional[Mapping[str, str]] = N
 
 
 def entry_names(host: Host, folder: str = ENTRIES) -> List[str]:
-    """The files of entries, without those for rescue."""
-    return [name for name in host.names(folder) if name.endswith(".conf") and "-0-rescue" not in name]
+    """The files of entries that start a kernel of Linux, without those for rescue."""
+    names = [name for name in host.names(folder) if name.endswith(".conf") and "-0-rescue" not in name]
+    return [name for name in names if "linux" in boot_entry.parse(host.text(f"{folder}/{name}") or "linux -")]
 
 
 def entries_folder(host: Host) -> str:
@@ -202,7 +203,7 @@ def _bls_entries(host: Host, new: Mapping[str, str], folder: str) -> Tuple[BootE
     def text(path: str) -> str:
         return new[path] if path in new else host.text(path) or ""
 
-    variables = boot_entry.environment(text(environment_path(host)))
+    variables = entry_variables(host, new)
     entries: List[BootEntry] = []
     for name in entry_names(host, folder):
         entry = boot_entry.parse(text(f"{folder}/{name}"))
@@ -211,6 +212,13 @@ def _bls_entries(host: Host, new: Mapping[str, str], folder: str) -> Tuple[BootE
         arguments = boot_entry.arguments(entry.get("options", ()), variables)
         entries.append(BootEntry(entry.get("version", (name[: -len(".conf")],))[-1], kernel, arguments, initrds))
     return tuple(entries)
+
+
+def entry_variables(host: Host, new: Mapping[str, str]) -> Dict[str, str]:
+    """GRUB's variables, by which entries name arguments that are elsewhere; `new` as for `read_entries`."""
+    block, config = environment_path(host), config_path(host, "mkconfig")
+    texts = [new[path] if path in new else host.text(path) or "" for path in (block, config)]
+    return grub_config.variables(texts[1], boot_entry.environment(texts[0]))
 
 
 def _loader(host: Host) -> Optional[str]:

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, NamedTuple, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Tuple
 
 from .host import Host
 from .native_files import is_nearmetal_file
 
-# In the order in which a file hides one of the same name (sysctl.d(5), tmpfiles.d(5)).
-_ROOTS = ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
-_LIMIT = 65536  # bytes that are read of a file
+# In the order in which a file hides one of the same name (sysctl.d(5), tmpfiles.d(5), udev(7), systemd.link(5)).
+ROOTS = ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
+LIMIT = 65536  # bytes that are read of a file
 
 
 class BootLine(NamedTuple):
@@ -21,6 +21,20 @@ class BootLine(NamedTuple):
     file: str  # its path
     name: str  # net.core.somaxconn in sysctl.d; a path in /sys or a pattern of such paths in tmpfiles.d
     value: str
+    adds: bool = False  # w+ of tmpfiles.d: it holds beside an earlier line for its path
+
+
+def files(host: Host, folder: str, suffix: str, after: str = "") -> List[Tuple[str, str]]:
+    """Name and path of the files of others, by name; one in an earlier folder hides one of its name in a later one.
+
+    `folder` is below each of the roots. Only files whose names sort behind `after` are given.
+    """
+    paths: Dict[str, str] = {}
+    for root in ROOTS:
+        for name in host.names(f"{root}/{folder}"):
+            if name.endswith(suffix) and name > after:
+                paths.setdefault(name, f"{root}/{folder}/{name}")
+    return [(name, path) for name, path in sorted(paths.items()) if not is_nearmetal_file(path)]
 
 
 def sysctl_lines(host: Host, after: str = "") -> Iterator[BootLine]:
@@ -28,30 +42,35 @@ def sysctl_lines(host: Host, after: str = "") -> Iterator[BootLine]:
 
     Only files whose names sort behind `after` are read.
     """
-    for path, line in _lines(host, "sysctl.d", after):
+    for _name, path in files(host, "sysctl.d", ".conf", after):
+        yield from sysctl_lines_of(host, path)
+
+
+def sysctl_lines_of(host: Host, path: str) -> Iterator[BootLine]:
+    """The settings of one such file."""
+    for line in _lines(host, path):
         key, sign, value = line.lstrip("-").partition("=")
         if sign:
-            yield BootLine(path, key.strip().replace("/", "."), value.strip())
+            yield BootLine(path, dotted(key.strip()), value.strip())
+
+
+def dotted(key: str) -> str:
+    """A kernel parameter's name with dots; the first separator of a key says how it is written (sysctl.d(5))."""
+    slashed = "/" in key and "." not in key.partition("/")[0]
+    return key.translate(str.maketrans("./", "/.")) if slashed else key
 
 
 def tmpfiles_lines(host: Host) -> Iterator[BootLine]:
     """The lines that write to files, in the order in which they are read: of two for one path the first one counts."""
-    for path, line in _lines(host, "tmpfiles.d"):
-        kind, *fields = line.split(None, 6)
-        if kind.rstrip("!+-=~^$") == "w" and len(fields) == 6:
-            yield BootLine(path, fields[0].strip("\"'"), fields[5])
+    for _name, path in files(host, "tmpfiles.d", ".conf"):
+        for line in _lines(host, path):
+            kind, *fields = line.split(None, 6)
+            if kind.rstrip("!+-=~^$") == "w" and len(fields) == 6:
+                yield BootLine(path, fields[0].strip("\"'"), fields[5].strip("\"'"), "+" in kind)
 
 
-def _lines(host: Host, folder: str, after: str = "") -> Iterator[Tuple[str, str]]:
-    """Path and text of each line that is no comment, the files by name, whichever folder they are in."""
-    paths: Dict[str, str] = {}
-    for root in _ROOTS:
-        for name in host.names(f"{root}/{folder}"):
-            if name.endswith(".conf") and name > after:
-                paths.setdefault(name, f"{root}/{folder}/{name}")
-    for _name, path in sorted(paths.items()):
-        if is_nearmetal_file(path):
-            continue
-        for line in map(str.strip, (host.text(path, limit=_LIMIT) or "").splitlines()):
-            if line and not line.startswith(("#", ";")):
-                yield path, line
+def _lines(host: Host, path: str) -> Iterator[str]:
+    """Each line of a file that is no comment."""
+    for line in map(str.strip, (host.text(path, limit=LIMIT) or "").splitlines()):
+        if line and not line.startswith(("#", ";")):
+            yield line

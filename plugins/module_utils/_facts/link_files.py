@@ -1,7 +1,8 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that give an interface its MTU at each start: systemd, udev, ifupdown, NetworkManager. PRIVATE.
+"""Files of network managers that set an interface at each start: systemd, udev, NetworkManager, ifcfg, ifupdown,
+netplan. PRIVATE.
 
 amazon-ec2-net-utils ships such a file (MTUBytes=9001 for ena, ixgbevf and vif), and cloud-init writes them from the
 instance's metadata.
@@ -10,98 +11,196 @@ instance's metadata.
 from __future__ import annotations
 
 import os
-from typing import Dict, Iterator, List, Mapping, Optional, Tuple
+import re
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from .._parse import link_settings
+from .._parse import boot_commands, link_settings
+from .boot_lines import LIMIT, files
 from .host import Host
 
 NET = "/sys/class/net"
-# In the order in which a file hides one of the same name (systemd.network(5)).
-_FOLDERS = tuple(f"{root}/systemd/network" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 _IFUPDOWN = ("/etc/network/interfaces", "/etc/network/interfaces.d")
-_IFCFG = "/etc/sysconfig/network-scripts/ifcfg-{}"
-_KEYFILES = ("/etc/NetworkManager/system-connections", "/run/NetworkManager/system-connections")
-_LIMIT = 65536
+_IFCFG = ("/etc/sysconfig/network-scripts", "/etc/sysconfig/network")
+_NOT_READ = r"ifcfg-.*(?:~|\.(?:bak|orig|rpmnew|rpmorig|rpmsave|old|swp))"  # as initscripts and SUSE's wicked do
+_KEYFILES = tuple(f"{root}/NetworkManager/system-connections" for root in ("/usr/lib", "/run", "/etc"))
+_NM_SECTIONS = ("ethernet", "802-3-ethernet", "ethtool", "link")
+# By what a profile names its interface, and the key of the same thing in systemd's files.
+_NAMED_BY = (
+    (("connection", "interface-name"), "OriginalName"),
+    (("match", "interface-name"), "Name"),
+    (("ethernet", "mac-address"), "MACAddress"),
+    (("match", "driver"), "Driver"),
+    (("match", "path"), "Path"),
+)
+_NETPLAN = ("/lib/netplan", "/usr/lib/netplan", "/etc/netplan", "/run/netplan")
 
 # A file of systemd's with its drop-ins, in the order in which they are read: path and lines of each.
 _File = Tuple[Tuple[str, link_settings.Lines], ...]
+# Lever, with a field of its table → the file that sets it, and the value.
+Found = Dict[str, Tuple[str, Optional[str]]]
 
 
-def mtus(host: Host, networkd: bool) -> Dict[str, Tuple[str, str]]:
-    """Place of an interface → file that sets its MTU, and the MTU; `networkd`: whether systemd-networkd runs."""
-    suffixes = (".network", ".link") if networkd else (".link",)
-    files = {suffix: tuple(_systemd(host, suffix)) for suffix in suffixes}
-    by_managers = {**dict(_keyfiles(host)), **dict(_ifupdown(host))}
-    mtu_of = {}
+class _Nic(NamedTuple):
+    """What an interface is known by to those who set it."""
+
+    keys: Mapping[str, str]  # of systemd.link(5) and systemd.network(5): key of [Match] → one or several words
+    link: str  # the .link file that udev last applied; empty where it has no record
+    network: str  # the .network file that systemd-networkd uses; empty where it has no record
+    connection: str  # the UUID of NetworkManager's connection; empty where it has no record
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.keys["OriginalName"].split()[0]
+
+
+def settings(host: Host, networkd: bool) -> Dict[str, Found]:
+    """Place of an interface → what files set of it; `networkd`: whether systemd-networkd runs, or starts at boot."""
+    of_systemd = {kind: tuple(_systemd(host, kind)) for kind in (".link", ".network") if networkd or kind == ".link"}
+    by_place = {}
     for name in host.names(NET):
         link = host.link(f"{NET}/{name}/device")
         if link is None:
             continue
-        interface = _interface(host, name)
-        settings = (_first(files_of_kind, interface) for files_of_kind in files.values())
-        setting = next((setting for setting in settings if setting is not None), None)
-        setting = setting or by_managers.get(name) or _ifcfg(host, name)
-        if setting is not None:
-            mtu_of[os.path.basename(link)] = setting
-    return mtu_of
+        nic = _nic(host, name)
+        found: Found = {}
+        for others in (_netplan(host, nic), _ifupdown(host, nic), _ifcfg(host, nic), _keyfiles(host, nic)):
+            for path, assigned in others:
+                found.update({setting: (path, value) for setting, value in assigned.items()})
+        for kind, parsed in of_systemd.items():
+            found.update(_first(parsed, nic, nic.link if kind == ".link" else nic.network))
+        by_place[os.path.basename(link)] = found
+    return by_place
 
 
-def _interface(host: Host, name: str) -> Mapping[str, str]:
-    return {
-        "Name": name,
+def _nic(host: Host, name: str) -> _Nic:
+    """udev's, systemd-networkd's and NetworkManager's own records say which file they took."""
+    index = host.line(f"{NET}/{name}/ifindex") or ""
+    record = dict(re.findall(r"^E:(\w+)=(.*)$", host.text(f"/run/udev/data/n{index}", LIMIT) or "", re.MULTILINE))
+    others = {word for key, word in record.items() if key.startswith("ID_NET_NAME") and word != name}
+    address = host.line(f"{NET}/{name}/address") or ""
+    keys = {
+        "Name": " ".join([name, *sorted(others)]),
         "OriginalName": name,
         "Driver": os.path.basename(host.link(f"{NET}/{name}/device/driver") or ""),
-        "MACAddress": host.line(f"{NET}/{name}/address") or "",
-        "PermanentMACAddress": host.line(f"{NET}/{name}/address") or "",
+        "MACAddress": address,
+        "PermanentMACAddress": address,
         "Type": "ether",
+        "Kind": "",
+        **({"Path": record["ID_PATH"]} if "ID_PATH" in record else {}),
     }
+    state = host.text(f"/run/systemd/netif/links/{index}", LIMIT) or ""
+    device = host.text(f"/run/NetworkManager/devices/{index}", LIMIT) or ""
+    return _Nic(
+        keys,
+        record.get("ID_NET_LINK_FILE", ""),
+        "".join(re.findall(r"^NETWORK_FILE=(.*)$", state, re.MULTILINE)[:1]),
+        "".join(re.findall(r"^connection-uuid=(.*)$", device, re.MULTILINE)[:1]),
+    )
 
 
 def _systemd(host: Host, suffix: str) -> Iterator[_File]:
     """The files in the order in which they are read: the first one that matches an interface counts."""
-    for name, path in _files(host, _FOLDERS, suffix):
-        drop_ins = _files(host, tuple(f"{folder}/{name}.d" for folder in _FOLDERS), ".conf")
-        parts = (path, *(drop_in for _name, drop_in in drop_ins))
-        yield tuple((part, link_settings.lines(host.text(part, limit=_LIMIT) or "")) for part in parts)
+    for name, path in files(host, "systemd/network", suffix):
+        parts = (path, *(drop_in for _name, drop_in in files(host, f"systemd/network/{name}.d", ".conf")))
+        yield tuple((part, link_settings.lines(host.text(part, limit=LIMIT) or "")) for part in parts)
 
 
-def _files(host: Host, folders: Tuple[str, ...], suffix: str) -> List[Tuple[str, str]]:
-    """Name and path of the files, by name; one in an earlier folder hides one of its name in a later one."""
-    paths: Dict[str, str] = {}
-    for folder in folders:
-        for name in host.names(folder):
-            if name.endswith(suffix):
-                paths.setdefault(name, f"{folder}/{name}")
-    return sorted(paths.items())
+def _first(parsed: Tuple[_File, ...], nic: _Nic, record: str) -> Found:
+    """What the first file that matches sets; the one that was taken last time matches, whatever it says.
 
-
-def _first(files: Tuple[_File, ...], interface: Mapping[str, str]) -> Optional[Tuple[str, str]]:
-    for parts in files:
+    The kernel calls each interface eth0, eth1, … before udev names it, so that `OriginalName` is open. Where udev's
+    record names another file, one that matches only some of these names didn't match.
+    """
+    kernel_names = [nic.name] if nic.name.startswith("eth") else [f"eth{number}" for number in range(8)]
+    for parts in parsed:
         lines = tuple(line for _path, part in parts for line in part)
-        if any(section == "Match" for section, _key, _value in lines) and link_settings.matches(lines, interface):
-            mtus_of_parts = ((path, link_settings.last(part, "Link", "MTUBytes")) for path, part in reversed(parts))
-            return next(((path, number) for path, number in mtus_of_parts if number is not None), None)
-    return None
+        if not any(section == "Match" for section, _key, _value in lines):
+            continue
+        hits = [link_settings.matches(lines, {**nic.keys, "OriginalName": name}) for name in kernel_names]
+        unsure = not record and (any(hits) or link_settings.matches(lines, nic.keys))
+        if all(hits) or unsure or os.path.basename(parts[0][0]) == os.path.basename(record):
+            return {
+                name: (path, value)
+                for path, part in parts
+                for name, value in link_settings.settings(part, "Link").items()
+            }
+    return {}
 
 
-def _ifupdown(host: Host) -> Iterator[Tuple[str, Tuple[str, str]]]:
+def _ifupdown(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settings]]:
     main, folder = _IFUPDOWN
     for path in (main, *(f"{folder}/{name}" for name in sorted(host.names(folder)))):
-        for name, number in link_settings.parse_ifupdown(host.text(path, limit=_LIMIT) or "").items():
-            yield name, (path, number)
+        for pattern, options in link_settings.ifupdown(host.text(path, limit=LIMIT) or ""):
+            if link_settings.met([pattern], nic.keys["Name"]):
+                scripts = [value for _section, key, value in options if key in ("up", "post-up", "pre-up")]
+                yield path, {**link_settings.settings(options, ""), **_commands(nic, "\n".join(scripts))}
 
 
-def _keyfiles(host: Host) -> Iterator[Tuple[str, Tuple[str, str]]]:
-    for folder in _KEYFILES:
+def _commands(nic: _Nic, text: str) -> link_settings.Settings:
+    """What commands such as ethtool set of the interface."""
+    found: link_settings.Settings = {}
+    for setting, value in boot_commands.settings(text, {"IFACE": nic.name, "DEVICE": nic.name}):
+        lever, blank, target = setting.partition(" ")
+        name, slash, field = target.partition("/")
+        if blank and lever.startswith("network.") and link_settings.met([name], nic.keys["Name"]):
+            found[f"{lever}{slash}{field}"] = value
+    return found
+
+
+def _keyfiles(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settings]]:
+    """NetworkManager's profiles: those for any interface first, as one that names it is preferred."""
+    main = [("", "/etc/NetworkManager/NetworkManager.conf")]
+    for _name, path in (*main, *files(host, "NetworkManager/conf.d", ".conf")):
+        defaults = link_settings.lines(host.text(path, limit=LIMIT) or "")
+        sections = {section for section, _key, _value in defaults if section.startswith("connection")}
+        yield path, link_settings.settings(defaults, *sections)
+    profiles: List[Tuple[bool, bool, str, link_settings.Lines]] = []
+    for path in _of_folders(host, _KEYFILES, ""):
+        lines = link_settings.lines(host.text(path, limit=LIMIT) or "")
+        said = {(section.replace("802-3-", ""), key): value for section, key, value in lines if value}
+        named = [(said[key].replace(";", " ").split(), nic.keys.get(word)) for key, word in _NAMED_BY if key in said]
+        fits = all(text is None or link_settings.met(words, text) for words, text in named)
+        if fits and said.get(("connection", "type"), "ethernet").replace("802-3-", "") == "ethernet":
+            taken = bool(nic.connection) and said.get(("connection", "uuid")) == nic.connection
+            profiles.append((taken, bool(named), path, lines))
+    used = [profile for profile in profiles if profile[0]] or sorted(profiles, key=lambda profile: profile[1])
+    for _taken, _is_named, path, lines in used:
+        yield path, link_settings.settings(lines, *_NM_SECTIONS)
+
+
+def _of_folders(host: Host, folders: Tuple[str, ...], suffix: str) -> List[str]:
+    """The files by name; one in a later folder hides one of its name in an earlier one."""
+    paths = {file: f"{folder}/{file}" for folder in folders for file in host.names(folder) if file.endswith(suffix)}
+    return [path for _file, path in sorted(paths.items())]
+
+
+def _ifcfg(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settings]]:
+    """A file is for the interface that DEVICE or the hardware address names, or else for that of its own name."""
+    for folder in _IFCFG:
         for file in host.names(folder):
-            lines = link_settings.lines(host.text(f"{folder}/{file}", limit=_LIMIT) or "")
-            number = link_settings.last(lines, "ethernet", "mtu")
-            for section, key, value in lines:
-                if number is not None and (section, key) == ("connection", "interface-name"):
-                    yield value, (f"{folder}/{file}", number)
+            if not file.startswith("ifcfg-") or re.fullmatch(_NOT_READ, file):
+                continue
+            path = f"{folder}/{file}"
+            lines = link_settings.lines(host.text(path, limit=LIMIT) or "")
+            said = {key: value.split("#")[0].strip("\"' ").lower() for _section, key, value in lines}
+            address = next((said[key] for key in ("HWADDR", "LLADDR", "MACADDR") if said.get(key)), "")
+            device = said.get("DEVICE", "" if address else file[len("ifcfg-") :])
+            if (not device or link_settings.met([device], nic.keys["Name"])) and address in (
+                "",
+                nic.keys["MACAddress"],
+            ):
+                options = [value.strip("\"'") for _section, key, value in lines if key.startswith("ETHTOOL_OPT")]
+                commands = [f"ethtool {part}" for option in options for part in option.split(";")]
+                yield path, {**link_settings.settings(lines, ""), **_commands(nic, "\n".join(commands))}
 
 
-def _ifcfg(host: Host, name: str) -> Optional[Tuple[str, str]]:
-    path = _IFCFG.format(name)
-    number = link_settings.parse_ifcfg(host.text(path, limit=_LIMIT) or "")
-    return (path, number) if number is not None else None
+def _netplan(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settings]]:
+    """What netplan will write for the managers at the next boot, if it hasn't done so yet."""
+    for path in _of_folders(host, _NETPLAN, ".yaml"):
+        for name, options in link_settings.netplan(host.text(path, limit=LIMIT) or ""):
+            said = {key: value for _section, key, value in options}
+            matching = (("macaddress", "MACAddress"), ("driver", "Driver"), ("name", "Name"))
+            named = [([said[key]], nic.keys[word]) for key, word in matching if key in said]
+            if all(link_settings.met(words, text) for words, text in named or [([name], nic.keys["Name"])]):
+                yield path, link_settings.settings(options, "")

@@ -9,13 +9,14 @@ What a daemon is configured to set decides, not its presence: RHEL runs tuned by
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterator, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Dict, Mapping, NamedTuple, Optional, Set, Tuple
 
 from .._parse import os_release, tuned_profile
-from . import boot_lines, link_files
+from . import at_boot
 from .host import Host
 
 _ACTIVE = "/etc/tuned/active_profile"
+_POST_LOADED = "/etc/tuned/post_loaded_profile"  # applied after it
 # In the order in which tuned looks: 2.20 keeps profiles in the folders themselves, 2.25 in one below.
 _PROFILES = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
 _PROFILE_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
@@ -24,7 +25,7 @@ _WANTED = "/etc/systemd/system/multi-user.target.wants/tuned.service"
 _UNIT = "/etc/systemd/system/tuned.service"
 _MASK = "/dev/null"
 _CGROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
-_NEARMETAL_FILE = "99-nearmetal"
+_NETWORKD = "/etc/systemd/system/multi-user.target.wants/systemd-networkd.service"
 # Options that say when and for what a section counts, not what it sets.
 ABOUT = ("type", "enabled", "replace", "devices", "priority", "uname_regex", "cpuinfo_regex")
 _VARIABLE = r"\$\{(\w+)\}"
@@ -40,8 +41,7 @@ class OwnersFacts(NamedTuple):
     tuned_profile: Optional[str]  # None: tuned neither runs nor starts with the host
     tuned: Mapping[str, str]  # plugin.option → value of the active profile: cpu.governor, cmdline.nosmt
     tuned_reapplies: bool  # it reads sysctl.d again after it has set its profile's keys
-    sysctl: Mapping[str, Tuple[str, str]]  # key → file that is read after nearmetal's, and its value
-    mtu: Mapping[str, Tuple[str, str]]  # place of an interface → file that gives it an MTU at each start, and which
+    at_boot: Tuple[at_boot.Setting, ...]  # what others set at each boot so that nearmetal's value doesn't last
     kubelet: bool  # this host is a Kubernetes node
     immutable: Optional[str]  # ostree | bottlerocket | read-only /etc
 
@@ -49,15 +49,15 @@ class OwnersFacts(NamedTuple):
 def observe(host: Host) -> OwnersFacts:
     """Read profiles, sysctl files and the processes of services; no daemon is asked."""
     running = tuple(name for name in ("tuned", "irqbalance", "kubelet") if _runs(host, name))
-    active = (host.line(_ACTIVE) or "") if "tuned" in running or _tuned_starts(host) else ""
+    lines = (host.line(path) or "" for path in (_ACTIVE, _POST_LOADED))
+    active = " ".join(filter(None, lines)) if "tuned" in running or _tuned_starts(host) else ""
     kubelet = "kubelet" in running or host.exists("/etc/kubernetes/kubelet.conf") or host.exists("/var/lib/kubelet")
     return OwnersFacts(
         running=running,
         tuned_profile=active or None,
         tuned=_settings(host, active.split()),
         tuned_reapplies=_reapplies(host),
-        sysctl=dict(_later_files(host)),
-        mtu=link_files.mtus(host, _runs(host, "systemd-networkd")),
+        at_boot=at_boot.observe(host, _runs(host, "systemd-networkd") or host.exists(_NETWORKD)),
         kubelet=kubelet,
         immutable=_immutable(host),
     )
@@ -144,12 +144,6 @@ def _profile(host: Host, name: str, read: Set[str]) -> tuned_profile.Profile:
     for parent in re.split(r"[,;\s]+", settings.get("main", {}).get("include", "")):
         whole = tuned_profile.merged(whole, _profile(host, parent, read))
     return tuned_profile.merged(whole, settings)
-
-
-def _later_files(host: Host) -> Iterator[Tuple[str, Tuple[str, str]]]:
-    """Key, file and value of each setting that is read after nearmetal's own files, in the order of reading."""
-    for line in boot_lines.sysctl_lines(host, _NEARMETAL_FILE):
-        yield line.name, (line.file, line.value)
 
 
 def _immutable(host: Host) -> Optional[str]:

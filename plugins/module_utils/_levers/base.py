@@ -68,6 +68,11 @@ class Lever(ABC):
         place.host, place.where = host, where
         return place
 
+    def rehearse(self, values: Mapping[str, Value]) -> None:
+        """Raise NearmetalError where a write of these values together, place → value, is known to fail."""
+        for where, value in values.items():
+            self.check(where, value)
+
     def check(self, where: str, value: Value) -> None:
         """Raise NearmetalError unless the lever can set such a `value` at such a place."""
         if not self.has_place(where):

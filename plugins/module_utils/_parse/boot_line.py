@@ -10,8 +10,8 @@ from typing import Mapping, Optional, Tuple
 
 from . import cmdline, kernel_arguments
 
-# Patterns for the place of the arguments. An entry with $kernelopts has them in the environment block.
-ENTRY = r"^options[ \t]+(?![ \t])((?!.*\$\{?kernelopts).*)$"
+# Patterns for the place of the arguments. What variables such as $kernelopts stand for is elsewhere.
+ENTRY = r"^options[ \t]+(?![ \t])(.*)$"
 ENVIRONMENT = r"^kernelopts=(.*)$"
 KERNEL_CMDLINE = r"^(?![ \t]*#)(.*\S.*)$"
 

@@ -1,7 +1,8 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that give an interface its MTU: systemd.network(5), interfaces(5), ifcfg, NetworkManager's keyfiles. Pure.
+"""What files of network managers give an interface: systemd.link(5), systemd.network(5), NetworkManager, ifcfg,
+interfaces(5), netplan. Pure.
 
 PRIVATE to the collection.
 """
@@ -10,14 +11,35 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Tuple
 
 # Section, key and value of each line that assigns, in the file's order.
 Lines = Tuple[Tuple[str, str, str], ...]
+# Lever, with a field of its table: network.rings/rx → the value; None for one that only the driver knows.
+Settings = Dict[str, Optional[str]]
 
+# What each manager calls them.
+_CALLED: Mapping[str, str] = {
+    "network.mtu": "MTUBytes mtu ethernet.mtu",
+    "network.txqueuelen": "TransmitQueueLength tx-queue-length txqueuelen",
+    "network.queues": "CombinedChannels channels-combined",
+    "network.rings/rx": "RxBufferSize ring-rx hardware-dma-ring-rx",
+    "network.rings/tx": "TxBufferSize ring-tx hardware-dma-ring-tx",
+    "network.coalesce/adaptive_rx": "UseAdaptiveRxCoalesce coalesce-adaptive-rx hardware-irq-coalesce-adaptive-rx",
+    "network.coalesce/rx_usecs": "RxCoalesceSec coalesce-rx-usecs hardware-irq-coalesce-rx-usecs",
+    "network.coalesce/tx_usecs": "TxCoalesceSec coalesce-tx-usecs hardware-irq-coalesce-tx-usecs",
+    "network.offloads/gro": "GenericReceiveOffload feature-gro offload-gro generic-receive-offload",
+    "network.offloads/gso": "GenericSegmentationOffload feature-gso offload-gso generic-segmentation-offload",
+    "network.offloads/tso": "TCPSegmentationOffload feature-tso offload-tso tcp-segmentation-offload",
+    "network.offloads/lro": "LargeReceiveOffload feature-lro offload-lro large-receive-offload",
+    "network.offloads/ntuple": "NTupleFilter feature-ntuple",
+}
+_NAMED = {word.lower(): name for name, words in _CALLED.items() for word in words.split()}
+_WORDS = {**dict.fromkeys(("on", "yes", "true"), "1"), **dict.fromkeys(("off", "no", "false"), "0")}
+_NUMBER = re.compile(r"(0x[0-9a-f]{1,8}|0b[01]{1,32}|0o[0-7]{1,11}|[0-9]{1,10}(?:\.[0-9]{1,3})?) ?(k|m|us|ms|s)?b?")
+_UNITS = {"k": 1024, "m": 1024**2, "us": 1, "ms": 1000, "s": 10**6}
 _SECTION = re.compile(r"\[([^\]]*)\]")
-_IFACE = re.compile(r"(auto|allow-\S+|iface|mapping|source|source-directory|no-\S+)\s+(\S+)")
-_NUMBER = re.compile(r"[0-9]{1,6}", re.ASCII)
+_IFACE = re.compile(r"(auto|allow-\S+|iface|mapping|source|source-directory|no-\S+|rename)\s+(\S+)")
 # Limits on the cost of a condition in a hostile file.
 _MOST_GLOBS, _LONGEST_GLOB, _MOST_STARS = 256, 64, 4
 
@@ -40,22 +62,23 @@ def lines(text: str) -> Lines:
 def matches(assignments: Lines, interface: Mapping[str, str]) -> bool:
     """Whether an interface meets the section Match; a condition about a key that `interface` lacks counts as met.
 
-    Lists of one key add up, an empty one starts over, `!` inverts a list.
+    Its value of a key is one or several words. Lists of one key add up, an empty one starts over, `!` inverts a list.
     """
     conditions: Dict[str, List[str]] = {}
     for section, key, value in assignments:
         if section == "Match":
             conditions[key] = [*conditions.get(key, []), *value.split()][:_MOST_GLOBS] if value else []
-    return all(_met(wanted, interface[key]) for key, wanted in conditions.items() if key in interface and wanted)
+    return all(met(wanted, interface[key]) for key, wanted in conditions.items() if key in interface and wanted)
 
 
-def _met(wanted: List[str], value: str) -> bool:
+def met(wanted: List[str], value: str) -> bool:
+    """Whether one of the words of a value fits a list of globs, which a leading `!` inverts."""
     inverted = wanted[0].startswith("!")
     globs = [word.lstrip("!").lower() for word in wanted]
-    return any(_fits(value.lower(), glob) for glob in globs) != inverted
+    return any(fits(word, glob) for word in value.lower().split() or [""] for glob in globs) != inverted
 
 
-def _fits(value: str, glob: str) -> bool:
+def fits(value: str, glob: str) -> bool:
     """Whether the value matches; a glob longer than any name, driver or address in the kernel matches nothing."""
     if max(len(value), len(glob)) > _LONGEST_GLOB or glob.count("*") > _MOST_STARS:
         return False
@@ -65,33 +88,66 @@ def _fits(value: str, glob: str) -> bool:
         return False
 
 
-def last(assignments: Lines, section: str, key: str) -> Optional[str]:
-    """The last value of a key; None when the file has none, or it isn't a number."""
-    values = [value for where, name, value in assignments if (where, name) == (section, key)]
-    return _number(values[-1]) if values else None
+def settings(assignments: Lines, *sections: str) -> Settings:
+    """What a file sets, in one of these sections; the last line counts, and an empty one takes it back."""
+    found: Settings = {}
+    for section, key, value in assignments:
+        name = _NAMED.get(key.lower())
+        if name is None or section not in sections:
+            continue
+        word = value.strip("\"' ")
+        plain = number(word, seconds=key.endswith("Sec"))
+        if not word or (name == "network.mtu" and plain == "0"):  # NetworkManager's word for none
+            found.pop(name, None)
+        elif plain is not None or word == "max":
+            found[name] = plain
+    return found
 
 
-def parse_ifupdown(text: str) -> Dict[str, str]:
-    """Interface → the MTU that interfaces(5) gives it."""
-    mtus: Dict[str, str] = {}
-    current = ""
-    for raw in text.splitlines():
+def number(text: str, seconds: bool = False) -> Optional[str]:
+    """A number or switch of these files as the kernel shows it; times in microseconds, sizes in bytes."""
+    word = text.strip("\"' ").lower()
+    match = _NUMBER.fullmatch(word)
+    if match is None:
+        return _WORDS.get(word)
+    unit = match[2] or ("s" if seconds else "")
+    count = (
+        float(match[1]) if "." in match[1] else int(match[1].lstrip("0") or "0" if match[1].isdigit() else match[1], 0)
+    )
+    return str(int(count * _UNITS.get(unit, 1)))
+
+
+def ifupdown(text: str) -> Iterator[Tuple[str, Lines]]:
+    """Interface, or pattern of interfaces, and the options of each stanza of interfaces(5)."""
+    name = ""
+    options: List[Tuple[str, str, str]] = []
+    for raw in (*text.replace("\\\n", " ").splitlines(), "auto end"):
         line = raw.strip()
         stanza = _IFACE.match(line)
         if stanza:
-            current = stanza[2] if stanza[1] == "iface" else ""
-        elif current and line.startswith("mtu"):
-            number = _number(line[3:].strip())
-            if number is not None:
-                mtus[current] = number
-    return mtus
+            if name:
+                yield name, tuple(options)
+            name, options = (stanza[2].lstrip("/") if stanza[1] == "iface" else ""), []
+        elif name and line and not line.startswith("#"):
+            key, _blank, value = line.partition(" ")
+            options.append(("", key, value.strip()))
 
 
-def parse_ifcfg(text: str) -> Optional[str]:
-    """The MTU of an ifcfg file, which a shell reads."""
-    values = [value.strip("\"'") for _section, key, value in lines(text) if key == "MTU"]
-    return _number(values[-1]) if values else None
-
-
-def _number(text: str) -> Optional[str]:
-    return text if _NUMBER.fullmatch(text) else None
+def netplan(text: str) -> Iterator[Tuple[str, Lines]]:
+    """Name and options of each interface in netplan's YAML, in whose plain form of two levels or more."""
+    above: List[Tuple[int, str]] = []
+    options: Dict[str, List[Tuple[str, str, str]]] = {}
+    for raw in text.expandtabs().splitlines():
+        line = re.sub(r"(^|\s)#.*$", "", raw).rstrip()
+        key, sign, value = (word.strip("\"' ") for word in line.partition(":"))
+        if not sign:
+            continue
+        depth = len(line) - len(line.lstrip())
+        above = [(column, name) for column, name in above if column < depth]
+        path = [name for _column, name in above] + [key]
+        above.append((depth, key))
+        if len(path) > 2 and path[1] == "ethernets":
+            inner = re.findall(r"([\w-]+)\s*:\s*([^,{}]+)", value) if value.startswith("{") else []
+            assigned = inner or ([(key, value)] if len(path) > 3 else [])
+            options.setdefault(path[2], []).extend(("", word, text.strip("\"' ")) for word, text in assigned)
+    return iter([(name, tuple(assigned)) for name, assigned in options.items()])

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import posixpath
-from typing import Collection, Mapping, NamedTuple, Optional, Tuple
+from typing import Collection, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .._facts.facts import Facts
 from .._facts.native_files import MARK, NETWORKD
-from .._plan import Plan
+from .._plan import Action, Plan
+from .._words import LONGEST_VALUE, in_words
 from . import unit
 from .knob import Knob
 
@@ -85,6 +86,26 @@ def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted
     now, goal = (path if content is not None else None for content in (present, text))
     finding = knob.finding("would_change", reason, now, goal)
     return Plan((knob.action(wanted_by, present, text, reason),), (finding,))
+
+
+def plan_lost(
+    plan: Plan, facts: Facts, path: str, text: Optional[str], actions: Sequence[Action], knobs: Sequence[Knob]
+) -> Plan:
+    """The plan of a file that stays, with the values that this boot lost although the file is older than the boot."""
+    lost: Dict[str, str] = {}
+    if text is None or plan.actions or ("files", path) not in facts.before_boot:
+        return plan
+    for action in actions:
+        knob = next((knob for knob in knobs if knob.lever == action.what), None)
+        named = (action.where,) if action.what == "sysctl" else knob.at_boot if knob is not None else ()
+        named = named or (action.what.partition(".")[2],)
+        if action.key in facts.before_boot and action.before is not None and any(name in text for name in named):
+            lost[action.knob] = in_words(action.before, "nothing", LONGEST_VALUE)
+    if not lost:
+        return plan
+    values = ", ".join(f"{name} (last seen to be {value})" for name, value in lost.items())
+    reason = f"something sets after nearmetal's file, at each boot or since this one: {values}"
+    return plan._replace(findings=tuple(finding._replace(status="unknown", reason=reason) for finding in plan.findings))
 
 
 def by_unit(concern: str, facts: Facts) -> Plan:

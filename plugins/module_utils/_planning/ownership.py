@@ -12,6 +12,7 @@ import re
 from fnmatch import fnmatchcase
 from typing import Callable, Container, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
+from .._facts.at_boot import Setting
 from .._facts.owners import OwnersFacts
 from .._number import is_number
 from .._plan import Action, Finding, Plan, Value, Wanted
@@ -70,11 +71,11 @@ def plan_beside_owners(
             for action, owner in owned.values()
         )
         return plan._replace(findings=plan.findings + advice)
-    owned_knobs = {knob for knob, place in owned if not place}
+    owned_knobs = {knob for (knob, place), (action, _owner) in owned.items() if not place and action.scope == "runtime"}
     other_plan = plan_of(wanted._replace(options=without(knobs, wanted.options, owned_knobs)))
     actions = tuple(action for action in other_plan.actions if not _is_owned(owned, action))
-    # One file has all values of a concern, so it isn't written if it would have an owned value.
-    write_files = not any((action.knob, "") in owned for action in other_plan.actions)
+    # One file has all values of a concern, so it isn't written if it would have an owned value. None has an argument.
+    write_files = not any((action.knob, "") in owned for action in other_plan.actions if action.scope == "runtime")
     refused = tuple(
         _finding(action, "refused", f"{owner.says}; {_WAYS_OUT}", owner.name) for action, owner in owned.values()
     )
@@ -90,8 +91,8 @@ def plan_beside_owners(
 
 
 def _key(action: Action) -> Tuple[str, str]:
-    """A knob, or for an MTU the knob of one interface, as each interface has its own owner."""
-    return action.knob, action.where if action.what == "network.mtu" else ""
+    """A knob, or the knob of one interface, as each interface has its own owner."""
+    return action.knob, action.where if action.what.startswith("network.") else ""
 
 
 def _remembered(key: Tuple[str, str]) -> Tuple[str, str]:
@@ -127,13 +128,16 @@ def _as_wanted(knobs: Sequence[Knob], owners: OwnersFacts, plan: Plan) -> Iterat
     for finding in plan.findings:
         if finding.status != "ok" or finding.wanted is None:
             continue
-        where = finding.where
-        parameter = where and (where in owners.sysctl or f"sysctl.{where}" in owners.tuned)
+        name = f"sysctl.{finding.where}"
+        parameter = name in owners.tuned or any(setting.name == name for setting in owners.at_boot)
         knob = next((knob for knob in knobs if knob.name == finding.knob and knob.comparable), None)
         lever = "sysctl" if parameter else knob.lever if knob is not None else None
-        if lever is not None:
-            declared = Knob(finding.concern, finding.knob, lever, finding.reference, place=where)
-            yield declared.action("user", finding.now, finding.wanted, finding.reason)
+        goals = {finding.where: finding.wanted}
+        if lever is not None and lever.startswith("block.") and isinstance(finding.wanted, Mapping):
+            goals = dict(finding.wanted)
+        for where, goal in goals.items() if lever is not None else ():
+            declared = Knob(finding.concern, finding.knob, str(lever), finding.reference, place=where)
+            yield declared.action("user", finding.now, goal, finding.reason)
 
 
 def _owner(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optional[Owner]:
@@ -163,16 +167,25 @@ def _setter(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optio
         tuned_value = _meaning(knob, name, text, action) if text is not None else None
         if tuned_value is not None and not _same_value(tuned_value, action.after):
             return Owner("tuned", f"tuned sets {name} = {text} (profile {owners.tuned_profile})")
-    for name in settings:
-        plugin, _dot, key = name.partition(".")
-        path, value = owners.sysctl.get(key, ("", "")) if plugin == "sysctl" else ("", "")
-        if path and not _same_value(_meaning(knob, name, value, action) or "", action.after):
-            return Owner(path, f"{path} sets {key} = {value} and is read after nearmetal's file")
-    if action.what == "network.mtu" and action.where in owners.mtu:
-        path, value = owners.mtu[action.where]
-        if value != str(action.after):
-            return Owner(_writer(path), f"{path} gives the interface an MTU of {value} whenever it starts")
+    names = {*settings, f"{action.what} {action.where}", *(f"sysfs.{path}" for path in knob.at_boot)}
+    made = [setting for setting in owners.at_boot if any(_alike(setting.name, name) for name in names)]
+    # The last one counts, or each of those whose order nobody promises.
+    for setting in [setting for setting in made if not setting.in_order] or made[-1:]:
+        if setting.value is None or not _same_value(_at_boot(knob, setting, action), action.after):
+            return Owner(_writer(setting.file), f"{setting.file} {setting.says}")
     return None
+
+
+def _alike(setting: str, name: str) -> bool:
+    """Whether two names stand for the same files, of which either may be a pattern."""
+    return setting == name or (name.startswith("sysfs.") and (fnmatchcase(name, setting) or fnmatchcase(setting, name)))
+
+
+def _at_boot(knob: Knob, setting: Setting, action: Action) -> str:
+    """The value that a setting gives at boot in nearmetal's words."""
+    words = knob.at_boot.get(setting.name[len("sysfs.") :], {})
+    value = next((word for word, text in words.items() if text == setting.value), setting.value or "")
+    return _meaning(knob, setting.name, value, action) or ""
 
 
 def _read_tuned(settings: Mapping[str, str], name: str) -> Optional[str]:

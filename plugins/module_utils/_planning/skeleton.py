@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from .._facts.facts import Facts
 from .._plan import Plan, Wanted
@@ -13,7 +13,7 @@ from .concern import Concern
 from .gate import gate_refusal, gate_remark
 from .join import joined
 from .knob import Knob
-from .native import File, by_unit, plan_file
+from .native import File, by_unit, plan_file, plan_lost
 
 # A file of a concern that sets at boot what its plan has in `at_boot`: tmpfiles, sysctl_d, udev_rules.
 Writer = Callable[[str, Mapping[str, str]], File]
@@ -43,7 +43,7 @@ def tuning(
 
     def plan(facts: Facts, wanted: Wanted) -> Plan:
         require(wanted)
-        steps = _planned(name, options if managed is None else managed, facts, wanted, decide, *writers)
+        steps = _planned(name, options if managed is None else managed, knobs, facts, wanted, decide, *writers)
         return joined(steps, also(facts, wanted))
 
     return Concern(name, options, domains, plan, after, by_place, knobs)
@@ -80,6 +80,7 @@ def unobserved(knobs: Iterable[Knob], options: Options, wanted: Wanted, reason: 
 def _planned(
     concern: str,
     options: Options,
+    knobs: Sequence[Knob],
     facts: Facts,
     wanted: Wanted,
     decide: Callable[[Facts, Wanted], Plan],
@@ -99,6 +100,7 @@ def _planned(
     for writer in writers:
         path, text = writer(concern, plan.at_boot if persist else {})
         plans.append(plan_file(concern, facts, path, text, "workload" if by_workload else "user"))
+        plans[-1] = plan_lost(plans[-1], facts, path, text, plan.actions, knobs)
     if plan.replan and persist:
         plans.append(by_unit(concern, facts))
     return joined(*plans)

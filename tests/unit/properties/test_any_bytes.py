@@ -12,6 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
     blkfront,
     block_queue,
+    boot_commands,
     boot_entry,
     boot_line,
     boot_record,
@@ -38,6 +39,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
     softnet,
     swaps,
     time_sources,
+    udev_rules,
 )
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -87,10 +89,13 @@ PARSERS: Tuple[Callable[[str], Any], ...] = (
     interrupts.parse,
     lambda text: [(line.number, line.names) for line in interrupts.parse(text).lines],
     irq_name.queue_of,
-    link_settings.parse_ifcfg,
-    link_settings.parse_ifupdown,
+    lambda text: list(link_settings.ifupdown(text)),
+    lambda text: list(link_settings.netplan(text)),
+    lambda text: list(boot_commands.settings(text)),
+    lambda text: list(udev_rules.assignments(text, {"ACTION": "add"}, lambda name: name)),
+    lambda text: grub_config.variables(text, {"a": text}),
     lambda text: link_settings.matches(link_settings.lines(f"[Match]\n{text}"), {"Name": "ens5", "Driver": "ena"}),
-    lambda text: link_settings.last(link_settings.lines(text), "Link", "MTUBytes"),
+    lambda text: link_settings.settings(link_settings.lines(f"[Link]\nMTUBytes={text}"), "Link"),
     kernel_log.tsc_unstable_marks,
     kernel_log.clocksource_switches,
     kernel_log.first_sequence,

@@ -28,7 +28,8 @@ def _queue_knob(
     name: str, reason: str, spec: Spec, reference: str = "Linux kernel, sysfs-block; unmeasured", **more: Any
 ) -> Knob:
     """A file of a disk's queue."""
-    return Knob(NAME, name, f"block.{name}", reference, spec, within="disks", reason=reason, **more)
+    kept: Mapping[str, Any] = {"within": "disks", "reason": reason, "comparable": True, **more}
+    return Knob(NAME, name, f"block.{name}", reference, spec, **kept)
 
 
 READ_AHEAD = _queue_knob(
@@ -37,7 +38,6 @@ READ_AHEAD = _queue_knob(
     {"type": "int", "range": (0, 1 << 20)},
     "EC2 User Guide, EBS volume performance",
     tuned=("disk.readahead",),
-    comparable=True,
     bound=LEAST,
     takes_effect="open",
 )
@@ -57,7 +57,6 @@ OF_QUEUE = (
         "Linux kernel, sysfs-block; SAP note 1656250",
         takes_effect="at_once",
         tuned=("disk.elevator",),
-        comparable=True,
     ),
     READ_AHEAD,
     _queue_knob(

@@ -12,14 +12,14 @@ EFI partitions, is never written.
 from __future__ import annotations
 
 import re
-from typing import Iterator, List, Tuple
+from typing import Iterator, List, Mapping, Tuple
 
 from ..._error import NearmetalError
 from ..._facts import boot
 from ..._host.host import WritableHost
 from ..._parse import boot_line, boot_record, cmdline, shell_defaults
 from ..commands import quoted
-from .edited import Edited, Place, pattern, text_of
+from .edited import Edited, Place, Texts, pattern, text_of
 
 _VARIABLE = "GRUB_CMDLINE_LINUX"  # of /etc/default/grub, for kernels whose entries grub2-mkconfig writes
 
@@ -50,8 +50,8 @@ class Bls(Edited):
         return [*removed, f"grubby --update-kernel=ALL --args={quoted(after)}"] if after else removed
 
     def places(self, host: WritableHost) -> Iterator[Place]:
-        places = [(f"{boot.ENTRIES}/{name}", boot_line.ENTRY) for name in boot.entry_names(host)]
-        places.append((boot.environment_path(host), boot_line.ENVIRONMENT))
+        places = [(boot.environment_path(host), boot_line.ENVIRONMENT)]
+        places += [(f"{boot.ENTRIES}/{name}", boot_line.ENTRY) for name in boot.entry_names(host)]
         places.append((boot.KERNEL_CMDLINE, boot_line.KERNEL_CMDLINE))
         spans = [(path, boot_line.span(place, text_of(host, path))) for path, place in places]
         spans.append((boot.DEFAULTS, shell_defaults.find(text_of(host, boot.DEFAULTS), _VARIABLE).span))
@@ -63,6 +63,9 @@ class Bls(Edited):
         yield boot.ENTRIES, r".*\.conf"
         for path in (boot.environment_path(host), boot.KERNEL_CMDLINE, boot.DEFAULTS):
             yield pattern(path)
+
+    def variables(self, host: WritableHost, texts: Texts) -> Mapping[str, str]:
+        return boot.entry_variables(host, texts)
 
     def fit(self, path: str, old: str, new: str) -> str:
         """The text at the size of GRUB's environment block, which never changes: # fills it up."""

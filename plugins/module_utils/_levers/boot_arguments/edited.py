@@ -13,12 +13,13 @@ from typing import Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional
 
 from ..._error import NearmetalError
 from ..._facts import boot
+from ..._facts.boot_judge import judge
 from ..._host import store
 from ..._host.host import WritableHost
-from ..._parse import boot_line, cmdline, kernel_arguments
+from ..._parse import boot_entry, boot_line, kernel_arguments
 from ..._parse.boot_record import Record, flat
 from . import swap
-from .provider import Provider, UndoFailed, judge
+from .provider import Provider, UndoFailed
 
 Texts = Dict[str, str]  # file → its content
 _BOOT = ("/boot/", "/efi/")  # the folders whose files a boot loader reads
@@ -73,30 +74,45 @@ class Edited(Provider):
                 if copies.fullmatch(file):
                     yield f"{folder}/{file}"
 
+    def variables(self, host: WritableHost, texts: Texts) -> Mapping[str, str]:
+        """What lines name by a variable such as $kernelopts, once files have these texts."""
+        return {}
+
     def foreign(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
+        variables = self.variables(host, self._texts(host, known._replace(arguments={}))[1])
         lines = {place.name: _foreign(place, known) for place in self.places(host)}
         return {
-            text: tuple(name for name, line in lines.items() if _in_force(line, text)) for text in arguments.values()
+            text: tuple(name for name, line in lines.items() if _in_force(line, text, variables))
+            for text in arguments.values()
         }
 
     def stays(self, host: WritableHost, text: str, record: Record) -> bool:
         booted = [place.name for place in self.places(host) if place.path.startswith(_BOOT)]
         return all(name in record.foreign.get(text, ()) for name in booted)
 
-    def realise(self, host: WritableHost, record: Record) -> None:
+    def rehearse(self, host: WritableHost, record: Record) -> None:
+        new = self._texts(host, record)[1]
+        judge(host, boot.read_entries(host, self.name, new), record.arguments, self.device(host), self.longest)
+
+    def _texts(self, host: WritableHost, record: Record) -> Tuple[Texts, Texts]:
+        """The files that change, as they are and as they become; those that others name by variables come first."""
         by_path: Dict[str, List[Place]] = {}
         for place in self.places(host):
             by_path.setdefault(place.path, []).append(place)
-        old, new = {}, {}
+        old: Texts = {}
+        new: Texts = {}
         for path, places in by_path.items():
             text = changed = text_of(host, path)
+            variables = self.variables(host, new)
             for place in reversed(places):  # from the end, so that the spans before it stay right
-                changed = changed[: place.span[0]] + _line(place, record) + changed[place.span[1] :]
+                changed = changed[: place.span[0]] + _line(place, record, variables) + changed[place.span[1] :]
             if changed != text:
                 old[path], new[path] = text, self.fit(path, text, changed)
-        entries = boot.read_entries(host, self.name, new)
-        judge(host, entries, record.arguments, self.device(host), self.longest)
-        _write(host, old, new)
+        return old, new
+
+    def realise(self, host: WritableHost, record: Record) -> None:
+        self.rehearse(host, record)
+        _write(host, *self._texts(host, record))
         if not record.arguments:
             for path in self.copies(host):
                 store.remove_file(host, path)
@@ -107,10 +123,11 @@ def text_of(host: WritableHost, path: str) -> str:
     return (store.read_file(host, path) or b"").decode("utf-8", "surrogateescape")
 
 
-def _line(place: Place, record: Record) -> str:
-    """The line with those arguments of nearmetal that nobody else has set in it."""
+def _line(place: Place, record: Record, variables: Mapping[str, str]) -> str:
+    """The line with those arguments of nearmetal that neither itself nor its variables have."""
     foreign = _foreign(place, record)
-    lacking = {name: argument for name, argument in record.arguments.items() if not _in_force(foreign, argument)}
+    arguments = record.arguments.items()
+    lacking = {name: argument for name, argument in arguments if not _in_force(foreign, argument, variables)}
     return boot_line.append(foreign, flat(lacking)) if lacking else foreign
 
 
@@ -123,8 +140,9 @@ def _foreign(place: Place, record: Record) -> str:
     return boot_line.foreign(place.line, nearmetal_texts, last=record.before is not None)
 
 
-def _in_force(line: str, text: str) -> bool:
-    return kernel_arguments.in_force(cmdline.tokens(line), kernel_arguments.checked_tokens(text))
+def _in_force(line: str, text: str, variables: Mapping[str, str]) -> bool:
+    arguments = boot_entry.arguments((line,), variables)
+    return kernel_arguments.in_force(arguments, kernel_arguments.checked_tokens(text))
 
 
 def _write(host: WritableHost, old: Texts, new: Texts) -> None:

@@ -6,18 +6,23 @@
 from __future__ import annotations
 
 import os
+import re
 from abc import abstractmethod
 from contextlib import suppress
 from typing import Iterable, List, Mapping, Tuple
 
 from ..._error import NearmetalError
 from ..._facts import boot
+from ..._facts.boot_judge import judge, judge_arguments
 from ..._host import store
 from ..._host.host import WritableHost
+from ..._parse import kernel_arguments
 from ..._parse.boot_record import Record
 from ..commands import quoted
 from . import swap
-from .provider import Provider, UndoFailed, judge
+from .provider import Provider, UndoFailed
+
+_SET_ANEW = rf"^[ \t]*(?:export[ \t]+)?{boot.VARIABLE}=(?!.*\$\{{?{boot.VARIABLE}\b)"
 
 
 class Generated(Provider):
@@ -70,6 +75,21 @@ class Generated(Provider):
             store.temporary_path(self.shell),
             swap.second_path(self.shell),
         )
+
+    def rehearse(self, host: WritableHost, record: Record) -> None:
+        """What the program makes of the shell files, only a run shows; the present entries show the other arguments."""
+        folder, name = os.path.split(self.shell)
+        for path in [f"{folder}/{other}" for other in host.names(folder) if name < other and record.arguments]:
+            if re.search(_SET_ANEW, (host.text(path) or "") if path.endswith(".cfg") else "", re.MULTILINE):
+                raise NearmetalError(
+                    f"{path} sets {boot.VARIABLE} anew and sorts after nearmetal's file: extend it there"
+                )
+        texts = record.texts().values()
+        earlier = tuple(token for forms in texts for text in forms for token in kernel_arguments.checked_tokens(text))
+        present = boot.read_entries(host, self.name)
+        bare = (entry._replace(arguments=kernel_arguments.without(entry.arguments, earlier)) for entry in present)
+        entries = (entry._replace(arguments=(*entry.arguments, *record.tokens())) for entry in bare)
+        judge_arguments(entries, record.arguments)
 
     def realise(self, host: WritableHost, record: Record) -> None:
         files = swap.Swap(host)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterable, List, Mapping
+from typing import Dict, Iterable, List, Mapping, Tuple
 
 from ..._error import Damaged, NearmetalError
 from ..._facts import boot
@@ -69,9 +69,12 @@ class BootArguments(Lever):
     def write(self, value: Value) -> None:
         self.write_all({self.where: value})
 
-    def write_all(self, values: Mapping[str, Value]) -> None:
-        if not values:
-            return
+    def rehearse(self, values: Mapping[str, Value]) -> None:
+        provider, _known, changing, _foreign = self._changing(values)
+        provider.rehearse(self.host, changing)
+
+    def _changing(self, values: Mapping[str, Value]) -> Tuple[Provider, Record, Record, Mapping[str, Tuple[str, ...]]]:
+        """The provider, the record as it is and while these values are written, and where others have their texts."""
         known = boot.read_record(self.host)
         arguments = dict(known.arguments)
         for where, value in values.items():
@@ -82,7 +85,12 @@ class BootArguments(Lever):
         kernel_arguments.agree(kernel_arguments.Claim(where, text) for where, text in sorted(arguments.items()))
         provider = _provider(self.host)
         foreign = provider.foreign(self.host, known, arguments)
-        changing = Record(arguments, known.texts(), {**known.foreign, **foreign})
+        return provider, known, Record(arguments, known.texts(), {**known.foreign, **foreign}), foreign
+
+    def write_all(self, values: Mapping[str, Value]) -> None:
+        if not values:
+            return
+        provider, known, changing, foreign = self._changing(values)
         _save(self.host, changing)
         try:
             provider.realise(self.host, changing)
@@ -91,7 +99,7 @@ class BootArguments(Lever):
         except NearmetalError:
             _save(self.host, known)
             raise
-        _save(self.host, Record(arguments, foreign={text: files for text, files in foreign.items() if files}))
+        _save(self.host, Record(changing.arguments, foreign={text: files for text, files in foreign.items() if files}))
 
     def commands(self, value: Value) -> List[str]:
         provider = boot.observe(self.host).provider

@@ -298,10 +298,10 @@ def mtu_of(number: int, after: int) -> Action:
 def test_the_link_for_an_interface_is_owned_by_amazon_ec2_net_utils(tmp_path: Path) -> None:
     found = with_net_utils(tmp_path, {})
     steps = (mtu_of(5, 1500), mtu_of(6, 1500))
-    assert dict(found.mtu) == {
-        "0000:00:05.0": (NETWORK, "9001"),
-        "0000:00:06.0": ("/usr/lib/systemd/network/80-ec2.network", "9001"),
-    }
+    assert [setting[:3] for setting in found.at_boot] == [
+        ("network.mtu 0000:00:05.0", NETWORK, "9001"),
+        ("network.mtu 0000:00:06.0", "/usr/lib/systemd/network/80-ec2.network", "9001"),
+    ]
     plan = plan_beside_owners(every_knob(), found, lambda _wanted: Plan(steps), Wanted())
     assert [finding.owner for finding in plan.findings] == ["amazon-ec2-net-utils"] * 2
 
@@ -316,7 +316,7 @@ def test_a_drop_in_of_the_site_wins(tmp_path: Path) -> None:
             f"{NETWORK}.d/.hidden": "[Link]\nMTUBytes=1\n",
         },
     )
-    assert found.mtu["0000:00:05.0"] == (drop_in, "1500")
+    assert found.at_boot[0][:3] == ("network.mtu 0000:00:05.0", drop_in, "1500")
     assert refused(found, mtu_of(5, 1500)) == ""
     assert drop_in in refused(found, mtu_of(5, 9001))
 

@@ -190,7 +190,9 @@ def test_a_sysctl_file_that_is_read_after_nearmetals_owns_its_keys(tmp_path: Pat
             "/etc/sysctl.d/99-nearmetal-network_stack.conf": "net.core.somaxconn=4096\n",
         },
     )
-    assert dict(found.sysctl) == {"net.core.somaxconn": ("/etc/sysctl.d/99-zz.conf", "512")}
+    assert [setting[:3] for setting in found.at_boot] == [
+        ("sysctl.net.core.somaxconn", "/etc/sysctl.d/99-zz.conf", "512")
+    ]
     plan = judged(found, action("sysctl", "4096", "net.core.somaxconn"))
     assert "/etc/sysctl.d/99-zz.conf sets net.core.somaxconn = 512" in plan.findings[0].reason
     assert plan.findings[0].owner == "/etc/sysctl.d/99-zz.conf"
@@ -302,7 +304,7 @@ def test_a_file_that_sets_an_interfaces_mtu_owns_it(tmp_path: Path, name: str) -
 
 @pytest.mark.parametrize("name", NO_MTU_FILES)
 def test_a_file_without_an_mtu_owns_no_mtu(tmp_path: Path, name: str) -> None:
-    assert with_ens5(tmp_path, NO_MTU_FILES[name]).mtu == {}
+    assert with_ens5(tmp_path, NO_MTU_FILES[name]).at_boot == ()
 
 
 def test_a_kubernetes_node_keeps_what_kubelet_counts(tmp_path: Path) -> None:

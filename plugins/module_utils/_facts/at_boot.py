@@ -1,0 +1,176 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A boot as a model: what others than nearmetal set in it so that nearmetal's value doesn't last. PRIVATE.
+
+A boot applies kernel arguments, udev rules, sysctl.d and tmpfiles.d, and then starts services; network managers set
+their interfaces whenever these start. nearmetal keeps disks in udev rules, kernel parameters in sysctl.d, other files
+in tmpfiles.d, and interfaces by its unit. Of what is applied before, its value wins, and nothing is said here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, Iterator, NamedTuple, Optional, Tuple
+
+from .._parse import boot_commands, boot_entry, cmdline, udev_rules
+from .._parse.link_settings import fits
+from . import boot, boot_lines, boot_programs, disk, link_files
+from .host import Host
+from .native_files import RULES
+
+_NEARMETAL = "nearmetal-"  # the names of its files in tmpfiles.d begin so, and in sysctl.d after 99-
+_EARLIEST_RULES = "90"  # before these, rules of distributions create names and don't tune
+_QUEUE = re.compile(r"/sys/(?:class/block|block|devices/.*/block)/([^/]+)/(?:bdi|queue)/(\w+)")
+_LINK = re.compile(r"/sys/(?:class/net|devices/.*/net)/([^/]+)/(mtu|tx_queue_len)")
+_LINK_FILES = {"mtu": "network.mtu", "tx_queue_len": "network.txqueuelen"}
+_OF_CPU = re.compile(r"/sys/devices/system/cpu/(?:cpu[^/]*/cpufreq|cpufreq/policy[^/]*|cpu[^/]*/power)/")
+# The patterns that lines of nearmetal have; all its other lines name a file.
+_PATTERNS = (
+    boot_commands.GOVERNOR,
+    "/sys/devices/system/cpu/cpufreq/policy*/energy_performance_preference",
+    "/sys/devices/system/cpu/cpu*/power/energy_perf_bias",
+)
+_COMPUTES = "a value that it computes"
+
+
+class Setting(NamedTuple):
+    """What somebody sets at each boot, after nearmetal or so that nearmetal's line is left out."""
+
+    name: str  # sysctl.net.core.somaxconn, sysfs./sys/kernel/mm/ksm/run, or a lever and a place: network.mtu 0000:…
+    file: str  # the file that says so
+    value: Optional[str]  # None: its program chooses it
+    says: str  # the rest of a sentence that begins with the file
+    in_order: bool = True  # whether the boot promises that it comes after those before it
+
+
+class _Devices(NamedTuple):
+    """Name → place."""
+
+    disks: Dict[str, str]
+    nics: Dict[str, str]
+
+
+def observe(host: Host, networkd: bool) -> Tuple[Setting, ...]:
+    """In the order of a boot: of two for one name the last one counts."""
+    places = {name: place for place, name in disk.names(host).items()}
+    links = {name: host.link(f"{link_files.NET}/{name}/device") for name in host.names(link_files.NET)}
+    devices = _Devices(places, {name: link.rpartition("/")[2] for name, link in links.items() if link})
+    return (
+        *_boot_loader(host),
+        *_rules(host, devices),
+        *_sysctl(host),
+        *_tmpfiles(host, devices),
+        *_managers(host, networkd),
+        *_programs(host, devices),
+    )
+
+
+def _boot_loader(host: Host) -> Iterator[Setting]:
+    """Kernel arguments in variables of GRUB's, such as tuned's $tuned_params; $kernelopts has everybody's."""
+    names = [name for name in boot.entry_names(host) if host.exists(boot.environment_path(host))]
+    texts = [host.text(f"{boot.ENTRIES}/{name}") or "" for name in names]
+    options = {word for text in texts for line in boot_entry.parse(text).get("options", ()) for word in line.split()}
+    variables = boot.entry_variables(host, {}) if any(word.startswith("$") for word in options) else {}
+    path = boot.config_path(host, "mkconfig")
+    for variable in sorted(word.strip("${}") for word in options if word.startswith("$")):
+        for token in cmdline.tokens(variables.get(variable, "")) if variable != "kernelopts" else ():
+            says = f"sets {variable} = {token}, which is in the boot entries"
+            yield Setting(f"cmdline.{cmdline.split(token)[0]}", path, token, says)
+
+
+def _sysctl(host: Host) -> Iterator[Setting]:
+    for line in boot_lines.sysctl_lines(host, f"99-{_NEARMETAL[:-1]}"):
+        if "*" not in line.name:  # a key that is named wins over a pattern
+            says = f"sets {line.name} = {line.value} and is read after nearmetal's file"
+            yield Setting(f"sysctl.{line.name}", line.file, line.value, says)
+
+
+def _tmpfiles(host: Host, devices: _Devices) -> Iterator[Setting]:
+    """Of lines with the same path the first file's holds; of patterns that match the same file the last one's."""
+    for line in reversed(list(boot_lines.tmpfiles_lines(host))):
+        earlier = line.file.rpartition("/")[2] < _NEARMETAL
+        same = line.name in _PATTERNS or not (re.search(r"[*?\[]", line.name) or _OF_CPU.match(line.name))
+        how = "is read before nearmetal's file, so that systemd-tmpfiles leaves nearmetal's line out"
+        how = how if earlier and same else "is applied after nearmetal's file"
+        for name in _names(devices, line.name):
+            if earlier is same or line.adds or not name.startswith("sysfs."):
+                yield Setting(name, line.file, line.value, f"sets {line.name} = {line.value} and {how}")
+
+
+def _rules(host: Host, devices: _Devices) -> Iterator[Setting]:
+    """Rules that are applied after nearmetal's, or that set what no rule of nearmetal does."""
+    for name, path in boot_lines.files(host, "udev/rules.d", ".rules"):
+        if name < _EARLIEST_RULES and not path.startswith(("/etc", "/run")):
+            continue
+        text = host.text(path, boot_lines.LIMIT) or ""
+        for subsystem, found in (("block", devices.disks), ("net", devices.nics)):
+            for device in found if re.search(r"ATTR\{|RUN|SYSCTL", text) else ():
+                for setting, value in _of_device(host, text, subsystem, device):
+                    for known in _names(devices, setting):
+                        if not known.startswith("sysfs.") and (
+                            name > RULES.rpartition("/")[2] or subsystem == "net" or known.startswith("sysctl.")
+                        ):
+                            says = f"sets {setting} = {value} whenever the device appears"
+                            yield Setting(known, path, value, says)
+
+
+def _of_device(host: Host, text: str, subsystem: str, device: str) -> Iterator[boot_commands.Setting]:
+    folder = f"/sys/block/{device}" if subsystem == "block" else f"/sys/class/net/{device}"
+
+    def attribute(name: str) -> Optional[str]:
+        return host.line(name if name.startswith("/") else f"{folder}/{name}") or (
+            "" if host.exists(f"{folder}/{name}") else None
+        )
+
+    for action in ("add", "change"):
+        known = {"ACTION": action, "SUBSYSTEM": subsystem, "KERNEL": device, "NAME": device}
+        known.update({"ENV{DEVTYPE}": "disk"} if subsystem == "block" else {"ENV{INTERFACE}": device})
+        driver = host.link(f"{folder}/device/driver") or host.link(f"{folder}/device/device/driver") or ""
+        known.update({"DRIVERS": driver.rpartition("/")[2]} if driver else {})
+        for key, part, _sign, value in udev_rules.assignments(text, known, attribute):
+            if key == "ATTR":
+                yield part if part.startswith("/") else f"{folder}/{part}", value
+            elif key == "SYSCTL":
+                yield f"/proc/sys/{boot_lines.dotted(part).replace('.', '/')}", value
+            elif key == "RUN":
+                yield from boot_commands.settings(value)
+
+
+def _managers(host: Host, networkd: bool) -> Iterator[Setting]:
+    for place, found in link_files.settings(host, networkd).items():
+        for setting, (path, value) in found.items():
+            lever, slash, field = setting.partition("/")
+            word = "an MTU" if lever == "network.mtu" else (field or lever.rpartition(".")[2]).replace("_", "-")
+            yield Setting(
+                f"{lever} {place}{slash}{field}",
+                path,
+                value,
+                f"gives the interface {word} of {value} whenever it starts",
+            )
+
+
+def _programs(host: Host, devices: _Devices) -> Iterator[Setting]:
+    for owner, (setting, value) in boot_programs.settings(host):
+        for name in _names(devices, setting):
+            says = f"sets {setting} = {_COMPUTES if value is None else value} when the host has booted"
+            yield Setting(name, owner, value, says, in_order=False)
+
+
+def _names(devices: _Devices, setting: str) -> Iterator[str]:
+    """The names of a setting of boot_commands, with the places of its devices."""
+    lever, blank, target = setting.partition(" ")
+    if blank and lever.startswith("network."):
+        pattern, slash, field = target.partition("/")
+        yield from (f"{lever} {place}{slash}{field}" for name, place in devices.nics.items() if fits(name, pattern))
+        return
+    path = re.sub(r"/+", "/", setting)
+    queue, link = _QUEUE.fullmatch(path), _LINK.fullmatch(path)
+    if queue is not None:
+        yield from (f"block.{queue[2]} {place}" for name, place in devices.disks.items() if fits(name, queue[1]))
+    elif link is not None:
+        yield from (f"{_LINK_FILES[link[2]]} {place}" for name, place in devices.nics.items() if fits(name, link[1]))
+    elif path.startswith("/proc/sys/"):
+        yield f"sysctl.{path[len('/proc/sys/') :].replace('/', '.')}"
+    elif path.startswith("/sys/"):
+        yield f"sysfs.{re.sub('/cpu/cpu[^/]*/cpufreq/', '/cpu/cpufreq/policy*/', path)}"

@@ -1,0 +1,113 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether the entries of a boot loader can boot with nearmetal's arguments; check mode and a run ask alike. PRIVATE."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Iterable, Mapping, Sequence, Tuple
+
+from .._error import NearmetalError
+from .._parse import cmdline, kernel_arguments
+from .boot import BootEntry
+from .host import Host
+
+_BY = {"UUID": "by-uuid", "PARTUUID": "by-partuuid", "LABEL": "by-label", "PARTLABEL": "by-partlabel"}
+
+
+def judge(
+    host: Host,
+    entries: Sequence[BootEntry],
+    arguments: Mapping[str, str],
+    device: str = "",
+    longest: int = kernel_arguments.LONGEST,
+    config: str = "",
+) -> None:
+    """Demand that entries can boot and have nearmetal's arguments; `device` is what GRUB puts before a kernel's name.
+
+    `config` is the text of the file that was made with these entries, so that all of them can boot. An entry with a
+    file of its own may be left from a kernel that is gone: one that can't boot stops none of the others.
+    Raises NearmetalError that names the entry.
+    """
+    if not entries:
+        raise NearmetalError("the boot loader's new configuration has no entry for Linux: the old one stays")
+    reasons = [_why_broken(host, entry) for entry in entries]
+    if any(reasons) if config else all(reasons):
+        raise NearmetalError(f"{next(filter(None, reasons))}: the boot configuration stays as it was")
+    judge_arguments(
+        [entry for entry, reason in zip(entries, reasons) if not reason], arguments, device, longest, config
+    )
+
+
+def judge_arguments(
+    entries: Iterable[BootEntry],
+    arguments: Mapping[str, str],
+    device: str = "",
+    longest: int = kernel_arguments.LONGEST,
+    config: str = "",
+) -> None:
+    """Demand that the kernels get nearmetal's arguments, and no line is cut off; as `judge`."""
+    for entry in entries:
+        excess = kernel_arguments.too_long(device + entry.kernel, entry.arguments, longest)
+        if excess:
+            raise NearmetalError(
+                f"the command line of {entry.name} would be {excess} bytes too long, and the kernel would truncate it"
+                " silently: remove arguments of your own first"
+            )
+        for text in arguments.values():
+            tokens = kernel_arguments.checked_tokens(text)
+            if not kernel_arguments.in_force(entry.arguments, tokens):
+                raise NearmetalError(f"the boot entry of {entry.name} {_cause(entry, text, tokens, config)}")
+
+
+def _cause(entry: BootEntry, text: str, tokens: Tuple[str, ...], config: str) -> str:
+    """Why an argument isn't in force in an entry, and what to do."""
+    after = entry.arguments[entry.arguments.index("--") :] if "--" in entry.arguments else ()
+    if set(tokens) <= set(after):
+        return (
+            f"has {text} after a --, and the kernel passes what follows a -- to init: remove the -- and what follows"
+            " it from the files in which the boot loader's arguments are set, such as /etc/default/grub"
+        )
+    words = [line.split() for line in config.splitlines()]
+    if any(set(tokens) <= set(line) and not line[0].startswith(("linux", "module")) for line in words):
+        return (
+            f"has {text} on a line of its own, which GRUB takes for a command: one of the variables"
+            " GRUB_CMDLINE_LINUX and GRUB_CMDLINE_LINUX_DEFAULT goes over several lines; write it on one line"
+        )
+    present = " ".join(kernel_arguments.same_names(entry.arguments, tokens)) or "nothing"
+    return (
+        f"has {present} instead of {text}: another file of the boot loader overrides it; look for a file that sorts"
+        " after nearmetal's"
+    )
+
+
+def _boot_file(host: Host, path: str) -> bool:
+    """Paths are as the boot loader sees them: from the root of the file system with its files, or of a subvolume."""
+    places = (path, f"/boot{path}", f"/boot/{posixpath.basename(path)}", f"/efi{path}", f"/boot/efi{path}")
+    return any(host.exists(place) for place in places)
+
+
+def _why_broken(host: Host, entry: BootEntry) -> str:
+    """Why an entry can't boot, whatever nearmetal adds to it; empty when it can."""
+    missing = next((path for path in (entry.kernel, *entry.initrds) if not _boot_file(host, path)), None)
+    if missing is not None:
+        return f"the boot entry of {entry.name} names {missing}, which doesn't exist"
+    roots = cmdline.values(entry.arguments, "root")
+    if not roots or not roots[-1]:
+        return f"the boot entry of {entry.name} names no root file system"
+    kind, equals, name = roots[-1].partition("=")
+    folder = f"/dev/disk/{_BY.get(kind, '')}"
+    disks = host.names(folder) if equals and kind in _BY else []
+    if disks and _as_udev_writes(name).lower() not in (disk.lower() for disk in disks):
+        return f"the boot entry of {entry.name} has root={roots[-1]}, which no disk has"
+    return ""
+
+
+def _as_udev_writes(name: str) -> str:
+    """A name as in /dev/disk, where udev escapes what a file name or a shell could trip over: / is \\x2f."""
+    plain = "#+-.:=@_"
+    return "".join(
+        letter if letter.isalnum() or letter in plain or ord(letter) > 127 else f"\\x{ord(letter):02x}"
+        for letter in name
+    )

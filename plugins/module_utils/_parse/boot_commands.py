@@ -1,0 +1,141 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which settings the commands of a unit, a script or a udev rule make. Pure. PRIVATE to the collection.
+
+Only commands whose whole form is known say a value. What a script computes is None: that it sets something is known.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+# A setting and its value: "/sys/…" or "/proc/sys/…", which may hold *, or a lever with the kernel's name of a device:
+# "network.rings ens5/rx". `FILE` names a file of lines as in sysctl.d.
+Setting = Tuple[str, Optional[str]]
+FILE = "sysctl -p"
+GOVERNOR = "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor"
+_BIAS = "/sys/devices/system/cpu/cpu*/power/energy_perf_bias"
+# Programs that choose a value by themselves, whatever their options: of Ubuntu up to 20.04, and of cpufrequtils.
+_CHOOSING = {"set-cpufreq": GOVERNOR, "loadcpufreq": GOVERNOR}
+_BEFORE_COMMAND = ("do", "then", "else", "exec", "sudo", "env", "nohup", "time", "{", "(", "if")
+_SHELL = re.compile(r"""(?<!\S)\S{0,32}?(?:ba|da|k|z)?sh\s+-\w{0,8}c\s+(["'])(.*)\1""")
+_ASSIGNED = re.compile(r"""(?:export\s+|readonly\s+|local\s+)?(\w+)=("[^"]*"|'[^']*'|\S*)\s*(?:;|$)""")
+_LOOP = re.compile(r"for\s+(\w+)\s+in\s+([^;]*)")
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_COMPUTED = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^}]*\}|\$[\w@*#?]+")
+_UNKNOWN = "\0"
+_TABLES = {
+    "network.rings": ("-G", "--set-ring"),
+    "network.coalesce": ("-C", "--coalesce"),
+    "network.offloads": ("-K", "--features", "--offload"),
+    "network.queues": ("-L", "--set-channels"),
+}
+_SWITCHES = {"on": "1", "off": "0"}
+_LONGEST, _LONGEST_LINE, _LONGEST_WORD = 65536, 4096, 512
+
+
+def settings(text: str, variables: Mapping[str, str] = {}) -> Iterator[Setting]:
+    """The settings of a script, in its order."""
+    known: Dict[str, str] = dict(variables)
+    for raw in text[:_LONGEST].replace("\\\n", " ").splitlines():
+        line = raw.strip()
+        if not line or line.startswith("#") or len(line) > _LONGEST_LINE:
+            continue
+        loop = _LOOP.search(line)
+        if loop is not None:
+            words = _expanded(loop[2], known).split()
+            known[loop[1]] = words[0] if len(words) == 1 else _UNKNOWN
+        assigned = _ASSIGNED.match(line)
+        if assigned is not None:
+            known[assigned[1]] = _expanded(assigned[2].strip("\"'"), known)
+        yield from _of_line(_expanded(_SHELL.sub(r"\2", line), known))
+
+
+def _expanded(text: str, known: Mapping[str, str]) -> str:
+    """The text with the variables that are known; what is computed becomes a mark."""
+    text = _VARIABLE.sub(lambda name: known.get(name[1] or name[2], name[0])[:_LONGEST_WORD], text)
+    return _COMPUTED.sub(_UNKNOWN, text[:_LONGEST_LINE])[:_LONGEST_LINE]
+
+
+def _of_line(line: str) -> Iterator[Setting]:
+    said: Optional[str] = None  # what the command before a | prints
+    for command, sign in re.findall(r"((?:[^;|&'\"]|'[^']*'|\"[^\"]*\")+)(\|?)", line):
+        try:
+            words = shlex.split(command, comments=True)
+        except ValueError:
+            words = command.split()
+        while words and (words[0] in _BEFORE_COMMAND or re.fullmatch(r"\w+=\S*", words[0])):
+            words = words[1:]
+        if not words:
+            continue
+        program = words[0].lstrip("@-+!:").rpartition("/")[2]
+        words, paths = _redirected(words[1:])
+        paths += [word for word in words if word.startswith("/")] if program == "tee" else []
+        printed = None
+        if program in ("echo", "printf"):
+            form, *rest = [word.replace("\\n", "") for word in words if not re.fullmatch("-[neE]+", word)] or [""]
+            pieces = re.split("%[sdi]", form) if program == "printf" else [form]
+            filled = "".join(piece + word for piece, word in zip(pieces, [*rest, *pieces])) + pieces[-1]
+            printed = filled if len(pieces) > 1 else " ".join((form, *rest))
+        value = said if program == "tee" else printed
+        for path in paths:
+            if path.startswith(("/sys/", "/proc/sys/")):
+                yield path.replace(_UNKNOWN, "*"), _known(value)
+        for name, word in _of_program(program, words):
+            yield name.replace(_UNKNOWN, "*"), _known(word)
+        said = printed if sign else None
+
+
+def _redirected(words: Sequence[str]) -> Tuple[List[str], List[str]]:
+    """The words without redirections, and the files that these name."""
+    kept: List[str] = []
+    paths: List[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        head, sign, path = word.partition(">")
+        if not sign or head not in ("", "1"):
+            kept.append(word)
+            continue
+        path = path.lstrip(">|") or (rest.pop(0) if rest else "")
+        paths.append(path)
+    return kept, paths
+
+
+def _known(value: Optional[str]) -> Optional[str]:
+    return None if value is None or _UNKNOWN in value else value.strip()
+
+
+def _of_program(program: str, words: List[str]) -> Iterator[Setting]:
+    pairs = dict(zip(words, words[1:]))
+    if program in _CHOOSING:
+        yield _CHOOSING[program], None
+    elif program == "sysctl":
+        if {"-p", "--load"} & set(words):
+            yield FILE, next((word for word in words if word.startswith("/")), "/etc/sysctl.conf")
+        for name, sign, value in (word.partition("=") for word in words if not word.startswith("-")):
+            if sign:
+                yield f"/proc/sys/{name.strip() if '/' in name else name.strip().replace('.', '/')}", value
+    elif program in ("cpupower", "cpufreq-set"):
+        options = {**pairs, **dict(word.split("=", 1) for word in words if "=" in word)}
+        for names, path in ((("-g", "--governor"), GOVERNOR), (("-b", "--perf-bias"), _BIAS)):
+            yield from ((path, options[name]) for name in names if name in options)
+    elif program == "x86_energy_perf_policy" and words:
+        yield _BIAS, words[-1] if words[-1].isdigit() else None
+    elif program == "blockdev" and "--setra" in pairs and pairs["--setra"].isdigit():
+        yield f"/sys/block/{words[-1].rpartition('/')[2]}/queue/read_ahead_kb", str(int(pairs["--setra"]) // 2)
+    elif program == "ethtool" and len(words) > 2:
+        lever = next((lever for lever, options in _TABLES.items() if words[0] in options), "")
+        for field, value in zip(words[2::2], words[3::2]) if lever else ():
+            if lever != "network.queues":
+                yield f"{lever} {words[1]}/{field.replace('-', '_')}", _SWITCHES.get(value, value)
+            elif field == "combined":
+                yield f"{lever} {words[1]}", value
+    elif program in ("ip", "ifconfig") and (program == "ifconfig" or {"link", "l"} & set(words)):
+        named = [word for word in words if word not in ("-4", "-6", "link", "l", "set", "s", "dev")]
+        for key, lever in (("mtu", "mtu"), ("txqueuelen", "txqueuelen"), ("txqlen", "txqueuelen")):
+            if key in pairs and named:
+                yield f"network.{lever} {named[0]}", pairs[key]
