@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -85,12 +86,13 @@ class Demo:
 
     def show(self, text: str) -> None:
         """Print what a step found, and keep it for the index."""
-        self._steps[-1].lines.append(text)
+        self._steps[-1].lines.append(textwrap.dedent(text))
         print(text, flush=True)
 
     def index(self) -> Path:
         """Write the page that tells the story of all steps, with a link to the report of each."""
-        template = jinja2.Template(Path(__file__).with_name("demo.html.j2").read_text("utf-8"), autoescape=True)
+        text = (ROOT / "dev/generate/templates/demo.html.j2").read_text("utf-8")
+        template = jinja2.Template(text, autoescape=True)
         style = (ROOT / "plugins/plugin_utils/_forms/report.css").read_text("utf-8")
         page = REPORTS / "index.html"
         page.write_text(template.render(steps=self._steps, style=style), encoding="utf-8")

@@ -150,6 +150,8 @@ def _data(report: Report, concerns: List[str]) -> str:
     plain = {
         "statuses": [[look.name, look.mark, look.words] for look in LOOKS],
         "many": summary.MANY,
+        "changes": {"tune": "changed", "restore": "given back"}.get(report.run.mode, "to change"),
+        "kept": "Taken away:" if report.run.mode == "restore" else "Kept over reboots by",
         "worth": list(worth.WORTH.values()),
         "risk": list(worth.RISK.values()),
         "concerns": concerns,

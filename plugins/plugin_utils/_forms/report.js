@@ -30,7 +30,7 @@
     ["type", "c-type", (host) => texts[host.type]],
     ["workload", "c-workload", (host) => texts[host.workload]],
     ["kernel", "c-kernel", (host) => texts[host.kernel]],
-    ["to change", "c-changes", (host) => (host.cells.every((status) => status < 0) ? "" : host.changes < 0 ? texts[host.state] : String(host.changes)), (host) => host.changes],
+    [data.changes, "c-changes", (host) => (host.cells.every((status) => status < 0) ? "" : host.changes < 0 ? texts[host.state] : String(host.changes)), (host) => host.changes],
     ["last proof", "c-proof", (host) => texts[host.proof]],
   ];
   // A column in which nobody has anything is left out.
@@ -220,7 +220,7 @@
     }
     if (upkeep.length) {
       const items = upkeep.map((row) => element("li", {}, `${concerns[row[0]]}: ${texts[row[6]]}`, row[5] ? element("span", { class: "from" }, ` ${texts[row[5]]}`) : ""));
-      const folded = element("details", { class: "upkeep" }, element("summary", {}, `Kept over reboots by ${upkeep.length} ${upkeep.length === 1 ? "file or unit" : "files and units"}`), element("ul", {}, ...items));
+      const folded = element("details", { class: "upkeep" }, element("summary", {}, `${data.kept} ${upkeep.length} ${upkeep.length === 1 ? "file or unit" : "files and units"}`), element("ul", {}, ...items));
       made.append(element("tbody", { "data-concern": "upkeep" }, element("tr", {}, element("td", { colspan: "5" }, folded))));
     }
     return made;

@@ -53,7 +53,8 @@ def _title(report: Report, columns: int, paint: Paint) -> List[str]:
         lines += wrap(verdict.lead, columns)
     kept = sum(finding.upkeep for host in report.hosts for finding in host.findings)
     if kept and kept < sum(totals.values()):
-        counts += f"; {kept:,} of these only {'keeps' if kept == 1 else 'keep'} values over reboots"
+        keeps = "kept" if run.mode == "restore" else "keeps" if kept == 1 else "keep"
+        counts += f"; {kept:,} of these only {keeps} values over reboots"
     lines += wrap(counts, columns) if counts else []
     for name, text in verdict.facts:
         lines += _indented(f"{name}: ", text, columns) if name in (worth.NOT_LOOKED_AT, worth.NEXT) else []

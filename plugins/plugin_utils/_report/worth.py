@@ -186,7 +186,8 @@ def _facts(
         yield "Risk", _risk(changes)
     upkeep = sum(finding.upkeep for host in reported for finding in host.findings)
     if upkeep:
-        yield "Kept over reboots", f"by {plural(upkeep, 'file or unit', 'files and units')}"
+        files = plural(upkeep, "file or unit", "files and units")
+        yield ("Taken away", files) if report.run.mode == "restore" else ("Kept over reboots", f"by {files}")
     waiting = sum(host.reboot_required for host in report.hosts)
     if waiting:
         yield "Reboot", f"{plural(waiting, 'host')} {'waits' if waiting == 1 else 'wait'} for a reboot"
