@@ -13,7 +13,7 @@ from . import rules
 from .evidence import NEEDED
 from .history import History, capped, differences, levels
 from .interval import estimate, percent
-from .keeping import missing, stays
+from .keeping import average, missing, stays
 from .record import Record
 from .rules import BETTER, CAPPED, SAME, UNCLEAR, WORSE
 from .settings import Settings
@@ -83,6 +83,9 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
         pairs = counted(len(stays.differences(settings, history)), "pair")
         reason = f"{answer.reason} right after switches, but not in {pairs} of stays: what a switch leaves behind"
         return rules.Answer(UNCLEAR, f"{reason} isn't excluded"), further
+    if average.least_gain(history) <= least:
+        reason = f"{answer.reason} in a typical load, but the mean may have lost: a few loads are much worse"
+        return rules.Answer(UNCLEAR, reason), further
     return answer, further
 
 

@@ -155,6 +155,21 @@ def test_a_rare_collapse_is_not_kept(every: int) -> None:
     assert "loads lose a third or more when tuned, 0 of " in found.reasons[0]
 
 
+@pytest.mark.parametrize("smaller", [False, True])
+def test_a_gain_of_typical_loads_is_not_kept_where_the_mean_loses(smaller: bool) -> None:
+    loads: "List[bool]" = []
+
+    def load(step: Step) -> "Tuple[Metric, ...]":
+        (metric,) = noisy(0.05, 0.002, 3)(step)
+        loads.append(step.switch_to == "tuned")
+        value = metric.value * (0.68 if loads[-1] and sum(loads) % 8 == 0 else 1.0)
+        return (Metric("time", 1 / value, better="smaller") if smaller else metric._replace(value=value),)
+
+    found = verdict(run(load, seed=3))
+    assert (found.verdict, found.keep) == ("unclear", False)
+    assert "but the mean may have lost: a few loads are much worse" in found.reasons[0]
+
+
 def test_the_primary_metric_is_the_one_that_is_named() -> None:
     found = verdict(run(several(requests=0.0, p99=-0.1), seed=2, primary="p99"))
     assert (found.verdict, found.metrics[0].name, found.metrics[0].primary) == ("better", "p99", True)
