@@ -14,7 +14,7 @@ import jinja2
 
 from dev.gates import Copy, rooms
 from dev.gates.references import SOURCES
-from dev.generate import programs, workloads
+from dev.generate import manual, programs, workloads
 from dev.generate import text as filters
 from dev.generate.documents import documentation, groups, modules, paragraphs
 from dev.generate.roles import Role, names, read
@@ -58,6 +58,8 @@ def wanted(copy: Copy) -> "dict[str, str]":
         links = {name: f"[{name}]({source['url']})" for name, source in json.loads(copy.text(SOURCES)).items()}
         rows = {"programs": programs.programs(copy), "versions": programs.versions, "links": links}
         files[PROGRAMS] = _with_table(copy, PROGRAMS, _render("programs.md.j2", **rows))
+    if {manual.PARSER, manual.UNIT} <= set(copy.names):
+        files[manual.MANUAL] = manual.manual(copy)
     if INDEX in copy.names:
         files[INDEX] = _with_table(copy, INDEX, _render("pages.md.j2", pages=_pages(copy)))
     if SECURITY in copy.names:

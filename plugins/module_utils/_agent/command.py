@@ -13,10 +13,10 @@ import sys
 
 from .._error import NearmetalError
 from .._host.host import WritableHost
-from .output import print_error
+from .output import print_error, print_line
 
-# sysexits.h has no better: a command that changed nothing because it could not.
-FAILED = 1
+FAILED = 1  # also a status that isn't as wanted: docs/unit.md has the table of all
+NO_RIGHT = 77  # EX_NOPERM of sysexits.h: only root may read what the command needs
 INTERRUPTED = 128 + 2  # by SIGINT, as shells count it
 LOOK = ["reapply", "--if-changed"]  # what the timer runs
 
@@ -41,16 +41,23 @@ def main(arguments: list[str] | None = None, host: WritableHost | None = None) -
         if options.command == "plan" and options.file:
             from . import replay
 
-            return replay.plan_from(options.file, options.workload, options.program, options.json, options.commands)
-        for option in ("workload", "program"):
-            if getattr(options, option, None) is not None and not options.file:
-                raise NearmetalError(f"--{option} plans a captured host: name its file with --from")
+            return replay.plan_from(options)
+        for option in ("workload", "program", "allow_not_ec2"):
+            if getattr(options, option, None) not in (None, False) and not options.file:
+                name = option.replace("_", "-")
+                raise NearmetalError(f"--{name} plans a captured host: name its file with --from")
         if options.command == "topology":
             from . import topology
 
-            return topology.draw_from(options.file, options.workload) if options.file else topology.draw(host)
+            return topology.show(host, options.file, options.workload, options.text or sys.stdout.isatty())
+        if options.command == "completion":
+            from .command_line import completion
+
+            print_line(completion())
+            return 0
         if not host.is_root():
-            raise NearmetalError("the journal is readable by root alone: run it with sudo")
+            print_error("nearmetal: the journal is readable by root alone: run it with sudo")
+            return NO_RIGHT
         if options.command == "reapply":
             from . import watch
 
@@ -67,7 +74,8 @@ def main(arguments: list[str] | None = None, host: WritableHost | None = None) -
             return subcommands.confirm(host)
         if options.command == "expire":
             return subcommands.expire(host, options.timer)
-        return subcommands.restore(host, options.concern or None)
+        restore = subcommands.preview_restore if options.check else subcommands.restore
+        return restore(host, options.concern or None)
     except NearmetalError as error:
         print_error(f"nearmetal: {error}")
         return FAILED

@@ -6,14 +6,39 @@
 from __future__ import annotations
 
 import argparse
+import re
+from typing import Dict, List, NoReturn
 
 from .._version import VERSION
+
+_UNKNOWN = re.compile(r"(?:invalid choice: '|unrecognized arguments: )([\w-]+)", re.ASCII)
+_COMPLETE = """_nearmetal() {{
+    local words="{commands}"
+    case "${{COMP_WORDS[1]}}" in
+{cases}
+    esac
+    [ "$COMP_CWORD" != 1 ] || words="{commands} --help --version"
+    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F _nearmetal nearmetal"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Names the command or option that was probably meant."""
+
+    def error(self, message: str) -> NoReturn:
+        import difflib
+
+        mistyped = _UNKNOWN.search(message)
+        known = [word for name, words in words_of(parser()).items() for word in (name, *words)]
+        close = difflib.get_close_matches(mistyped[1], known, 1) if mistyped else []
+        super().error(f"{message}: did you mean {close[0]}?" if close else message)
 
 
 def parser() -> argparse.ArgumentParser:
     """The commands and their options."""
     about = "Look at what nearmetal.ec2 tuned on this host, set it again, or take it back."
-    top = argparse.ArgumentParser(prog="nearmetal", description=about)
+    top = Parser(prog="nearmetal", description=about)
     top.add_argument("--version", action="version", version=f"nearmetal.ec2 {VERSION}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
 
@@ -26,18 +51,41 @@ def parser() -> argparse.ArgumentParser:
     plan.add_argument("--from", dest="file", metavar="FILE", help="show what tune would change on a captured host")
     plan.add_argument("--workload", help="with --from: plan these workloads (web,cache, or auto), not the host's own")
     plan.add_argument("--program", help="with --from: plan for these programs too (redis,mongodb=8.0, or auto)")
+    plan.add_argument("--allow-not-ec2", action="store_true", help="with --from: plan a host outside EC2 too")
     form = plan.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--commands", action="store_true", help="print shell commands that would do the same")
-    topology = command("topology", "print a picture (SVG) of CPUs, caches, nodes, NICs, disks and queues")
+    topology = command(
+        "topology", "describe CPUs, caches, nodes, NICs, disks and queues, or draw them into a file (SVG)"
+    )
     topology.add_argument("--from", dest="file", metavar="FILE", help="draw a captured host")
     topology.add_argument("--workload", help="with --from: also draw it after tuning for these (web,cache, or auto)")
+    topology.add_argument("--text", action="store_true", help="describe it in words, as on a terminal")
     reapply = command("reapply", "set the wanted values again, planned for the size that the host has now")
     reapply.add_argument("--if-changed", action="store_true", help="only if queues, interrupts, CPUs or disks changed")
     command("confirm", "keep a network change that waits for confirmation")
-    expire = command("expire", "run by a timer: take back what nobody confirmed, or what prove doesn't go on with")
-    expire.add_argument("timer", choices=("dead-man", "prove"))
+    # A timer runs it, so no list of commands shows it.
+    commands.add_parser("expire").add_argument("timer", choices=("dead-man", "prove"))
     command("capture", "print the files that a plan reads on this host as one JSON document, for a bug report")
     restore = command("restore", "take back what was tuned: the named concerns, or everything")
+    restore.add_argument("--check", action="store_true", help="show what would be taken back, and change nothing")
     restore.add_argument("concern", nargs="*", help="a concern such as clocksource; without one, everything")
+    command("completion", "print what makes bash complete these commands: source <(nearmetal completion)")
     return top
+
+
+def words_of(top: argparse.ArgumentParser) -> Dict[str, List[str]]:
+    """Each command that people run → its options."""
+    (commands,) = (action for action in top._actions if isinstance(action, argparse._SubParsersAction))
+    shown = [action.dest for action in commands._choices_actions]
+    return {name: [word for word in commands.choices[name]._option_string_actions if word[1] == "-"] for name in shown}
+
+
+def completion() -> str:
+    """A script for bash."""
+    from .._concerns.registry import CONCERNS
+
+    words = words_of(parser())
+    words["restore"] += CONCERNS
+    cases = "\n".join(f'    {name}) words="{" ".join(options)}" ;;' for name, options in words.items())
+    return _COMPLETE.format(commands=" ".join(words), cases=cases)

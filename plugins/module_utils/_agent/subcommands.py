@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import List, Optional, Sequence, Tuple
+from typing import Callable, List, Optional, Sequence, Tuple
 
 from .._engine import ending
 from .._engine.lease import confirmation, expiry
 from .._engine.planning import Tune
 from .._engine.requests import restore_requests, stored_requests
 from .._engine.result import contract, described
-from .._engine.run import Conditions, plan_run, run
+from .._engine.run import Conditions, Run, plan_run, run
 from .._engine.session import Known, Origin, Outcome, UnitSession
 from .._facts.unit import AGENT
 from .._host.host import WritableHost
@@ -69,15 +69,22 @@ def replan(host: WritableHost, names: Sequence[str] = ()) -> Tuple[str, ...]:
     return tuple(outcome.name for outcome in outcomes if outcome.error)
 
 
-def restore(host: WritableHost, names: Optional[List[str]]) -> int:
+def restore(host: WritableHost, names: Optional[List[str]], begin: Callable[..., Run] = run) -> int:
     """Take back the concerns named, or all of them; 1 when one failed, WAITS_FOR_BOOT when a value waits for a boot."""
     conditions = Conditions(BY_HAND, restores_all=names is None)
-    done = run(host, lambda known: restore_requests(names, known), conditions=conditions)
+    done = begin(host, lambda known: restore_requests(names, known), conditions=conditions)
     failed = _print_outcomes(done.outcomes)
     waiting = contract(done.outcomes)["reboot_reasons"]
     if waiting:
         print_line(f"{counted(len(waiting), 'setting')} {'waits' if len(waiting) == 1 else 'wait'} for a reboot")
     return failed or (WAITS_FOR_BOOT if waiting else 0)
+
+
+def preview_restore(host: WritableHost, names: Optional[List[str]]) -> int:
+    """Say what `restore` would do; its exit code."""
+    code = restore(host, names, begin=plan_run)
+    print_line("nothing was changed: this is what restore would do")
+    return code
 
 
 def capture(host: WritableHost) -> int:

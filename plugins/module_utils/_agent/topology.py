@@ -23,34 +23,33 @@ from .replay import planned
 _DRAWN = ("platform", "topology", "network", "block")
 
 
-def draw(host: Host) -> int:
-    """Print the picture of this host. Needs no root, and changes nothing."""
-    print_line(_picture([("now", observe(host, _DRAWN))]))
-    return 0
+def show(host: Host, path: Optional[str], workload: Optional[str], in_words: bool) -> int:
+    """Print the picture of this host, or of a captured one, or the same in words. Needs no root, and changes nothing.
 
-
-def draw_from(path: str, workload: Optional[str]) -> int:
-    """Print the picture of a captured host, and with workloads also as it would be after their tuning."""
-    captured = read(path)
+    With workloads a captured host is also shown as it would be after their tuning.
+    """
     failed = False
-    host = CapturedHost(captured)
-    states = [("now", observe(host, DOMAINS if workload else _DRAWN))]
-    if workload:
-        chosen, done = planned(host, workload, {})
+    captured = CapturedHost(read(path)) if path else None
+    states = [("now", observe(captured or host, DOMAINS if workload else _DRAWN))]
+    if captured and workload:
+        chosen, done = planned(captured, workload, {})
         actions = [action for outcome in done.outcomes if not outcome.error for action in outcome.plan.actions]
         states.append((f"after {', '.join(chosen.names)}", project(states[0][1], actions)))
         for outcome in done.outcomes:
             if outcome.error:
                 print_error(f"{outcome.name}: {outcome.error}")
                 failed = True
-    print_line(_picture(states))
+    print_line(_picture(states, in_words))
     return int(failed)
 
 
-def _picture(states: List[Tuple[str, Facts]]) -> str:
-    """The SVG of a host in one state or several, each with its name. Their topology and platform must be observed."""
+def _picture(states: List[Tuple[str, Facts]], in_words: bool) -> str:
+    """The host in one state or several, each with its name. Their topology and platform must be observed."""
     scenes = [(name, scene_of(layout(facts), queue_map(facts, facts))) for name, facts in states]
     title, counts = _title(states[0][1].platform), summary(scenes[0][1])
+    if in_words:
+        lines = [line for name, scene in scenes for line in (f"{name}:", *(f"  {text}" for text in sentences(scene)))]
+        return "\n".join([title, counts, *lines, "To draw it: nearmetal topology > host.svg"])
     drawn = stack([text(title, "title"), text(counts, "muted"), *panels(scenes)], "page")
     description = " ".join(f"{name}: {'. '.join(sentences(scene))}." for name, scene in scenes)
     return svg(title, f"{counts}. {description}", drawn, LIGHT, DARK)

@@ -92,7 +92,8 @@ def _outside_reason(facts: Facts, wanted: Wanted, verb: str) -> str:
     if kind == "container":
         return "this is a container: its kernel belongs to the host; run nearmetal on the host"
     if kind == "not_ec2":
-        return f"this host doesn't look like EC2; allow_not_ec2: true (role tune: tune_allow_not_ec2) {verb} anyway"
+        names = "role tune: tune_allow_not_ec2, command plan: --allow-not-ec2"
+        return f"this host doesn't look like EC2; allow_not_ec2: true ({names}) {verb} anyway"
     if kind is None:
         return "the platform could not be observed: /sys or /proc is missing"
     return ""

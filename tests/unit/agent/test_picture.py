@@ -355,3 +355,14 @@ def test_the_guide_says_what_a_screen_reader_says(tmp_path: Path, draw: Draw) ->
     said = guide.split("```text\n")[1].split("```")[0]
     picture = draw(fresh(tmp_path / "root", "xen_hvm_4_sockets"), "--workload", "web", captured=True)
     assert said.split() == picture.description.split()
+
+
+def test_a_long_title_is_inside_the_picture(tmp_path: Path, draw: Draw) -> None:
+    """Its letters are larger and bold; what is outside of an SVG isn't shown."""
+    release = "5.10.245-241.976.amzn2.x86_64-with-a-suffix-of-somebody"
+    host = host_of(tmp_path, "nitro", {"/proc/sys/kernel/osrelease": f"{release}\n"})
+    source = draw(host).source
+    (page,) = re.findall(r'<svg [^>]*width="(\d+)"', source)
+    titles = re.findall(r'<text class="title" x="(\d+)"[^>]*>([^<]+)<', source)
+    assert release in " ".join(line for _left, line in titles)
+    assert all(int(left) + len(line) * 0.61 * 16 <= int(page) for left, line in titles)

@@ -14,6 +14,7 @@ from ..._words import clipped, printable
 # Pixels of a character of 11 px in a monospace font; the widest of those named below has 0.61 of its height.
 CHARACTER = 6.7
 ROOM = 1160  # pixels between the edges of an SVG
+_WIDER = {"title": 1.6}  # a style whose letters are larger and bold
 LINE = 16
 LONGEST = 160  # characters of a line, whatever a host says
 _BASELINE = 12  # of a line, from its top
@@ -117,7 +118,8 @@ def _item(part: Part, room: int) -> _Item:
 
 
 def _text(part: Part, room: int) -> _Item:
-    most = min(max(int(room / CHARACTER), 1), LONGEST)
+    wider = _WIDER.get(part.style, 1)
+    most = min(max(int(room / CHARACTER / wider), 1), LONGEST)
     lines: List[str] = []
     for word in part.text.split():
         if lines and len(lines[-1]) + 1 + len(word) <= most:
@@ -129,7 +131,7 @@ def _text(part: Part, room: int) -> _Item:
         places = enumerate(lines)
         return "\n".join(_line(part.style or "text", x, y + LINE * place + _BASELINE, line) for place, line in places)
 
-    return _Item(max(map(_width, lines), default=0), LINE * len(lines), draw)
+    return _Item(ceil(max(map(_width, lines), default=0) * wider), LINE * len(lines), draw)
 
 
 def _label(part: Part) -> _Item:

@@ -95,18 +95,21 @@ def _look(facts: Facts, wanted: Wanted) -> Plan:
     if platform is None or kernel is None:
         return Plan()
     of_type = platform.instance_type or str(wanted.get("instance_type") or "") or None
+    on_ec2 = platform.host_class != "not_ec2"
     return joined(
         _kernel(platform, _minimum(wanted)),
         _distribution(platform, kernel),
         _virtualization(facts, wanted),
-        _driver(facts, wanted, kernel, of_type),
+        _driver(facts, wanted, kernel, of_type)
+        if on_ec2
+        else _NETWORK_DRIVER.says("not_applicable", "outside EC2 NICs have other drivers"),
         _ena(platform, kernel, of_type),
         _bulk(platform),
         _tw_recycle(facts.sysctl or {}),
         _known_faults(platform, kernel),
         _steal(platform, kernel, int(wanted.get("maximum_steal_percent") or 0)),
         pressure(facts.counters) if facts.counters is not None else Plan(),
-        time_source(facts.time_source) if facts.time_source is not None else Plan(),
+        time_source(facts.time_source, on_ec2) if facts.time_source is not None else Plan(),
         *(_type(facts, of_type, workload) for workload in wanted.get("workload") or ()),
         _review(kernel, _review_after(wanted)),
     )

@@ -14,7 +14,7 @@ SOURCE = Knob("kernel_check", "time_source", reference="EC2 User Guide, Amazon T
 _SERVER = f"server {AMAZON[0]} prefer iburst minpoll 4 maxpoll 4"
 
 
-def time_source(facts: TimeSourceFacts) -> Plan:
+def time_source(facts: TimeSourceFacts, on_ec2: bool) -> Plan:
     """What the time service is configured to follow; whether it does so only the service knows (chronyc sources)."""
     wanted = f"{AMAZON[0]} or a PTP device"
     if facts.service is None:
@@ -33,6 +33,8 @@ def time_source(facts: TimeSourceFacts) -> Plan:
         return SOURCE.says(
             "ok", f"{facts.service} is set to follow the Amazon Time Sync Service{also}", sources, wanted
         )
+    if not on_ec2:
+        return SOURCE.says("not_applicable", "Amazon's time service answers on EC2 alone", sources)
     line = f"NTP={AMAZON[0]} to timesyncd.conf" if facts.service == "systemd-timesyncd" else f"`{_SERVER}`"
     reason = (
         f"{facts.service} follows other servers; the Amazon Time Sync Service answers on the host's own link and needs"
