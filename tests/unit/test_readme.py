@@ -138,4 +138,4 @@ def test_every_link_of_every_page_leads_to_a_page_or_a_heading() -> None:
 def test_the_index_of_the_documentation_names_every_page() -> None:
     linked = re.findall(r"^\| \[.*?\]\(([^)]+)\)", (ROOT / "docs/README.md").read_text("utf-8"), re.M)
     pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")} - {"README.md"}
-    assert sorted(linked) == sorted(pages | {"workload_status.csv", "examples"})
+    assert sorted(linked) == sorted(pages | {"workload_status.csv"})

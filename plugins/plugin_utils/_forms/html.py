@@ -14,6 +14,7 @@ import json
 import re
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Tuple
 
@@ -36,7 +37,8 @@ _INERT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028"
 
 
 def render(report: Report) -> str:
-    """The text of report.html."""
+    """The text of report.html, the hosts with most to do first."""
+    report = replace(report, hosts=tuple(sorted(report.hosts, key=lambda host: -_changes(host))))
     concerns, tops = summary.concerns_of(report), summary.top_findings(report)
     return fill(
         Path(__file__).with_name("report.html.j2"),
@@ -215,7 +217,7 @@ def _host(host: HostReport, concerns: List[str], place: Dict[str, int], pool: _P
         "type": pool.add(host.platform.get("instance_type") or host.platform.get("host_class") or ""),
         "kernel": pool.add(host.platform.get("kernel") or ""),
         "workload": pool.add(host.workload),
-        "changes": len(worth.changes_of(host)) if host.state == model.REPORTED else -1,
+        "changes": _changes(host),
         "proof": pool.add(_proof(host)),
         "family": pool.add(host.family),
         "groups": [pool.add(group) for group in host.groups],
@@ -227,6 +229,11 @@ def _host(host: HostReport, concerns: List[str], place: Dict[str, int], pool: _P
         "picture": pictures.add(_picture(host)),
         "rows": rows,
     }
+
+
+def _changes(host: HostReport) -> int:
+    """How many settings a host has to change; -1 where nobody knows."""
+    return len(worth.changes_of(host)) if host.state == model.REPORTED else -1
 
 
 def _worth(host: HostReport, finding: ReportedFinding, costs: Mapping[Tuple[str, str], str]) -> Tuple[int, int]:

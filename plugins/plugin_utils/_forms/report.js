@@ -49,8 +49,8 @@
       groups.append(element("th", { scope: "colgroup", colspan: members.length, title },
         element("span", { "aria-hidden": "true" }, String(number)), element("b", { class: "sr" }, title)));
     }
-    const names = element("tr", {}, sortable("host", "corner", (host) => host.name, "ascending"));
-    for (const [title, name, show, by] of columns) names.append(sortable(title, name, by || show, "none"));
+    const names = element("tr", {}, sortable("host", "corner", (host) => host.name, "none"));
+    for (const [title, name, show, by] of columns) names.append(sortable(title, name, by || show, name === "c-changes" ? "descending" : "none"));
     concerns.forEach((name, concern) => {
       names.append(element("th", { scope: "col", class: "concern" }, element("div", { class: "name" }, name)));
     });
@@ -73,7 +73,7 @@
     for (const [, name, show] of columns) line.append(element("td", { class: `fact ${name}`, title: show(host) }, show(host)));
     if (host.cells.every((status) => status < 0)) {
       line.classList.add("dim");
-      line.append(element("td", { colspan: concerns.length + 1, class: tone(host) }, texts[host.state] === "silent" ? "no result" : texts[host.state]));
+      line.append(element("td", { colspan: concerns.length + 1, class: `why ${tone(host)}` }, texts[host.trouble]));
       return line;
     }
     host.cells.forEach((status, concern) => {
@@ -84,6 +84,7 @@
       cell.dataset.concern = concern;
       line.append(cell);
     });
+    if (host.trouble) line.append(element("td", { class: `why ${tone(host)}` }, texts[host.trouble]));
     return line;
   }
 
