@@ -23,8 +23,7 @@ options:
   command:
     description:
       - The load of one measurement, for C(/bin/sh). Unless O(timed) is set, it prints figures, one per line, as
-        C(name value [unit] [smaller|larger]), and the deciding figure first. Without the last word larger is better; a
-        time, in s, ms, us or ns, must have it.
+        C(name value [unit] smaller|larger), and the deciding figure first. The last word says what is better.
       - It must do the same work each time. A command that takes longer than three times O(seconds) plus 30 s has
         failed.
       - It must not contain a secret. It is printed, and appears in the record, the reports and the host's log.
@@ -102,7 +101,7 @@ options:
     default: ""
   guard:
     description: The loss in percent of each further figure, by its name, that has to be excluded before the tuning is
-      kept, 0.1 to 100. For a figure that isn't named it is 5, and its estimate must be above O(margin).
+      kept, 0.1 to 100, or 0 for none. For a figure that isn't named it is 5, and its estimate must be above O(margin).
     type: dict
     default: {}
   keep:
@@ -209,7 +208,7 @@ author:
 EXAMPLES = r"""
 - name: Does the tuning for Redis help Redis?
   nearmetal.ec2.prove:
-    command: redis-benchmark -t get -n 200000 -P 16 --csv | awk -F '","' 'NR == 2 {print "get " $2 " requests/s"}'
+    command: redis-benchmark -t get -P 16 --csv | awk -F '","' 'NR == 2 {print "get " $2 " requests/s larger"}'
     programs: [redis-server]
     seconds: 3
     tune: {workload: in_memory_database}

@@ -73,9 +73,9 @@ def current(host: FakeKernel) -> str:
     return (Path(host.root) / CURRENT.lstrip("/")).read_text().strip()
 
 
-FINE_LOAD: Dict[str, Any] = {"code": 0, "output": "ops 1 1/s", "end": "", "message": "", "seconds": 1.0}
+FINE_LOAD: Dict[str, Any] = {"code": 0, "output": "ops 1 1/s larger", "end": "", "message": "", "seconds": 1.0}
 
 
 def load(host: FakeKernel, tuned: int, untuned: int = 100) -> str:
     """A load whose figure depends on the clock source."""
-    return f'[ "$(cat {host.root}{CURRENT})" = tsc ] && echo ops {tuned} 1/s || echo ops {untuned} 1/s'
+    return f'[ "$(cat {host.root}{CURRENT})" = tsc ] && echo ops {tuned} 1/s larger || echo ops {untuned} 1/s larger'

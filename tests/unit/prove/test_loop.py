@@ -126,7 +126,9 @@ def test_without_pairs_no_evidence_is_shown(tmp_path: Path) -> None:
 def test_the_message_of_an_outweighed_gain_names_the_loss(tmp_path: Path) -> None:
     def change(number: int) -> Mapping[str, Any]:
         tuned = host.states[-1] == "tuned"
-        return {"output": f"ops {(120 if tuned else 100) + number % 3} 1/s\np99 {9 if tuned else 3} ms smaller\n"}
+        return {
+            "output": f"ops {(120 if tuned else 100) + number % 3} 1/s larger\np99 {9 if tuned else 3} ms smaller\n"
+        }
 
     host = Host(0.0, change=change)
     found = run_to_verdict(begin(tmp_path, timed=False), host)
@@ -196,11 +198,14 @@ def test_a_load_that_fails_ends_the_run_before_its_first_pair(
 @pytest.mark.parametrize(
     ("load", "reason"),
     [
-        ({"output": "ops nan 1/s\n"}, "line 1 of the command's output has the value 'nan'"),
-        ({"output": "ops 0 1/s\n"}, "it must be above zero"),
-        ({"output": "ops -3 1/s\n"}, "has the value '-3'; it must be above zero"),
-        ({"output": "".join(f"m{number} 1\n" for number in range(10))}, "output is metric 9; at most 8 are read"),
-        ({"output": "ops 1e308 1/s\n"}, "has the value '1e308'; it must be above zero, from 1e-100 to 1e+100"),
+        ({"output": "ops nan 1/s larger\n"}, "line 1 of the command's output has the value 'nan'"),
+        ({"output": "ops 3 1/s\n"}, "but doesn't say which direction is better"),
+        ({"output": "ops -3 1/s larger\n"}, "has the value '-3'; it must be 0, or from"),
+        (
+            {"output": "".join(f"m{number} 1 larger\n" for number in range(10))},
+            "output is metric 9; at most 8 are read",
+        ),
+        ({"output": "ops 1e308 1/s larger\n"}, "has the value '1e308'; it must be 0, or from 1e-100 to 1e+100"),
         ({"output": " \n"}, "the command printed no figure: set prove_timed if the figure is the time that it takes"),
         (
             {"message": "bench\nrefused\n"},

@@ -83,6 +83,10 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
         pairs = counted(len(stays.differences(settings, history)), "pair")
         reason = f"{answer.reason} right after switches, but not in {pairs} of stays: what a switch leaves behind"
         return rules.Answer(UNCLEAR, f"{reason} isn't excluded"), further
+    for name in rules.secondary_metrics(history):
+        limit = settings.limit_of(name)
+        if estimate(stays.differences(settings, history, name)) <= -math.log1p(limit / 100):
+            return rules.Answer(UNCLEAR, f"{answer.reason}, but {name} looks {limit:g} % worse in stays"), further
     if average.least_gain(history) <= least:
         reason = f"{answer.reason} in a typical load, but the mean may have lost: a few loads are much worse"
         return rules.Answer(UNCLEAR, reason), further

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Sequence, Tuple
 
 from .evidence import COARSE, LAMBDAS
 from .guards import ALLOWANCES, Firing, Reference, firings_of
@@ -25,6 +25,7 @@ class Attempt(NamedTuple):
     measurements: Tuple[Measurement, ...]
     firings: Tuple[Firing, ...]
     concern: str = ""  # in EACH the concern that the untuned state is without
+    counts: FrozenSet[str] = frozenset()  # the metrics that are 0 somewhere in the run
 
     @property
     def valid(self) -> bool:
@@ -42,8 +43,14 @@ class Attempt(NamedTuple):
 
     def difference(self, name: str) -> float:
         """ln(tuned / untuned) of a metric, with the sign turned where smaller is better."""
-        levels = {measurement.state: level(measurement, name) for measurement in self.measurements}
+        levels = {measurement.state: self.level(measurement, name) for measurement in self.measurements}
         return levels["tuned"] - levels["untuned"]
+
+    def level(self, measurement: Measurement, name: str) -> float:
+        """ln of a metric, plus one if it is 0 somewhere, with the sign turned where smaller is better."""
+        metric = next(metric for metric in measurement.metrics if metric.name == name)
+        logarithm = math.log(metric.value + (name in self.counts))
+        return -logarithm if metric.better == SMALLER else logarithm
 
     @property
     def tuned_second(self) -> bool:
@@ -98,7 +105,7 @@ def levels(history: History, concern: str) -> Levels:
         for measurement in attempt.measurements:
             if attempt.valid and last:
                 stayed = measurement.host_state == last
-                levels_of[measurement.host_state][stayed].append(level(measurement, history.primary))
+                levels_of[measurement.host_state][stayed].append(attempt.level(measurement, history.primary))
             last = measurement.host_state
     return levels_of
 
@@ -109,11 +116,12 @@ def history_of(record: Record) -> History:
     parts: Dict[str, List[Attempt]] = {}
     reference = Reference()
     judged = []
+    counts = frozenset(metric.name for load in record.measurements for metric in load.metrics if not metric.value)
     for measurement in record.measurements:
         firings = firings_of(measurement, reference, record.start.settings)
         part = measurement.phase == EACH
         attempts = parts.setdefault(measurement.concern, []) if part else attempts_of[measurement.phase]
-        _put(attempts, measurement, firings)
+        _put(attempts, measurement, firings, counts)
         judged.append((measurement, firings))
         reference = reference.with_measurement(measurement, firings)
     kinds = reference.kinds
@@ -131,13 +139,15 @@ def history_of(record: Record) -> History:
     )
 
 
-def _put(attempts: List[Attempt], measurement: Measurement, firings: Tuple[Firing, ...]) -> None:
+def _put(
+    attempts: List[Attempt], measurement: Measurement, firings: Tuple[Firing, ...], counts: FrozenSet[str]
+) -> None:
     key = (measurement.phase, measurement.pair, measurement.attempt)
     if attempts and attempts[-1][:3] == key:
         last = attempts[-1]
         attempts[-1] = last._replace(measurements=(*last.measurements, measurement), firings=(*last.firings, *firings))
     else:
-        attempts.append(Attempt(*key, (measurement,), firings, measurement.concern))
+        attempts.append(Attempt(*key, (measurement,), firings, measurement.concern, counts))
 
 
 def guards_of(attempts: Sequence[Attempt]) -> "Counter[str]":
@@ -148,12 +158,6 @@ def guards_of(attempts: Sequence[Attempt]) -> "Counter[str]":
 def capped(attempts: Sequence[Attempt]) -> int:
     """How many of the attempts were voided because a limit of an instance or its volumes was hit."""
     return sum(any(firing.guard in ALLOWANCES for firing in attempt.firings) for attempt in attempts)
-
-
-def level(measurement: Measurement, name: str) -> float:
-    """ln of a metric, with the sign turned where smaller is better."""
-    metric = next(metric for metric in measurement.metrics if metric.name == name)
-    return -math.log(metric.value) if metric.better == SMALLER else math.log(metric.value)
 
 
 def differences(attempts: Sequence[Attempt], name: str) -> List[float]:

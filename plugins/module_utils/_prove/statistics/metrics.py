@@ -18,10 +18,8 @@ UNIT = r"[A-Za-z0-9µ%/._*-]{1,20}"
 SMALLEST, LARGEST = 1e-100, 1e100  # a value: the ratio of any two, and its percent, are numbers of a report
 MOST_METRICS = 8  # each one that guards against harm makes it harder to see the harm of another
 MOST_BYTES = 64 * 1024
-FORM = "`name value [unit] [smaller|larger]`"
+FORM = "`name value [unit] smaller|larger`"
 
-# Where the load prints one of these and no direction, larger would be taken for better.
-_TIMES = ("s", "sec", "secs", "second", "seconds", "ms", "msec", "us", "usec", "µs", "ns", "nsec")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _LONGEST_NUMBER = 40
 
@@ -30,7 +28,7 @@ class Metric(NamedTuple):
     """One figure of one measurement."""
 
     name: str
-    value: float  # from SMALLEST to LARGEST
+    value: float  # 0, or from SMALLEST to LARGEST
     unit: str = ""
     better: str = LARGER  # or SMALLER
 
@@ -93,22 +91,24 @@ def _metric(line: str, number: int) -> Metric:
         raise NearmetalError(
             f"{place} has the unit {shown(rest[0])}, which must be at most 20 letters, digits or % / . _ * - µ"
         )
-    if rest and rest[0].lower() in _TIMES and not better:
+    if not better:
         raise NearmetalError(
-            f"{place} has {shown(name)} in {rest[0]}, a time, but doesn't say which direction is better: end the"
-            f" line with {SMALLER} or {LARGER}"
+            f"{place} has {shown(name)}, but doesn't say which direction is better: end the line with {SMALLER} or"
+            f" {LARGER}"
         )
-    return Metric(name, _value(text, place), rest[0] if rest else "", better or LARGER)
+    return Metric(name, _value(text, place), rest[0] if rest else "", better)
 
 
 def _value(text: str, place: str) -> float:
     if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
-        raise NearmetalError(f"{place} has the value {shown(text)}; it must be a number above zero, like 1234.5")
+        raise NearmetalError(f"{place} has the value {shown(text)}; it must be a number, like 1234.5")
     value = float(text)
+    if not text.lower().partition("e")[0].strip("+-0."):
+        return 0.0
     if not SMALLEST <= value <= LARGEST:
         raise NearmetalError(
-            f"{place} has the value {shown(text)}; it must be above zero, from {SMALLEST:g} to {LARGEST:g}, because"
-            " states are compared by their ratio"
+            f"{place} has the value {shown(text)}; it must be 0, or from {SMALLEST:g} to {LARGEST:g}, because states"
+            " are compared by their ratio"
         )
     return value
 

@@ -243,7 +243,7 @@ _seconds = _number(0, 1e12)
 _COUNT = _whole(0, 2**64 - 1)
 _METRIC: "Mapping[str, Callable[[Any], Any]]" = {
     "name": _matching(NAME),
-    "value": _number(SMALLEST, LARGEST),
+    "value": lambda value: 0.0 if value == 0 and value is not False else _number(SMALLEST, LARGEST)(value),
     "unit": _matching(f"({UNIT})?"),
     "better": _choice(LARGER, SMALLER),
 }

@@ -156,7 +156,7 @@ def has_settled(settings: Settings, history: History) -> bool:
     if len(last) < WINDOW:
         return False
     steps = [after - before for before, after in zip(last, last[1:])]
-    return not _one_sign(steps) or math.log(max(last) / min(last)) <= margin_of(settings)
+    return not _one_sign(steps) or math.log((max(last) + (not min(last))) / (min(last) or 1)) <= margin_of(settings)
 
 
 def margin_of(settings: Settings) -> float:
@@ -188,7 +188,7 @@ def harmed_metrics(history: History) -> List[str]:
     needed = needed_for_secondary(history)
     return [
         name
-        for name in _secondary_metrics(history)
+        for name in secondary_metrics(history)
         if peak(differences(history.pairs, name), 0.0, history.wagers).below >= needed
     ]
 
@@ -201,12 +201,11 @@ def uncleared_metrics(settings: Settings, history: History) -> List[str]:
     """
     needed = needed_for_secondary(history)
     uncleared = []
-    for name in _secondary_metrics(history):
+    for name in secondary_metrics(history):
         changes = differences(history.pairs, name)
         excluded = peak(changes, -math.log1p(settings.limit_of(name) / 100), history.wagers).above >= needed
-        looks_harmed = bool(changes) and estimate(changes) <= -math.log1p(
-            settings.guard.get(name, settings.margin) / 100
-        )
+        limit = settings.guard.get(name, settings.margin)
+        looks_harmed = bool(changes) and (estimate(changes) <= -math.log1p(limit / 100) if limit else sum(changes) < 0)
         if looks_harmed or not excluded:
             uncleared.append(name)
     return uncleared
@@ -214,10 +213,11 @@ def uncleared_metrics(settings: Settings, history: History) -> List[str]:
 
 def needed_for_secondary(history: History) -> float:
     """The evidence that decides about one of the other metrics."""
-    return NEEDED * max(1, len(_secondary_metrics(history)))
+    return NEEDED * max(1, len(secondary_metrics(history)))
 
 
-def _secondary_metrics(history: History) -> List[str]:
+def secondary_metrics(history: History) -> List[str]:
+    """The names of the metrics that only guard against harm."""
     return [metric.name for metric in history.kinds if metric.name != history.primary]
 
 

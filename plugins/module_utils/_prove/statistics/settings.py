@@ -57,7 +57,7 @@ class Settings(NamedTuple):
 
     def limit_of(self, metric: str) -> float:
         """The loss of a metric that doesn't decide, in percent, which has to be excluded before anything is kept."""
-        return self.guard.get(metric, max(self.margin, GUARD_LIMIT))
+        return self.guard.get(metric) or max(self.margin, GUARD_LIMIT)
 
 
 # The least and the most of each number, and whether it is a whole one.
@@ -163,8 +163,8 @@ def _guard(value: Any) -> Mapping[str, float]:
     for name, limit in value.items():
         if not isinstance(name, str) or not re.fullmatch(NAME, name, re.ASCII):
             raise NearmetalError(f"guard must name metrics, not {shown(name)}: {NAME_WORDS}")
-        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0.1 <= limit <= 100:
-            raise NearmetalError(f"guard has {shown(limit)} for {name}; it must be a percentage from 0.1 to 100")
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not (limit == 0 or 0.1 <= limit <= 100):
+            raise NearmetalError(f"guard has {shown(limit)} for {name}; it must be 0, or a percentage from 0.1 to 100")
     return {name: float(limit) for name, limit in value.items()}
 
 

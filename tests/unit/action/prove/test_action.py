@@ -48,7 +48,7 @@ def test_a_setting_that_is_better_alone_is_left_to_tune(host: FakeKernel, play: 
 
 
 def test_another_tuning_takes_the_place_of_the_untuned_host(host: FakeKernel, play: Play) -> None:
-    command = f'[ "$(cat {host.root}{CURRENT})" = hpet ] && echo ops 100 1/s || echo ops 120 1/s'
+    command = f'[ "$(cat {host.root}{CURRENT})" = hpet ] && echo ops 100 1/s larger || echo ops 120 1/s larger'
     result = play(command=command, against={"concerns": {"clocksource": {"source": "hpet"}}})
     assert (result["verdict"]["verdict"], result["kept"], current(host)) == ("better", True, "tsc"), result
     against = 'concerns {"clocksource": {"source": "hpet"}}'
@@ -60,7 +60,7 @@ def test_another_tuning_takes_the_place_of_the_untuned_host(host: FakeKernel, pl
 
 def test_each_concern_is_compared_with_the_rest_and_the_whole_is_kept(tmp_path: Path, play: Play) -> None:
     play._fake = host = fresh(tmp_path / "big", "nitro_big")
-    found = f"grep -qx 1 {host.root}{SWAPPINESS} && echo ops 120 1/s || echo ops 100 1/s"
+    found = f"grep -qx 1 {host.root}{SWAPPINESS} && echo ops 120 1/s larger || echo ops 100 1/s larger"
     result = play(command=found, tune=BOTH, each=True, abandon_after=0)
     assert (result["verdict"]["verdict"], result["kept"]) == ("better", True), result
     parts = {part["concern"]: part["verdict"] for part in result["verdict"]["parts"]}
@@ -255,7 +255,7 @@ def test_both_outcomes_are_reported_for_a_host_lost_while_the_tuning_is_kept(hos
     )
 
 
-FINE: Dict[str, Any] = {"load": {"code": 0, "output": "ops 1 1/s", "end": ""}, "switch_seconds": 0.1}
+FINE: Dict[str, Any] = {"load": {"code": 0, "output": "ops 1 1/s larger", "end": ""}, "switch_seconds": 0.1}
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_a_ready_benchmark_is_measured_in_place_of_a_command(host: FakeKernel, p
 
 def test_a_value_set_by_somebody_meanwhile_voids_a_measurement(host: FakeKernel, play: Play) -> None:
     path = f"{host.root}{CURRENT}"
-    result = play(command=f"echo hpet > {path}; echo ops 100 1/s")
+    result = play(command=f"echo hpet > {path}; echo ops 100 1/s larger")
     assert result["verdict"]["verdict"] == "not_quiet"
     assert "knobs that another program set back" in " ".join(result["verdict"]["reasons"])
 

@@ -36,7 +36,7 @@ def test_it_says_what_would_be_compared_and_how_long_it_may_take(host: FakeKerne
 def test_a_record_is_left_as_it_is(host: FakeKernel, play: Play) -> None:
     lost: Dict[str, Any] = {"unreachable": True, "msg": "connection reset"}
     play.before_step = lambda number: lost if number == 6 else None
-    path = Path(play(command="echo ops 1 1/s")["msg"].rpartition(" ")[2])
+    path = Path(play(command="echo ops 1 1/s larger")["msg"].rpartition(" ")[2])
     play.before_step = lambda _number: None
     torn = path.read_bytes() + b'{"kind":"mea'
     path.write_bytes(torn)

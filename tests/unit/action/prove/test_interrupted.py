@@ -151,7 +151,7 @@ def test_a_report_that_cannot_be_written_hides_no_verdict(
 def test_a_value_that_somebody_set_is_named_at_the_end(state: str, host: FakeKernel, play: Play) -> None:
     path = f"{host.root}{CURRENT}"
     source = {"tuned": "tsc", "untuned": "xen"}[state]
-    lines = f'[ "$(cat {path})" = {source} ] && [ -e {path}.pair ] && echo hpet > {path}; echo ops 100 1/s'
+    lines = f'[ "$(cat {path})" = {source} ] && [ -e {path}.pair ] && echo hpet > {path}; echo ops 100 1/s larger'
     play.before_step = lambda number: Path(f"{path}.pair").touch() if number == 12 else None
     result = play(command=lines)
     assert result["verdict"]["verdict"] == "not_quiet"

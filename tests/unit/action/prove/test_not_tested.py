@@ -18,7 +18,7 @@ from tests.support.prove.experiments import MEMORY, files, swappiness
 from tests.support.prove.plays import OPTIONS, Play, current, load
 
 # More requests while the kernel swaps little.
-REQUESTS = "echo ops $((200 - $(cat {}/proc/sys/vm/swappiness))) 1/s"
+REQUESTS = "echo ops $((200 - $(cat {}/proc/sys/vm/swappiness))) 1/s larger"
 
 
 def test_settings_that_are_not_tested_are_named_and_not_kept(tmp_path: Path, play: Play) -> None:
@@ -42,7 +42,10 @@ def test_a_setting_that_no_load_can_show_is_never_kept(keep: str, tmp_path: Path
     play._fake = host = fresh(tmp_path / "big", "nitro_big")
     before = files(host)
     result = play(
-        command="echo ops 100 1/s", tune={"concerns": {"network_stack": {"somaxconn": 1}}}, keep=keep, abandon_after=0
+        command="echo ops 100 1/s larger",
+        tune={"concerns": {"network_stack": {"somaxconn": 1}}},
+        keep=keep,
+        abandon_after=0,
     )
     assert result["msg"].startswith("nothing of this tuning can be tested: network_stack.somaxconn (a running program")
     assert (result["failed"], files(host)) == (True, before)
@@ -52,7 +55,7 @@ def test_what_is_written_with_a_tested_option_is_named(tmp_path: Path, play: Pla
     play._fake = host = debian(tmp_path / "debian")
     idle = f"{host.root}/sys/devices/system/cpu/cpu0/cpuidle/state2/disable"
     power = {"cpu_power": {"idle": "c1", "method": "both"}}
-    result = play(command=f"echo ops 1$(cat {idle})0 1/s", tune={"concerns": power}, abandon_after=0)
+    result = play(command=f"echo ops 1$(cat {idle})0 1/s larger", tune={"concerns": power}, abandon_after=0)
     assert (result["kept"], result["reboot_required"], result["written"]) == (True, True, ["cpu_power.method"]), result
     assert any(line.startswith("  written, untested: cpu_power.method: ") for line in play.said)
     assert any(line.endswith("; needs a reboot") for line in play.said)

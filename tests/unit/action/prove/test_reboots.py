@@ -54,7 +54,9 @@ def play(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
 
 def load(play: Play, tuned: int) -> str:
     """A load whose figure depends on how the kernel was booted."""
-    return f"grep -q tsc=reliable {play.host.root}/proc/cmdline && echo ops {tuned} 1/s || echo ops 100 1/s"
+    return (
+        f"grep -q tsc=reliable {play.host.root}/proc/cmdline && echo ops {tuned} 1/s larger || echo ops 100 1/s larger"
+    )
 
 
 def test_a_host_without_systemd_is_refused_without_an_advice_that_would_be_refused_too(
@@ -133,7 +135,7 @@ def test_a_host_that_does_not_come_back_after_one_setting_was_compared_holds_not
 
 def test_a_tuning_that_breaks_its_load_is_taken_back(play: Play) -> None:
     before = files(play.host)
-    result = play(command=f"grep -q tsc=reliable {play.host.root}/proc/cmdline && exit 1 || echo ops 1 1/s")
+    result = play(command=f"grep -q tsc=reliable {play.host.root}/proc/cmdline && exit 1 || echo ops 1 1/s larger")
     assert (result["verdict"]["verdict"], result["kept"]) == ("unsafe", False)
     assert (play.host.tuned, files(play.host)) == (False, before)
 
@@ -146,7 +148,7 @@ def test_a_load_that_fails_ends_the_run_before_the_first_reboot(play: Play) -> N
 
 def test_without_the_option_nothing_is_rebooted(play: Play) -> None:
     tuning = {"concerns": {**TUNING["concerns"], "memory": {"swappiness": 1}}}
-    result = play(command="echo ops 1 1/s", tune=tuning, reboot=False, abandon_after=0)
+    result = play(command="echo ops 1 1/s larger", tune=tuning, reboot=False, abandon_after=0)
     assert play.reboots == 0
     assert len(play.host.boots) == 1
     assert result["tested"] == ["memory.swappiness"]

@@ -13,7 +13,7 @@ import math
 from statistics import mean, median, stdev
 from typing import Dict, List, Tuple
 
-from ..history import History, level
+from ..history import History
 from ..order import TUNED, UNTUNED
 
 _QUANTILE = 1.645  # of the normal distribution: the bound is above the truth in 5 % of runs
@@ -25,7 +25,7 @@ def least_gain(history: History) -> float:
     for attempt in (*history.pairs, *history.soaks):
         for load in attempt.measurements if attempt.valid else ():
             # The attempt at a pair that counts has a number of its own; in a stay it is that of the load.
-            loads[load.phase, load.pair, load.attempt, load.state] = level(load, history.primary)
+            loads[load.phase, load.pair, load.attempt, load.state] = attempt.level(load, history.primary)
     typical = median([value for place, value in loads.items() if place[-1] == UNTUNED])
     gains: List[float] = [
         math.exp(value - typical) - math.exp(loads[(*place[:-1], UNTUNED)] - typical)

@@ -23,7 +23,7 @@ from typing import Callable, List, NamedTuple, Sequence, Tuple
 
 from ..evidence import NEEDED
 from ..guards import Firing
-from ..history import Attempt, History, level
+from ..history import Attempt, History
 from ..order import TUNED, UNTUNED
 from ..record import PAIR, SOAK
 
@@ -98,7 +98,7 @@ def _collapsed(history: History) -> "List[Tuple[Attempt, List[str]]]":
         if not attempt.valid:
             continue
         bound = min(median(untuned) + _COLLAPSED, *untuned) if untuned else -math.inf
-        levels = [(load.host_state, level(load, history.primary)) for load in attempt.measurements]
+        levels = [(load.host_state, attempt.level(load, history.primary)) for load in attempt.measurements]
         found.append((attempt, [state for state, value in levels if value < bound]))
         untuned += [value for state, value in levels if state == UNTUNED]
     return found

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Dict, List, Tuple
 
 from ..evidence import NEEDED, peak
-from ..history import Attempt, History, level
+from ..history import Attempt, History
 from ..order import TUNED, UNTUNED, order
 from ..record import PAIR, SOAK, Record, Start
 from ..settings import Settings
@@ -60,14 +60,14 @@ def _order(start: Start, pair: int) -> Tuple[str, str]:
     return order(start.settings.seed, start.host, SOAK, pair, 1)
 
 
-def differences(settings: Settings, history: History) -> List[float]:
-    """ln(tuned / untuned) of the primary metric in each pair of stays; one of which all loads are missing has none."""
+def differences(settings: Settings, history: History, name: str = "") -> List[float]:
+    """ln(tuned / untuned) of a metric, or of the primary, in each pair of stays that has loads of both."""
     stays: Dict[Tuple[int, str], List[Attempt]] = {}
     for attempt in history.soaks:
         if attempt.valid and attempt.attempt > settings.burn_in:
             stays.setdefault((attempt.pair, attempt.measurements[0].state), []).append(attempt)
     means = {
-        stay: sum(level(attempt.measurements[0], history.primary) for attempt in loads) / len(loads)
+        stay: sum(attempt.level(attempt.measurements[0], name or history.primary) for attempt in loads) / len(loads)
         for stay, loads in stays.items()
     }
     last = history.pairs[-1].pair if history.pairs else 0

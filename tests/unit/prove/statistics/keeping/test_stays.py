@@ -70,6 +70,17 @@ def test_stays_that_contradict_the_pairs_end() -> None:
         start(soak=95)
 
 
+def test_another_figure_that_gets_worse_in_stays_is_not_kept() -> None:
+    def load(step: Step) -> "Tuple[Metric, ...]":
+        (metric,) = noisy(0.2, 0.005)(step)
+        slow = step.phase == SOAK and step.attempt > 3 and step.state == "tuned"
+        return (metric, Metric("p99", 3.3 if slow else 3.0, "ms", "smaller"))
+
+    found = verdict(run(load, seed=3))
+    assert (found.verdict, found.keep) == ("unclear", False)
+    assert found.reasons[0].endswith("but p99 looks 5 % worse in stays")
+
+
 def test_not_worse_is_shown_by_stays_too() -> None:
     found = verdict(run(noisy(0.0, 0.005), seed=3, keep="not_worse"))
     assert (found.verdict, found.keep, found.stays > 5) == ("same", True, True)

@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.order import order
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import Measurement
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record_lines import line_of, read
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.rules import VERDICTS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import DECIDE, Step, next_step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
@@ -138,6 +139,31 @@ def test_another_metric_may_lose_what_its_guard_allows() -> None:
     assert (found.verdict, found.keep, found.pairs) == ("unclear", False, 12)
     found = verdict(run(load, seed=2, pairs=12, guard={"others": 20.0}))
     assert (found.verdict, found.keep, found.metrics[1].not_worse) == ("better", True, True)
+
+
+@pytest.mark.parametrize(
+    ("errors", "guard", "kept"),
+    [
+        ([0], {}, True),
+        ([0], {"errors": 0.0}, True),
+        ([0, 3], {}, False),
+        ([0, 0, 0, 1, 0], {"errors": 0.0}, False),
+    ],
+)
+def test_zero_is_a_value_and_a_count_may_not_rise(errors: "List[int]", guard: "Dict[str, float]", kept: bool) -> None:
+    loads: "List[int]" = []
+
+    def load(step: Step) -> "Tuple[Metric, ...]":
+        (metric,) = noisy(0.2, 0.005, 3)(step)
+        loads.append(1)
+        value = errors[len(loads) % len(errors)] if step.switch_to == "tuned" else 0
+        return (metric, Metric("errors", value, better="smaller"))
+
+    record = run(load, seed=3, guard=guard)
+    found = verdict(record)
+    assert found.keep == kept, found.reasons
+    assert [metric.unit for metric in found.metrics] == ["requests/s", "count + 1"]
+    assert read("".join(line_of(entry) for entry in (record.start, *record.measurements)).encode()) == record
 
 
 @pytest.mark.parametrize("every", [8, 30])
