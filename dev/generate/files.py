@@ -56,8 +56,9 @@ def wanted(copy: Copy) -> "dict[str, str]":
         files[SOURCES_PAGE] = _render("sources.md.j2", sources=json.loads(copy.text(SOURCES)), origin=SOURCES)
     if {PROGRAMS, SOURCES} <= set(copy.names):
         links = {name: f"[{name}]({source['url']})" for name, source in json.loads(copy.text(SOURCES)).items()}
-        rows = {"programs": programs.programs(copy), "versions": programs.versions, "links": links}
-        files[PROGRAMS] = _with_table(copy, PROGRAMS, _render("programs.md.j2", **rows))
+        words = {"versions": programs.versions, "own_checks": programs.own_checks, "links": links}
+        table = _render("programs.md.j2", programs=programs.programs(copy), **words)
+        files[PROGRAMS] = _with_table(copy, PROGRAMS, table)
     if {manual.PARSER, manual.UNIT} <= set(copy.names):
         files[manual.MANUAL] = manual.manual(copy)
     if INDEX in copy.names:

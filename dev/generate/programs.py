@@ -33,6 +33,12 @@ def versions(wish: Any) -> str:
     return " ".join([*words, *([f"on {wish.architecture}"] if wish.architecture else [])]) or "all"
 
 
+def own_checks(program: Any) -> "list[str]":
+    """What the program looks at itself when it starts, which the finding `start` of service_check looks at too."""
+    limits = [f"{check.what} ({check.least if check.least < 1 << 62 else 'unlimited'})" for check in program.checks]
+    return [*(f"`{wish.knob}`" for wish in program.wishes if wish.checked), *limits]
+
+
 def _run(copy: Copy, name: str, names: "dict[str, Any]") -> "dict[str, Any]":
     """The names that a file of the folder declares, which has those of `names` for what it imports of the form."""
     tree = copy.tree(f"{FOLDER}{name}.py")

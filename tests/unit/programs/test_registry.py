@@ -80,6 +80,15 @@ def test_a_programs_data_is_whole(name: str) -> None:
         assert all(url for _words, url in links(wish.page.reference))
 
 
+def test_the_page_says_what_each_program_looks_at_itself() -> None:
+    rows = (Path(__file__).parents[3] / "docs/programs.md").read_text("utf-8").splitlines()
+    for name in NAMES:
+        program = program_of(name)
+        cells = next(row for row in rows if row.startswith(f"| `{name}` ({program.title})")).split(" | ")
+        for what in (*(wish.knob for wish in program.wishes if wish.checked), *(one.what for one in program.checks)):
+            assert what in cells[3], name
+
+
 @pytest.mark.parametrize("process", [process for name in NAMES for process in program_of(name).processes])
 def test_a_program_over_its_workload_sets_what_the_vendor_asks_for(process: str, tmp_path: Path, call: Call) -> None:
     """The rules were written after the vendors' pages before these files were."""
