@@ -57,7 +57,7 @@ def derive(record: Record, result: Verdict) -> Dict[str, Any]:
         "places": [place._asdict() for place in start.places],
         "kept": record.end is not None and record.end.outcome == "kept",
         "verdict": result.as_dict(),
-        "levels": [level._asdict() for level in describe_levels(history)],
+        "levels": describe_levels(history),
         "activity": {state: found._asdict() for state, found in activities(history).items()},
         "measurements": [
             {

@@ -190,11 +190,11 @@ def _levels(record: Record, metric: Comparison) -> List[Tuple[str, str]]:
     """The two states with the level of a metric in each: the median, and the quartiles."""
     return [
         (
-            UNTUNED_AGAINST if record.start.against and level.state == UNTUNED else level.state,
-            f"{figure(level.median)} ({figure(level.lower)} to {figure(level.upper)})",
+            UNTUNED_AGAINST if record.start.against and level["state"] == UNTUNED else level["state"],
+            "{} ({} to {})".format(*(figure(level[name]) for name in ("median", "lower", "upper"))),
         )
         for level in describe_levels(history_of(record))
-        if level.metric == metric.name
+        if level["metric"] == metric.name
     ]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from statistics import median, quantiles, variance
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from .history import Attempt, History
 from .order import TUNED, UNTUNED
@@ -61,37 +61,16 @@ def seconds_of_pair(attempts: Sequence[Attempt]) -> Optional[float]:
     return sum(spent) / len(spent) if spent else None
 
 
-class Level(NamedTuple):
-    """The values of one figure in one state, over the pairs that count."""
-
-    metric: str
-    unit: str
-    state: str
-    loads: int
-    median: float
-    lower: float  # quartiles
-    upper: float
-    least: float
-    most: float
-
-
-def describe_levels(history: History) -> List[Level]:
-    """The level and the spread of each figure, untuned and tuned; none without a pair."""
+def describe_levels(history: History) -> List[Dict[str, Any]]:
+    """The level and the spread of each figure, untuned and tuned, over the pairs that count; none without a pair."""
     loads = [load for attempt in history.pairs if attempt.valid for load in attempt.measurements]
-    values_of = {
-        (kind, state): [
-            metric.value for load in loads if load.state == state for metric in load.metrics if metric.name == kind.name
-        ]
-        for kind in history.kinds
-        for state in (UNTUNED, TUNED)
-    }
-    levels = []
-    for (kind, state), values in values_of.items():
-        if values:
-            lower, middle, upper = quantiles(values if len(values) > 1 else values * 2, n=4, method="inclusive")
-            levels.append(
-                Level(kind.name, kind.unit, state, len(values), middle, lower, upper, min(values), max(values))
-            )
+    levels: List[Dict[str, Any]] = []
+    for kind, state in [(kind, state) for kind in history.kinds for state in (UNTUNED, TUNED)] if loads else ():
+        metrics = [metric for load in loads if load.state == state for metric in load.metrics]
+        values = [metric.value for metric in metrics if metric.name == kind.name]
+        lower, middle, upper = quantiles(values * (2 if len(values) == 1 else 1), n=4, method="inclusive")
+        spread = {"median": middle, "lower": lower, "upper": upper, "least": min(values), "most": max(values)}
+        levels.append({"metric": kind.name, "unit": kind.unit, "state": state, "loads": len(values), **spread})
     return levels
 
 

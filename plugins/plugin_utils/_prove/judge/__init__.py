@@ -23,6 +23,8 @@ from ..._clean import mapping
 from ..._files import read_json
 from .. import document, sentences
 
+_AGREE, _DIGEST = "record and report agree", "SHA-256 of the record: "
+_NO_REPORT = "there is no report beside the record: only a digest noted elsewhere can show that it is whole"
 _LARGEST = 64 * 1024 * 1024  # bytes of a report
 
 
@@ -54,15 +56,12 @@ def judge(path: str, report: str = "") -> Dict[str, Any]:
     problems += [] if said is None else _compare(mapping(said), derived, digest)
     if problems and rules not in ("", VERSION):
         problems.append(f"nearmetal {rules} measured, and this is {VERSION}, whose rules may differ")
-    agreement = "record and report agree"
-    if said is None:
-        agreement = "there is no report beside the record: only a digest noted elsewhere can show that it is whole"
-    lines = [*filter(None, (summary, *(problems or [agreement]), f"SHA-256 of the record: {digest}"))]
+    problems = [printable(problem) for problem in problems]
     return {
         "agrees": not problems,
         "verdict": derived["verdict"]["verdict"] if summary else "",
-        "lines": [printable(line) for line in lines],
-        "problems": [printable(problem) for problem in problems],
+        "lines": [*filter(None, (summary, *(problems or [_NO_REPORT if said is None else _AGREE]))), _DIGEST + digest],
+        "problems": problems,
         "sha256": digest,
         "report": "" if said is None else beside,
     }
