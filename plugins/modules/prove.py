@@ -271,7 +271,7 @@ set_by_others:
   type: list
   elements: str
   returned: when the run came to a verdict
-sha256: {description: The digest of RV(record), which is in all reports., type: str, returned: on a verdict}
+sha256: {description: "The digest of RV(record), which is in all reports.", type: str, returned: on a verdict}
 record:
   description: The file with every measurement, from which the verdict follows.
   type: str
