@@ -17,9 +17,9 @@ from .._parse import boot_commands, boot_entry, cmdline, udev_rules
 from .._parse.link_settings import fits
 from . import boot, boot_lines, boot_programs, disk, link_files
 from .host import Host
-from .native_files import RULES
 
 _NEARMETAL = "nearmetal-"  # the names of its files in tmpfiles.d begin so, and in sysctl.d after 99-
+_RULES = f"90-{_NEARMETAL}"
 _EARLIEST_RULES = "90"  # before these, rules of distributions create names and don't tune
 _QUEUE = re.compile(r"/sys/(?:class/block|block|devices/.*/block)/([^/]+)/(?:bdi|queue)/(\w+)")
 _LINK = re.compile(r"/sys/(?:class/net|devices/.*/net)/([^/]+)/(mtu|tx_queue_len)")
@@ -106,16 +106,15 @@ def _rules(host: Host, devices: _Devices) -> Iterator[Setting]:
         text = host.text(path, boot_lines.LIMIT) or ""
         for subsystem, found in (("block", devices.disks), ("net", devices.nics)):
             for device in found if re.search(r"ATTR\{|RUN|SYSCTL", text) else ():
-                for setting, value in _of_device(host, text, subsystem, device):
-                    for known in _names(devices, setting):
-                        if not known.startswith("sysfs.") and (
-                            name > RULES.rpartition("/")[2] or subsystem == "net" or known.startswith("sysctl.")
-                        ):
+                for key, setting, value in _of_device(host, text, subsystem, device):
+                    last = key != "ATTR" or name > _RULES or subsystem == "net"  # programs run after all rules
+                    for known in _names(devices, setting) if last else ():
+                        if not known.startswith("sysfs."):
                             says = f"sets {setting} = {value} whenever the device appears"
                             yield Setting(known, path, value, says)
 
 
-def _of_device(host: Host, text: str, subsystem: str, device: str) -> Iterator[boot_commands.Setting]:
+def _of_device(host: Host, text: str, subsystem: str, device: str) -> Iterator[Tuple[str, str, Optional[str]]]:
     folder = f"/sys/block/{device}" if subsystem == "block" else f"/sys/class/net/{device}"
 
     def attribute(name: str) -> Optional[str]:
@@ -130,11 +129,11 @@ def _of_device(host: Host, text: str, subsystem: str, device: str) -> Iterator[b
         known.update({"DRIVERS": driver.rpartition("/")[2]} if driver else {})
         for key, part, _sign, value in udev_rules.assignments(text, known, attribute):
             if key == "ATTR":
-                yield part if part.startswith("/") else f"{folder}/{part}", value
+                yield key, part if part.startswith("/") else f"{folder}/{part}", value
             elif key == "SYSCTL":
-                yield f"/proc/sys/{boot_lines.dotted(part).replace('.', '/')}", value
+                yield key, f"/proc/sys/{boot_lines.dotted(part).replace('.', '/')}", value
             elif key == "RUN":
-                yield from boot_commands.settings(value)
+                yield from ((key, setting, said) for setting, said in boot_commands.settings(value))
 
 
 def _managers(host: Host, networkd: bool) -> Iterator[Setting]:

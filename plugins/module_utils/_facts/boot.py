@@ -209,7 +209,7 @@ def _bls_entries(host: Host, new: Mapping[str, str], folder: str) -> Tuple[BootE
         entry = boot_entry.parse(text(f"{folder}/{name}"))
         kernel = entry.get("linux", ("",))[-1]
         initrds = tuple(word for line in entry.get("initrd", ()) for word in line.split() if not word.startswith("$"))
-        arguments = boot_entry.arguments(entry.get("options", ()), variables)
+        arguments = boot_entry.arguments(entry.get("options", ("$default_kernelopts",)), variables)
         entries.append(BootEntry(entry.get("version", (name[: -len(".conf")],))[-1], kernel, arguments, initrds))
     return tuple(entries)
 

@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from typing import Iterable, Mapping, Sequence, Tuple
 
 from .._error import NearmetalError
-from .._parse import cmdline, kernel_arguments
-from .boot import BootEntry
+from .._parse import cmdline, kernel_arguments, shell_defaults
+from .boot import DEFAULTS, DROP_IN, VARIABLE, BootEntry
 from .host import Host
 
+_SET_ANEW = rf"^[ \t]*(?:export[ \t]+)?{VARIABLE}=(?!.*\$\{{?{VARIABLE}\b)"
+_AFTER = "after a --, and the kernel passes what follows a -- to init"
+_ON_A_LINE = "on a line of its own, which GRUB takes for a command"
 _BY = {"UUID": "by-uuid", "PARTUUID": "by-partuuid", "LABEL": "by-label", "PARTLABEL": "by-partlabel"}
 
 
@@ -61,18 +65,37 @@ def judge_arguments(
                 raise NearmetalError(f"the boot entry of {entry.name} {_cause(entry, text, tokens, config)}")
 
 
+def judge_shell(host: Host, shell: str) -> None:
+    """Demand that the shell files of a boot loader's arguments leave room for those of nearmetal in `shell`.
+
+    Raises NearmetalError that names the file and what to do.
+    """
+    folder = posixpath.dirname(DROP_IN)
+    others = [f"{folder}/{name}" for name in host.names(folder) if name.endswith(".cfg")]
+    for path in (DEFAULTS, *others):
+        text = host.text(path) or ""
+        if path > shell == DROP_IN and re.search(_SET_ANEW, text, re.MULTILINE):
+            raise NearmetalError(f"{path} sets {VARIABLE} anew and sorts after nearmetal's file: extend it there")
+        for name in ("GRUB_CMDLINE_LINUX", VARIABLE):
+            place = shell_defaults.find(text, name)
+            if place.obstacle.endswith("goes over several lines"):
+                raise NearmetalError(f"{path}: nearmetal's arguments would be {_ON_A_LINE}; write {name} on one line")
+            if place.span is not None and "--" in text[slice(*place.span)].split():
+                raise NearmetalError(f"{path}: nearmetal's arguments would be {_AFTER}: remove it and what follows it")
+
+
 def _cause(entry: BootEntry, text: str, tokens: Tuple[str, ...], config: str) -> str:
     """Why an argument isn't in force in an entry, and what to do."""
     after = entry.arguments[entry.arguments.index("--") :] if "--" in entry.arguments else ()
     if set(tokens) <= set(after):
         return (
-            f"has {text} after a --, and the kernel passes what follows a -- to init: remove the -- and what follows"
-            " it from the files in which the boot loader's arguments are set, such as /etc/default/grub"
+            f"has {text} {_AFTER}: remove the -- and what follows it from the files in which the boot loader's"
+            " arguments are set, such as /etc/default/grub"
         )
     words = [line.split() for line in config.splitlines()]
     if any(set(tokens) <= set(line) and not line[0].startswith(("linux", "module")) for line in words):
         return (
-            f"has {text} on a line of its own, which GRUB takes for a command: one of the variables"
+            f"has {text} {_ON_A_LINE}: one of the variables"
             " GRUB_CMDLINE_LINUX and GRUB_CMDLINE_LINUX_DEFAULT goes over several lines; write it on one line"
         )
     present = " ".join(kernel_arguments.same_names(entry.arguments, tokens)) or "nothing"

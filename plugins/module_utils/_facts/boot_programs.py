@@ -19,7 +19,12 @@ from .host import Host
 _UNITS = tuple(f"{root}/systemd/system" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 _GENERATED = ("/run/systemd/generator", "/run/systemd/generator.late", "/run/systemd/generator.early")
 _SCRIPTS = ("/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local")
-_FOLDERS = ("/var/lib/cloud/scripts/per-boot",)
+_FOLDERS = (
+    "/var/lib/cloud/scripts/per-boot",
+    "/etc/network/if-up.d",
+    "/etc/NetworkManager/dispatcher.d",
+    "/etc/networkd-dispatcher/routable.d",
+)
 _CRON = ("/etc/crontab", "/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs")
 _SYSFS = ("/etc/sysfs.conf", "/etc/sysfs.d")
 _MASK = "/dev/null"
@@ -42,6 +47,7 @@ _OF_SAP: Mapping[str, str] = {
     "NRREQ": "/sys/block/*/queue/nr_requests",
     "READ_AHEAD_KB": "/sys/block/*/queue/read_ahead_kb",
 }
+_NOTES = ("/var/lib/saptune/working/notes", "/etc/saptune/extra", "/etc/saptune/override")
 
 # File or unit, and what it sets; see boot_commands.
 Found = Iterator[Tuple[str, boot_commands.Setting]]
@@ -153,19 +159,22 @@ def _named(host: Host, owner: str, settings_of_text: Iterator[boot_commands.Sett
 
 
 def _of_sap(host: Host, unit: str) -> Found:
-    """What sapconf and saptune read: their values are in files of their own."""
-    if unit == "sapconf.service":
-        yield from _sap_file(host, "/etc/sysconfig/sapconf")
-    elif unit == "saptune.service":
+    """What sapconf and saptune set: their values are in files of their own; without these nobody knows them."""
+    paths = ["/etc/sysconfig/sapconf"] if unit == "sapconf.service" else []
+    if unit == "saptune.service":
         chosen = _variables(host, "/etc/sysconfig/saptune")
-        for note in f"{chosen.get('NOTE_APPLY_ORDER', '')} {chosen.get('TUNE_FOR_NOTES', '')}".split():
-            for folder in ("/var/lib/saptune/working/notes", "/etc/saptune/extra", "/etc/saptune/override"):
-                for suffix in ("", ".conf"):
-                    yield from _sap_file(host, f"{folder}/{note}{suffix}")
+        notes = f"{chosen.get('NOTE_APPLY_ORDER', '')} {chosen.get('TUNE_FOR_NOTES', '')}".split()
+        places = [f"{folder}/{note}" for note in notes for folder in _NOTES]
+        paths = [*places, *(f"{place}.conf" for place in places)]
+    texts = [(path, host.text(path, LIMIT)) for path in paths]
+    for path, text in texts:
+        yield from _sap_file(path, text or "")
+    if unit in ("sapconf.service", "saptune.service") and not any(texts_of for _path, texts_of in texts):
+        yield from ((unit, (target, None)) for target in _OF_SAP.values())
 
 
-def _sap_file(host: Host, path: str) -> Found:
-    for line in (host.text(path, LIMIT) or "").splitlines():
+def _sap_file(path: str, text: str) -> Found:
+    for line in text.splitlines():
         key, sign, value = line.partition("=")
         name, word = key.strip(), value.split("#")[0].strip(" \t\"'")
         if sign and word and (name in _OF_SAP or re.fullmatch(r"(?:vm|net|kernel|fs)\.[\w.-]+", name, re.ASCII)):

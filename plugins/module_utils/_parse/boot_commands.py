@@ -121,6 +121,8 @@ def _of_program(program: str, words: List[str]) -> Iterator[Setting]:
                 yield f"/proc/sys/{name.strip() if '/' in name else name.strip().replace('.', '/')}", value
     elif program in ("cpupower", "cpufreq-set"):
         options = {**pairs, **dict(word.split("=", 1) for word in words if "=" in word)}
+        if _UNKNOWN in "".join(words):
+            yield GOVERNOR, None
         for names, path in ((("-g", "--governor"), GOVERNOR), (("-b", "--perf-bias"), _BIAS)):
             yield from ((path, options[name]) for name in names if name in options)
     elif program == "x86_energy_perf_policy" and words:

@@ -172,6 +172,9 @@ class Life:
             if outcome.name in done_of and not outcome.error:
                 actions = done_of[outcome.name].plan.actions
                 assert outcome.plan.actions == actions, f"check said {outcome.plan.actions}, tune did {actions}"
+        said = _errors(promised)
+        broken = {name: error for name, error in _errors(done).items() if name not in said and "refused" not in error}
+        assert not broken, f"check promised {sorted(done_of)}, and tune failed: {broken}"
         kinds = {action.what.split(".")[0] for outcome in promised.outcomes for action in outcome.plan.actions}
         expected = re.compile("|".join([_ALWAYS, *(PLACES[kind] for kind in kinds)]))
         beyond = [path for path in paths if not expected.fullmatch(path)]

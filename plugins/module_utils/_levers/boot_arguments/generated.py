@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import os
-import re
 from abc import abstractmethod
 from contextlib import suppress
 from typing import Iterable, List, Mapping, Tuple
 
 from ..._error import NearmetalError
 from ..._facts import boot
-from ..._facts.boot_judge import judge, judge_arguments
+from ..._facts.boot_judge import judge, judge_arguments, judge_shell
 from ..._host import store
 from ..._host.host import WritableHost
 from ..._parse import kernel_arguments
@@ -21,8 +20,6 @@ from ..._parse.boot_record import Record
 from ..commands import quoted
 from . import swap
 from .provider import Provider, UndoFailed
-
-_SET_ANEW = rf"^[ \t]*(?:export[ \t]+)?{boot.VARIABLE}=(?!.*\$\{{?{boot.VARIABLE}\b)"
 
 
 class Generated(Provider):
@@ -78,12 +75,8 @@ class Generated(Provider):
 
     def rehearse(self, host: WritableHost, record: Record) -> None:
         """What the program makes of the shell files, only a run shows; the present entries show the other arguments."""
-        folder, name = os.path.split(self.shell)
-        for path in [f"{folder}/{other}" for other in host.names(folder) if name < other and record.arguments]:
-            if re.search(_SET_ANEW, (host.text(path) or "") if path.endswith(".cfg") else "", re.MULTILINE):
-                raise NearmetalError(
-                    f"{path} sets {boot.VARIABLE} anew and sorts after nearmetal's file: extend it there"
-                )
+        if record.arguments:
+            judge_shell(host, self.shell)
         texts = record.texts().values()
         earlier = tuple(token for forms in texts for text in forms for token in kernel_arguments.checked_tokens(text))
         present = boot.read_entries(host, self.name)

@@ -95,10 +95,10 @@ OWNERS: Dict[str, Case] = {
         "nitro",
         AHEAD,
         {
-            "/etc/udev/rules.d/95-site.rules": 'ACTION=="add", KERNEL=="nvme*", '
+            "/etc/udev/rules.d/60-site.rules": 'ACTION=="add", KERNEL=="nvme*", '
             "RUN+=\"/bin/sh -c 'echo 256 > /sys/block/%k/queue/read_ahead_kb'\"\n"
         },
-        "/etc/udev/rules.d/95-site.rules",
+        "/etc/udev/rules.d/60-site.rules",
     ),
     "rules that set a kernel parameter with a device": (
         "nitro",
