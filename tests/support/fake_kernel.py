@@ -5,8 +5,8 @@
 
 Its files behave as the kernel's own documentation describes them, and it takes
 orders only through write(2), like a real kernel. `moods` makes a file misbehave:
-an errno name (the write fails so), `late` (once: taken, and then EIO), `ignores` (taken without effect), `half`
-(only part of the bytes is taken).
+an errno name (the write fails so), `late` (once: taken, and then EIO), `always late`, `ignores` (taken without
+effect), `half` (only part of the bytes is taken).
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ class FakeKernel(WritableHost):
         mood = self.moods.get(path, "")
         if self.read_only:
             raise OSError(errno.EROFS, "Read-only file system", path)
-        if mood == "late":
-            del self.moods[path]
+        if mood in ("late", "always late"):
+            self.moods[path] = mood[: mood.index("late")].strip() and mood
             self._take(path, text)
             raise OSError(errno.EIO, "taken, and yet an error", path)
         if mood.startswith("E"):

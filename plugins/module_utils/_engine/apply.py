@@ -62,7 +62,7 @@ def apply(
             journal.begin(actions, neighbors, _already_set(host, actions))
         for group in _groups(actions):
             done += _completed(host, group)  # an earlier action may have made elements, such as queues
-            place_of(host, group[0].key).write_all({action.where: action.after for action in group})
+            _write(host, group, earlier)
         if actions:
             _require_held(host, done, remaining())
             journal.settle(actions, neighbors)
@@ -83,6 +83,17 @@ def apply(
             raise Declined(sentence, error.places, error.answer) from None
         raise NearmetalError(sentence) from None
     return [*_disturbed(host, places, written), *done]
+
+
+def _write(host: WritableHost, group: Sequence[Action], entries: Sequence[Entry]) -> None:
+    """Write a group. Some drivers answer an error after they have done it: on the way back what is there counts."""
+    originals = {entry.key: entry.original for entry in entries}
+    try:
+        place_of(host, group[0].key).write_all({action.where: action.after for action in group})
+    except NearmetalError:
+        for action in group:
+            if action.after != originals.get(action.key) or place_of(host, action.key).read() != action.after:
+                raise
 
 
 def _set_at_boot(

@@ -116,7 +116,9 @@ class FakeNics:
         self.rings: Dict[str, List[int]] = {}  # interface → rx most, tx most, rx, tx
         self.coalesce: Dict[str, List[int]] = {}  # interface → 22 numbers
         self.orders: Dict[str, List[int]] = {}  # interface → commands that changed its driver
-        self.stubborn: Dict[str, str] = {}  # interface → errno name of every change by its driver
+        self.stubborn: Dict[
+            str, str
+        ] = {}  # interface → errno name of every change by its driver; `late`: it is done before
         self.hints: Dict[str, str] = {}  # interface → the CPUs that its driver asks for at each request of interrupts
         self.statistics: Dict[str, Dict[str, int]] = {}
         self.paired: Set[str] = set()  # interfaces whose queues share interrupts, as igb's with virtual functions
@@ -219,11 +221,14 @@ class FakeNics:
         if answer is not None:
             return answer(device, record)
         if command in (0x3D, 0x11, 0x0F):
-            if device in self.stubborn:
+            if device in self.stubborn and self.stubborn[device] != "late":
                 raise OSError(getattr(errno, self.stubborn[device]), "the driver refuses", device)
             self.orders.setdefault(device, []).append(command)
             self._remember(device)
-            return {0x3D: self._set_channels, 0x11: self._set_rings, 0x0F: self._set_coalesce}[command](device, record)
+            done = {0x3D: self._set_channels, 0x11: self._set_rings, 0x0F: self._set_coalesce}[command](device, record)
+            if self.stubborn.get(device) == "late":
+                raise OSError(errno.EIO, "done, and yet an error", device)
+            return done
         if command == 0x3B:
             self._remember(device)
         if device in self.features and (command in (0x3A, 0x3B) or (command, record[4:8][0]) == (0x1B, 4)):
