@@ -13,7 +13,7 @@ from dev.gates import Copy
 
 UNIT = "tests/unit/"
 # Subjects that no single file has: CONTRIBUTING.md says what each is.
-SUBJECTS = ("fuzz", "properties", "recorded", "sequences")
+SUBJECTS = ("fuzz", "properties", "recorded", "reports", "sequences")
 # Where a folder of tests finds the folder of its name, and where its single files are.
 ROOMS = ("plugins/module_utils/_{}/", "plugins/plugin_utils/_{}/", "plugins/{}/", "{}/")
 LOOSE = ("plugins/module_utils/", "plugins/plugin_utils/", "")
