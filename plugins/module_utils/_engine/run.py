@@ -8,6 +8,7 @@ It holds no tuning logic. State modules run it with one request, `tune` with sev
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from functools import partial
 from typing import Callable, Dict, List, NamedTuple, Sequence, Set, Tuple, Type
@@ -15,12 +16,15 @@ from typing import Callable, Dict, List, NamedTuple, Sequence, Set, Tuple, Type
 from .._error import Damaged, NearmetalError
 from .._facts.facts import Facts
 from .._host import store
-from .._host.host import RUNNING, WritableHost
+from .._host.host import RUNNING, SANDBOX, WritableHost
+from .._host.log import log_line
 from .._levers.registry import lever_of
 from .._memory import failures
 from .._memory.entry import Entry
+from .._memory.journal import PATH as JOURNAL
 from .._plan import Action, Plan
 from .._planning.unit import NAME as UNIT
+from .._words import printable
 from . import ending
 from .apply import apply, roll_back, settle_neighbors
 from .declined import do_accepted, still_wanted
@@ -103,7 +107,20 @@ def run(host: WritableHost, ask: Ask, conditions: Conditions = PLAIN) -> Run:
         planned = _prepared(host, ask, conditions)
         if give_way(host, bool(planned.concerns(Tune)), planned.concerns(Restore), conditions.restores_all):
             planned = _plan(conditions.kind(host, conditions.origin), ask, conditions)
-        return _carry_out(planned, conditions)
+        done = _carry_out(planned, conditions)
+    if conditions.kind.kind is not SANDBOX:  # the unit says in its own log what it did
+        _log(host, conditions.origin, done.outcomes)
+    return done
+
+
+def _log(host: WritableHost, origin: Origin, outcomes: Sequence[Outcome]) -> None:
+    """Say in the host's log what the run was, whose, how much it changed, and where the originals are."""
+    changed = sum(len(outcome.plan.actions) for outcome in outcomes if outcome.done and not outcome.error)
+    failed = ", ".join(outcome.name for outcome in outcomes if outcome.error)
+    name = "restored" if origin.name == ANONYMOUS.name else origin.name
+    user = printable(os.environ.get("SUDO_USER", "root"))
+    journal = f"{JOURNAL}{f', failed: {failed}' if failed else ''}"
+    log_line(host, f"nearmetal {origin.version}: {name}, by {user}, {changed} changed, journal {journal}")
 
 
 def run_step(host: WritableHost, ask: Ask, conditions: Conditions) -> Run:
