@@ -71,8 +71,8 @@ STARTS_ANSIBLE = re.compile(
     r"ansible-(?:galaxy|inventory|playbook)\b|tests\.support\.(?:fleet|report\.guide|simulated)\b"
 )
 MODULE_CONTRACT = ("tests/unit/properties/test_fact_modules.py", "tests/unit/concerns/test_clocksource.py")
-# Tests of tools that run in .venv only, such as molecule.
-TOOLS_ALONE = ("tests/unit/dev", "tests/unit/lab")
+# Tests with tools that are in .venv only, such as molecule or the schema of SARIF.
+TOOLS_ALONE = ("tests/unit/dev", "tests/unit/forms/ci", "tests/unit/lab")
 QUICK_LINTERS = ("ruff-check", "ruff-format", "mypy", "yamllint", "shellcheck")
 # Days since 1970: chooses the tenth of the types and of the random lives that `make test` takes.
 DAY = "NEARMETAL_DAY"
