@@ -6,15 +6,20 @@
 from __future__ import annotations
 
 import os
+import posixpath
+import re
 import subprocess
 import sys
+import tarfile
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from dev import ROOT, tree
 
 # Folders that users don't need: build_ignore in galaxy.yml must leave them out of the tarball.
 NOT_SHIPPED = ("tests/", "molecule/", "lab/", "dev/", "requirements/", ".venv", ".ansible", ".cache", "build/")
+
+LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 
 # ansible-test and ansible-lint are suites of their own, with more rules and on more files than the importer's. It also
 # stops ansible-lint after three minutes, too early on a busy machine. tests/unit/docs/inclusion/test_inclusion.py runs
@@ -39,6 +44,21 @@ def unwanted_files(tarball: Path) -> "list[str]":
     """Files of the tarball that users don't need."""
     listed = subprocess.run(["tar", "-tzf", str(tarball)], capture_output=True, text=True, check=True)
     return [name for name in listed.stdout.splitlines() if name.startswith(NOT_SHIPPED)]
+
+
+def broken_links(tarball: Path) -> "list[str]":
+    """Links of pages to files that the tarball hasn't: what isn't shipped needs the address of the repository."""
+    with tarfile.open(tarball) as content:
+        files = {member.name: member for member in content.getmembers()}
+        pages = {name: content.extractfile(member) for name, member in files.items() if name.endswith(".md")}
+        texts = {name: page.read().decode("utf-8") for name, page in pages.items() if page}
+    known = {*files, *(parent.as_posix() for name in files for parent in PurePosixPath(name).parents)}
+    links = ((name, target) for name, text in texts.items() for target in LINK.findall(text))
+    return [
+        f"{name}: {target} isn't in the tarball"
+        for name, target in links
+        if ":" not in target and posixpath.normpath(posixpath.join(posixpath.dirname(name), target)) not in known
+    ]
 
 
 def complaints_of(tarball: Path) -> "list[str]":
@@ -67,7 +87,7 @@ def main() -> int:
     into.mkdir(exist_ok=True)
     tarball = build(into)
     problems = [f"{name} is in the tarball: see build_ignore in galaxy.yml" for name in unwanted_files(tarball)]
-    problems += complaints_of(tarball)
+    problems += broken_links(tarball) + complaints_of(tarball)
     for problem in problems:
         print(problem)
     print(f"{tarball.relative_to(ROOT)}: {tarball.stat().st_size / 1024:.0f} KiB, {len(problems)} problems")

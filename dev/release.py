@@ -95,7 +95,8 @@ def judged_tarball() -> Path:
     into = ROOT / "build"
     into.mkdir(exist_ok=True)
     tarball = build.build(into)
-    problems = [f"{name} is in the tarball" for name in build.unwanted_files(tarball)] + build.complaints_of(tarball)
+    problems = [f"{name} is in the tarball" for name in build.unwanted_files(tarball)]
+    problems += build.broken_links(tarball) + build.complaints_of(tarball)
     if problems:
         raise ReleaseError("\n".join(["the tarball has problems:", *problems]))
     return tarball

@@ -77,8 +77,12 @@ class ActionModule(ActionBase):
                 run, blind_spots, options["fail_on"], earlier, short_path(directory), proofs, ranked, past
             )
             written = [] if seen_by_callback else write_all(report, directory)
-            if options["history"] and not seen_by_callback:
-                history.keep(options["history"], report)
+            if not seen_by_callback:
+                # Shown even if the history can't be written.
+                result.update(_summary(report))
+                self._display.display(f"{result['msg']} Reports: {brief(written)}")
+                if options["history"]:
+                    history.keep(options["history"], report)
         except NearmetalError as error:
             raise AnsibleActionFail(str(error)) from None
         hosts = report.gate.hosts if report.gate else ()
@@ -92,9 +96,6 @@ class ActionModule(ActionBase):
             written=written,
             failure=_sentence(options["fail_on"], report.gate.findings, hosts) if report.gate and hosts else "",
         )
-        if not seen_by_callback:
-            result.update(_summary(report))
-            self._display.display(f"{result['msg']} Reports: {brief(written)}")
         if hosts and options["fail"]:
             result.update(failed=True, msg=result["failure"])
         if not seen_by_callback:

@@ -8,7 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from ansible import constants as C
+from ansible.module_utils.common.validation import check_type_list
 
+from ..module_utils._error import NearmetalError
+from ..module_utils._requests.combined import require_known
 from ..plugin_utils._ansible import by_agent
 from ..plugin_utils._ansible.host_action import HostAction
 from ..plugin_utils._ansible.plays import CALLBACK
@@ -18,7 +21,15 @@ class ActionModule(HostAction):
     """Confirms a network change over a new connection."""
 
     def on_host(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        """The module's result."""
+        """The module's result; of a wrong workload a sentence, before the host is asked."""
+        try:
+            names = check_type_list(self._task.args.get("workload") or ["base"])
+            if "auto" not in names:
+                require_known(names)
+        except NearmetalError as error:
+            return {"failed": True, "changed": False, "msg": str(error), "workload": names}
+        except TypeError:
+            pass  # the module says what it takes
         return (self._planned if self._task.check_mode else self._done)(task_vars)
 
     def _planned(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:

@@ -305,19 +305,24 @@ class CallbackModule(DefaultCallback):
         report = self._collector.report(
             this_run, blind_spots, self._gate.statuses, earlier, shown_directory, proofs, found, past
         )
-        color = None
+        color, lost = None, ""
         # Before anything is printed: the reader of the output may have ended (`| head`).
         try:
             written = "Reports: " + brief(write_all(report, directory))
+        except NearmetalError as error:
+            written, color = f"✗ {error}", C.COLOR_ERROR
+        try:
             if self._gate.history:
                 history.keep(self._gate.history, report)
         except NearmetalError as error:
-            written, color = f"✗ {error}", C.COLOR_ERROR
+            lost = f"✗ {error}"
         self._print("")
         for line in terminal.render(report, plays.columns(), _paint):
             self._display.display(line)
         self._print("")
         self._print(written, color)
+        if lost:
+            self._print(lost, C.COLOR_ERROR)
 
     def _print_rankings(self) -> None:
         """How the hosts that were measured compare with others of their type, by every run that was written down."""

@@ -157,7 +157,9 @@ def _end_lease(planned: Planned, outcomes: List[Outcome], everything: bool) -> L
 
 def _require_possible(host: WritableHost, conditions: Conditions) -> None:
     if not host.is_root():
-        raise NearmetalError("nearmetal needs root on the host to read its journal and to tune: set become: true")
+        raise NearmetalError(
+            "nearmetal needs root on the host to read its journal and to tune: set become: true, become_user: root"
+        )
     seconds = conditions.confirm_within
     if seconds and not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
         raise NearmetalError(

@@ -56,15 +56,19 @@ def require_known(names: Sequence[str]) -> None:
         raise NearmetalError("workload is an empty list: name one, such as base, or leave the option out")
     for name in names:
         if name not in WORKLOADS:
-            if name in NAMES:
-                workload = program_of(name).workload
+            word = name.lower().replace("-", "_").replace(" ", "_")
+            if word in NAMES:
+                workload = program_of(word).workload
                 raise NearmetalError(
-                    f"workload {shown(name)} is unknown; {name} is a program, and {workload} is for such programs: set"
-                    f" tune_workload: {workload} and tune_program: {name}"
+                    f"workload {shown(name)} is unknown; {word} is a program, and {workload} is for such programs: set"
+                    f" tune_workload: {workload} and tune_program: {word}"
                 )
+            from difflib import get_close_matches  # few runs need it
+
+            near = get_close_matches(word, WORKLOADS, 1)
             raise NearmetalError(
                 f"workload {shown(name)} is unknown; there are {', '.join(sorted(WORKLOADS))}, and auto, which"
-                " recognizes what runs on the host"
+                f" recognizes what runs on the host{f'; is {near[0]} meant?' if near else ''}"
             )
         if names.count(name) > 1:
             raise NearmetalError(f"workload names {name} twice: name it once; where two differ, the later one wins")

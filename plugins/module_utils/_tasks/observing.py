@@ -55,7 +55,9 @@ def _capture(host: WritableHost, _options: object) -> Dict[str, Any]:
     from .._agent.capture import capture
 
     if not host.is_root():
-        raise NearmetalError("the kernel log and what is wanted are readable by root alone: set become: true")
+        raise NearmetalError(
+            "the kernel log and what is wanted are readable by root alone: set become: true, become_user: root"
+        )
     captured = capture(host)
     return {"changed": False, "capture": captured, "msg": f"{len(captured['files'])} files of this host"}
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import by_agent
 from .state_action import StateAction
+from .variables import unknown_type
 
 _ONLY_LOOK = ("_facts", "capture")  # with which the names of modules end
 
@@ -30,4 +31,6 @@ class HostAction(StateAction):
         """The result of the task. Most hosts of an audit have no agent, and a job can't ask for one."""
         module = self._task.action.rpartition(".")[2]
         sends = module.endswith(_ONLY_LOOK) or self._task.check_mode or bool(self._task.async_val)
-        return by_agent.do(self, module, self._task.args, task_vars, sends, more)
+        result = by_agent.do(self, module, self._task.args, task_vars, sends, more)
+        sentence = unknown_type(self._task.args.get("instance_type"))
+        return {**result, "warnings": [*(result.get("warnings") or ()), sentence]} if sentence else result

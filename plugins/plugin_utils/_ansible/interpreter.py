@@ -15,12 +15,17 @@ from typing import Any, Dict, List, Mapping, Tuple
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__
 
+from .._clean import text
+
 # The oldest Python of this collection's modules, and that of hosts in the support matrix of ansible-core.
 _OLDEST = (3, 7)
 _OF_CORE = {(2, 16): (3, 6), (2, 17): (3, 7), (2, 18): (3, 8), (2, 19): (3, 8)}
 _OF_NEWER_CORES = (3, 9)
 _QUESTION = "import sys; print('Python %d.%d.%d' % sys.version_info[:3])"
 _NOT_STARTED = (126, 127)  # how a shell, and env, end when there is no such program, or none that may be run
+_OF_SHELL = re.compile(
+    r"(?:\S*/)?(?:sh|bash|dash|ksh|zsh|env): |.*No such file or directory"
+)  # what says only that there is no program
 _ANSWER = re.compile(r"\bPython (\d{1,2})\.(\d{1,3})\.(\d{1,3})\b", re.ASCII)
 
 
@@ -43,11 +48,11 @@ def minimum(version: str = __version__) -> Tuple[int, int]:
 
 def interpreter_words(used: Any) -> List[str]:
     """The interpreter that a module was started with, as the words of a command."""
-    text = str(used or "").lstrip("#!")
+    line = str(used or "").lstrip("#!")
     try:
-        return shlex.split(text) or ["/usr/bin/python3"]
+        return shlex.split(line) or ["/usr/bin/python3"]
     except ValueError:
-        return [text]
+        return [line]
 
 
 def cause(interpreter: str, answer: Mapping[str, Any], oldest: Tuple[int, int]) -> str:
@@ -55,6 +60,10 @@ def cause(interpreter: str, answer: Mapping[str, Any], oldest: Tuple[int, int]) 
     wanted = "{}.{}".format(*oldest)
     way_out = f"with ansible-core {__version__} nearmetal needs Python {wanted} or newer on the host:"
     name = "install it, or name it with ansible_python_interpreter"
+    said = text(next(filter(str.strip, str(answer.get("stderr", "")).splitlines()), ""))
+    if answer.get("rc") in _NOT_STARTED and said and not _OF_SHELL.match(said):
+        # A shim, such as pyenv's, starts and says itself what is missing.
+        return f"{interpreter} on the host doesn't start: {said}; {way_out} {name}"
     if answer.get("rc") in _NOT_STARTED:
         return f"the host has no Python at {interpreter}; {way_out} {name}"
     match = _ANSWER.search(str(answer.get("stdout", "")))

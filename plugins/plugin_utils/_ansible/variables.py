@@ -89,3 +89,14 @@ def _meant(name: str, options: Mapping[str, FrozenSet[str]]) -> str:
         if near:
             return f"{near[0]}_{rest}"
     return ""
+
+
+def unknown_type(name: Any) -> str:
+    """A sentence about a size that no type of its family has; empty for a family of which nothing is known."""
+    family, _dot, size = str(name or "").partition(".")
+    if not size:
+        return ""
+    from ...module_utils._cloud.types.table import offline_types  # few runs need it
+
+    sizes = [kind.partition(".")[2] for kind in offline_types() if kind.startswith(f"{family}.")]
+    return f"instance_type: there is no {name}: {family} has {', '.join(sizes)}" if sizes and size not in sizes else ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import pytest
 import yaml
@@ -48,6 +49,15 @@ def test_two_audits_show_a_trend(fleet: Fleet) -> None:
     assert {json.loads(path.read_text())["hosts"]["a"]["would_change"] for path in kept} == {1}
     report = json.loads((fleet.reports / "report.json").read_text())
     assert [past["totals"] for past in report["history"]] == [{"would_change": 1}]
+
+
+@pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])
+def test_a_history_that_cannot_be_written_hides_no_reports(callback: str, fleet: Fleet) -> None:
+    fleet.inventory(HOSTS)
+    shown = fleet.run("-e", "audit_history=/proc/none", callback=callback).stdout
+    assert "audit_history: can't write /proc/none" in shown
+    assert re.search(r"Reports: \S+/ report\.json report\.md", shown)
+    assert (fleet.reports / "report.html").exists()
 
 
 @pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])

@@ -33,3 +33,12 @@ def test_the_agent_observes_for_a_picture_only_if_a_report_may_have_one(
     monkeypatch.setattr(action, "_execute_module", execute)
     assert action.on_host(None, {}) == {"changed": False}
     assert [(request["more"], "agent" in request) for request in requests] == [({"drawn": drawn}, check)]
+
+
+@pytest.mark.parametrize(("given", "said"), [("wbe", "is web meant?"), (["base", "Redis"], "redis is a program")])
+def test_a_wrong_workload_is_refused_before_the_host_is_asked(given: Any, said: str) -> None:
+    action = object.__new__(tune.ActionModule)  # without a connection: whoever asked a host would fail
+    action._task = SimpleNamespace(action="tune", args={"workload": given}, async_val=0, check_mode=False)
+    result = action.on_host(None, {})
+    assert result["failed"]
+    assert said in result["msg"]

@@ -10,7 +10,7 @@ from typing import Any, List, Mapping
 
 import pytest
 import yaml
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible import interpreter
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible import interpreter, variables
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible.variables import misspelt, warn
 
 TUNE = "nearmetal.ec2.tune"
@@ -105,6 +105,18 @@ def test_the_words_of_an_interpreter(used: Any, words: List[str]) -> None:
     ("asked", "said"),
     [
         ({"rc": 127, "stdout": ""}, "the host has no Python at /usr/bin/env python3; with ansible-core"),
+        (
+            {"rc": 127, "stdout": "", "stderr": "/bin/sh: 1: python3: not found\n"},
+            "the host has no Python at /usr/bin/env python3; with ansible-core",
+        ),
+        (
+            {
+                "rc": 127,
+                "stdout": "",
+                "stderr": "\npyenv: python3: command not found\n\nThe `python3' command exists in",
+            },
+            "/usr/bin/env python3 on the host doesn't start: pyenv: python3: command not found; with ansible-core",
+        ),
         ({"rc": 126, "stdout": ""}, "the host has no Python at /usr/bin/env python3; with ansible-core"),
         (
             {"rc": 0, "stdout": "hello\nPython 3.6.15\n"},
@@ -119,3 +131,19 @@ def test_only_what_a_python_said_or_its_absence_is_the_cause(asked: Mapping[str,
     cause = interpreter.cause("/usr/bin/env python3", asked, (3, 8))
     assert cause.startswith(said)
     assert bool(cause) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("m5.huge", "instance_type: there is no m5.huge: m5 has "),
+        ("m5.large", ""),
+        ("m99.huge", ""),
+        ("m5", ""),
+        (None, ""),
+    ],
+)
+def test_a_size_that_no_type_of_its_family_has_is_named(name: Any, said: str) -> None:
+    sentence = variables.unknown_type(name)
+    assert sentence.startswith(said)
+    assert bool(sentence) == bool(said)

@@ -117,6 +117,7 @@ def test_ansible_builder_takes_the_example_and_what_the_collection_asks_for(tmp_
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", WITH_TOOLS["PATH"])
         tarball = build.build(tmp_path)
+    assert build.broken_links(tarball) == []
     # Forced, because this checkout may be among the paths of installed collections.
     install = [str(BIN / "ansible-galaxy"), "collection", "install", "--offline", "--force", str(tarball)]
     subprocess.run([*install, "-p", str(tmp_path)], cwd=tmp_path, check=True, capture_output=True)

@@ -98,6 +98,9 @@ ALONE = "workload auto can't be combined with other workloads, because it recogn
 WRONG = [
     ([], "workload is an empty list: name one, such as base, or leave the option out"),
     (["web", "wbe"], "workload 'wbe' is unknown; there are analytics, base,"),
+    (["Web"], "recognizes what runs on the host; is web meant?"),
+    (["in-memory-database"], "is in_memory_database meant?"),
+    (["Redis"], "redis is a program, and in_memory_database is for such programs: set tune_workload:"),
     (["web", "cache", "web"], "workload names web twice: name it once"),
     (["auto", "web"], f"{ALONE}: leave out auto, or leave out web"),
     ("cache,auto,web", f"{ALONE}: leave out auto, or leave out cache and web"),

@@ -58,7 +58,7 @@ def _chosen(host: WritableHost, options: Mapping[str, Any]) -> Tuple[str, Dict[s
         raise NearmetalError(f"benchmark.name is required; choose one of {', '.join(BENCHMARKS)}")
     chosen = options_of(name, options["options"])
     if not host.is_root():
-        raise NearmetalError("a benchmark needs root on the host: set become: true")
+        raise NearmetalError("a benchmark needs root on the host: set become: true, become_user: root")
     return name, chosen
 
 

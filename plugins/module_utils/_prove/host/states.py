@@ -334,7 +334,9 @@ def require_possible(host: WritableHost, abandon_after: int, reboots: bool = Fal
     Raises NearmetalError unless this process may switch the host, and the timer can be armed where it is wanted.
     """
     if not host.is_root():
-        raise NearmetalError("prove needs root on the host to switch it between its states: set become: true")
+        raise NearmetalError(
+            "prove needs root on the host to switch it between its states: set become: true, become_user: root"
+        )
     if not abandon_after:
         return ""
     python = python_of(host)
