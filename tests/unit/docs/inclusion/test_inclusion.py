@@ -242,6 +242,13 @@ def test_the_playbook_of_the_guide_that_runs_on_the_instance_itself(repository: 
     assert changed(repository.run("site.yml", "--check")) == ["localhost"]
 
 
+def test_the_playbook_for_an_instance_that_has_started(repository: Repository) -> None:
+    repository.hosts({"web-1": "graviton", "web-2": "nitro_burstable"})
+    shutil.copy(EXAMPLES / "started.yml", repository.folder)
+    assert changed(repository.run("started.yml", "-e", "target=web-1")) == ["web-1"]
+    assert "name: started.yml" in (EXAMPLES.parent / "inclusion.md").read_text("utf-8")
+
+
 def test_the_last_command_of_the_user_data_pulls_and_tunes(repository: Repository) -> None:
     """ansible-pull as cloud-init starts it, from a repository that has site.yml alone, on a simulated host."""
     repository.hosts({"localhost": "nitro"})
