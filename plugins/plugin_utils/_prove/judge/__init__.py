@@ -71,7 +71,7 @@ def _contradictions(record: Record, found: str, over: bool, keeps: bool) -> List
     """What the last line of a record says against the lines before it."""
     if record.end is None:
         return ["the record has no end: the run was interrupted, or it was shortened"]
-    problems = [] if over else ["the record ends before its own rules let a run end: it was shortened"]
+    problems = [] if over else ["the record ends before its own rules let a run end: it was shortened or changed"]
     if record.end.verdict != found:
         problems.append(f"its last line says {record.end.verdict}, and {found} follows from its measurements")
     if record.end.outcome == "kept" and not keeps:
