@@ -31,6 +31,12 @@ def figure(value: float) -> str:
     return f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"
 
 
+def at_least(low: Optional[float], high: Optional[float]) -> str:
+    """The end of an interval that is nearer to no change, which a kept verdict overstates least; "" if inside."""
+    least = next((end for end, sign in ((low, 1), (high, -1)) if end is not None and sign * end > 0), None)
+    return "" if least is None else f"at least {percent(least)}, typically "
+
+
 def percent(value: float) -> str:
     """A change in percent, with its sign."""
     return f"{signed(value)} %"

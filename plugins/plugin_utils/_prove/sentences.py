@@ -21,7 +21,7 @@ from ...module_utils._prove.statistics.single_concerns import Part
 from ...module_utils._prove.statistics.verdict import Verdict, verdict
 from ...module_utils._words import LONGEST_VALUE, clipped, counted, in_words, printable, status_words
 from . import activity
-from .figures import duration, figure, interval, percent, ratio
+from .figures import at_least, duration, figure, interval, percent, ratio
 
 UNTUNED_AGAINST = "against"  # the untuned state where it is another tuning
 PROGRAMS_HINT = "if it serves the load, name it in prove_programs, and if it always runs here, in prove_tolerate"
@@ -251,7 +251,11 @@ def _label(metric: Comparison) -> str:
 def _change(metric: Comparison) -> str:
     if metric.change is None:
         return _NO_PAIRS
-    return f"{percent(metric.change)} ({interval(metric.low, metric.high)})"
+    return f"{at_least(metric.low, metric.high)}{_typical(metric)}"
+
+
+def _typical(metric: Comparison) -> str:
+    return f"{percent(metric.change or 0.0)} ({interval(metric.low, metric.high)})"
 
 
 def _change_with_evidence(metric: Comparison) -> str:
@@ -289,7 +293,7 @@ def _quality(result: Verdict) -> List[str]:
     if result.switched:
         soak = (
             f"the change is that of {counted(result.stays, 'pair')} of stays, {counted(result.soaked, 'further load')};"
-            f" right after switches it is {_change(result.switched)}, evidence {_evidence(result.switched)}"
+            f" right after switches it is {_typical(result.switched)}, evidence {_evidence(result.switched)}"
         )
     return [*lines, *filter(None, [soak, "; ".join(lost)])]
 

@@ -58,10 +58,9 @@ class Proof:
         conditions += ", against another tuning" if self.against else ""
         if self.change is None:
             return f"{lead}{conditions}"
-        interval = figures.interval(self.low, self.high)
-        return (
-            f"{lead}: {self.metric} {figures.percent(self.change)} ({interval}){conditions}, under the load of that run"
-        )
+        least, interval = figures.at_least(self.low, self.high), figures.interval(self.low, self.high)
+        change = f"{self.metric} {least}{figures.percent(self.change)} ({interval})"
+        return f"{lead}: {change}{conditions}, under the load of that run"
 
 
 def last(directory: str, hosts: Iterable[str]) -> Dict[str, Proof]:
