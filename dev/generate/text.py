@@ -1,5 +1,4 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The filters of the templates, which write values and sentences as YAML and Markdown."""
 

@@ -1,5 +1,4 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The session of a run on one host: what the run knows, and which actions of a plan it does. PRIVATE."""
 

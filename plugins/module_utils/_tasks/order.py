@@ -1,5 +1,4 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the module `run_agent` orders of the agent: the task of a module, by its name. PRIVATE to the collection."""
 

@@ -1,5 +1,4 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Spreading queues on hosts that don't exist: 1 to 448 CPUs, 1 to 8 nodes, holes, up to 15 NICs of up to 128 queues."""
 

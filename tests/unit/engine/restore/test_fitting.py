@@ -1,5 +1,4 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An original that a place can't take as the host is now: a run says so and does the rest, and a later restore has it.
 
