@@ -201,7 +201,7 @@ def _other_values(concern: str) -> Dict[str, Any]:
     found: Dict[str, Any] = {}
     for knob in CONCERNS[concern].knobs:
         if knob.lever == "sysctl" and "" not in knob.by_unit:
-            values = [value for value in values_of(knob.name, knob.spec or {}) if value not in knob.by_unit]
+            values = [value for value in values_of(knob.name, knob.spec or {}) if value not in (*knob.by_unit, "auto")]
             found[knob.name] = next(value for value in values if value_of(knob, value) != defaults()[knob.place])
     return found
 
