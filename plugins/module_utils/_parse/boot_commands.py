@@ -36,9 +36,9 @@ _SWITCHES = {"on": "1", "off": "0"}
 _LONGEST, _LONGEST_LINE, _LONGEST_WORD = 65536, 4096, 512
 
 
-def settings(text: str, variables: Mapping[str, str] = {}) -> Iterator[Setting]:
+def settings(text: str, variables: Optional[Mapping[str, str]] = None) -> Iterator[Setting]:
     """The settings of a script, in its order."""
-    known: Dict[str, str] = dict(variables)
+    known: Dict[str, str] = dict(variables or {})
     for raw in text[:_LONGEST].replace("\\\n", " ").splitlines():
         line = raw.strip()
         if not line or line.startswith("#") or len(line) > _LONGEST_LINE:
