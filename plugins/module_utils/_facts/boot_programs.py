@@ -46,6 +46,13 @@ _OF_SAP: Mapping[str, str] = {
     "NRREQ": "/sys/block/*/queue/nr_requests",
     "READ_AHEAD_KB": "/sys/block/*/queue/read_ahead_kb",
 }
+# What services adjust all the time, by their own manuals.
+_ADJUSTED: Mapping[str, Tuple[str, ...]] = {
+    "bpftune.service": (  # bpftune-tcp-buffer(8), bpftune-net-buffer(8), bpftune-udp-buffer(8), read 2026-11-27
+        *(f"net/ipv4/{name}" for name in ("tcp_rmem", "tcp_wmem", "tcp_mem")),
+        *(f"net/core/{name}" for name in ("netdev_max_backlog", "netdev_budget", "netdev_budget_usecs", "rmem_max")),
+    ),
+}
 _NOTES = ("/var/lib/saptune/working/notes", "/etc/saptune/extra", "/etc/saptune/override")
 
 # File or unit, and what it sets; see boot_commands.
@@ -109,6 +116,7 @@ def _unit(host: Host, name: str, path: str) -> Found:
         commands = [*commands, command] if command else []
     for command in commands:
         yield from _command(host, name if path.startswith("/run") else path, command, variables)
+    yield from ((path, (f"/proc/sys/{parameter}", None)) for parameter in _ADJUSTED.get(name, ()))
     yield from _of_sap(host, name)
 
 

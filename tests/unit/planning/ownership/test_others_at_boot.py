@@ -175,6 +175,15 @@ OWNERS: Dict[str, Case] = {
         "/etc/cron.d/site",
     ),
     "sysfsutils": ("nitro", KSM_OPTION, {"/etc/sysfs.conf": "kernel/mm/ksm/run = 1\n"}, "/etc/sysfs.conf"),
+    "bpftune, which never says which values it sets": (
+        "nitro",
+        {"network_stack": {"rmem_max": 8388608}},
+        {
+            "/usr/lib/systemd/system/bpftune.service": "[Service]\nExecStart=/usr/sbin/bpftune\n",
+            f"{WANTS}/bpftune.service": "-> /usr/lib/systemd/system/bpftune.service",
+        },
+        "/usr/lib/systemd/system/bpftune.service",
+    ),
     "sapconf": (
         "nitro",
         THP_OPTION,
