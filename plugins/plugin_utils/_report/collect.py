@@ -35,6 +35,7 @@ ACTION = ("concern", "knob", "what", "where", "before", "after", "scope", "disru
 FINDING_FIELDS = ("concern", "knob", "where", "status", "now", "wanted", "reason", "reference", "gain", "owner")
 _VALUES = {"now", "wanted", "before", "after", "disruptive"}
 _NAMES = {"concern", "knob", "where", "status", "owner", "what", "scope", "reversible", "wanted_by"}
+OWN_VALUE = "your value"
 COMMAND = 4096  # characters of a line of shell commands, which must not be cut
 SAMPLES = 64  # of the allowances of one host that are kept: two for each of 32 interfaces
 
@@ -99,6 +100,7 @@ class Collector:
         new_errors = {budget.text(concern, NAME): budget.text(why) for concern, why in errors.items()}
         kept_findings = [finding for finding in known.findings if finding.concern not in replaced]
         actions = _actions(result.get("actions"), budget)
+        findings = _with_own_values(findings, actions)
         replaced.update(str(action["concern"]) for action in actions)
         platform, samples = mapping(result.get("platform")), result.get("allowances")
         host.update(
@@ -249,6 +251,20 @@ def _findings(entries: Any, budget: Budget) -> Tuple[List[ReportedFinding], int]
             findings += [] if budget.exhausted() else [finding]
     findings.sort(key=lambda finding: (finding.concern, finding.upkeep, ORDER.get(finding.status, 0)))
     return findings, strange
+
+
+def _with_own_values(findings: List[ReportedFinding], actions: List[Mapping[str, Any]]) -> List[ReportedFinding]:
+    """The findings; a value that the user asked for has no source but the user."""
+    own = {(action["concern"], action["knob"]) for action in actions if action["wanted_by"] == "user"}
+    return [
+        finding._replace(reference=OWN_VALUE)
+        if finding.status in ("would_change", "changed")
+        and not finding.upkeep
+        and finding.reference != "journal"  # what a restore gives back
+        and finding[:2] in own
+        else finding
+        for finding in findings
+    ]
 
 
 def _actions(entries: Any, budget: Budget) -> List[Mapping[str, Any]]:

@@ -328,3 +328,17 @@ def test_no_value_and_no_sentence_in_prometheus() -> None:
     text = prometheus.render(reports.report(result_with(SLOW_CLOCK)))
     assert not re.search(r"\bxen\b", text)  # the class of the host is a label
     assert "vDSO" not in text
+
+
+def test_a_value_of_the_user_has_no_other_source() -> None:
+    """A report cited a vendor for a value that somebody had chosen otherwise."""
+    findings = [finding("memory", "would_change", knob, reference="SUSE guide") for knob in ("swappiness", "dirty")]
+    actions = [
+        {"concern": "memory", "knob": knob, "what": "sysctl", "wanted_by": by}
+        for knob, by in (("swappiness", "user"), ("dirty", "workload"))
+    ]
+    (host,) = reports.report(result_with(*findings, actions=actions)).hosts
+    assert {entry.knob: entry.reference for entry in host.findings} == {
+        "swappiness": "your value",
+        "dirty": "SUSE guide",
+    }
