@@ -6,7 +6,7 @@
   const { statuses, concerns, headings, hosts, texts, pictures, past } = data;
   const sources = new Map(Object.entries(data.sources));
   const CHUNK = 150; // rows per frame: the page stays responsive while a large fleet is drawn
-  const SETTLED = new Set(["ok", "not_applicable"]); // on paper their rows are left out
+  const SETTLED = new Set(["ok", "not_applicable"]); // their rows are left out on paper, and folded on a phone
   const byId = (id) => document.getElementById(id);
 
   function element(tag, attributes, ...children) {
@@ -178,7 +178,10 @@
     if (host.reboot) made.append(element("p", {}, `Needs a reboot: ${texts[host.reboot]}`));
     for (const note of host.notes) made.append(element("p", { class: "muted" }, texts[note]));
     if (host.picture) made.append(element("h3", {}, "Who does the network's work"), picture(pictures[host.picture]));
-    if (host.rows.length) made.append(element("h3", {}, "Settings"), ...common(host).map(([reason, count]) => element("p", { class: "common" }, `${count} settings: ${texts[reason]}`)), table(host));
+    const fine = host.rows.filter((row) => SETTLED.has(statuses[row[3]][0])).length;
+    const unfold = element("button", { type: "button", class: "quiet unfold" }, `Show ${fine} that need no change`);
+    unfold.addEventListener("click", () => { made.classList.add("unfolded"); unfold.remove(); });
+    if (host.rows.length) made.append(element("h3", {}, "Settings"), ...common(host).map(([reason, count]) => element("p", { class: "common" }, `${count} settings: ${texts[reason]}`)), ...(fine ? [unfold] : []), table(host));
     if (host.trend.length) made.append(element("h3", {}, "Trend"), element("div", { class: "trends" }, ...host.trend.map(trend)));
     if (host.sizing.length) {
       const lines = host.sizing.map((line) => element("li", {}, texts[line]));
