@@ -56,10 +56,10 @@ def _lost(counters: CounterFacts) -> Plan:
     dropped, received = counters.softnet.dropped, counters.received
     limit = f"1 in {_PACKETS_PER_LOSS:,}"
     if not dropped:
-        return _LOST.says("ok", "since boot no packet was lost because a CPU's queue was full", "0 %", limit)
+        return _LOST.says("ok", "since boot no packet was lost because a CPU's queue was full", "none", limit)
     if received is None:
         return _LOST.says("unknown", f"{dropped:,} packets were lost; how many arrived isn't known", dropped, limit)
-    share = _share(dropped, received)
+    share = _one_in(dropped, received)
     if dropped * _PACKETS_PER_LOSS <= received:
         reason = f"few of the packets since boot were lost in a CPU's queue ({_UNMEASURED})"
         return _LOST.says("ok", reason, share, limit)
@@ -75,7 +75,7 @@ def _rounds(counters: CounterFacts) -> Plan:
     if counters.softnet is None or counters.received is None:
         return _ROUNDS.says("unknown", "/proc/net/softnet_stat or /proc/net/dev can't be read")
     squeezed, received = counters.softnet.squeezed, counters.received
-    share, limit = _share(squeezed, received), f"1 in {_PACKETS_PER_ROUND:,}"
+    share, limit = _one_in(squeezed, received), f"1 in {_PACKETS_PER_ROUND:,}"
     if squeezed * _PACKETS_PER_ROUND <= received:
         return _ROUNDS.says("ok", "the kernel seldom stops receiving with packets left", share, limit)
     reason = (
@@ -90,7 +90,7 @@ def _connections(counters: CounterFacts) -> Plan:
     listening = counters.listening
     if listening is None:
         return _CONNECTIONS.says("unknown", "/proc/net/netstat or /proc/net/snmp can't be read")
-    share, limit = _share(listening.overflows, listening.accepted), f"1 in {_CONNECTIONS_PER_OVERFLOW:,}"
+    share, limit = _one_in(listening.overflows, listening.accepted), f"1 in {_CONNECTIONS_PER_OVERFLOW:,}"
     more = listening.drops > listening.overflows
     also = "; more were dropped for other reasons, such as too little memory" if more else ""
     if listening.overflows * _CONNECTIONS_PER_OVERFLOW <= listening.accepted:
@@ -107,7 +107,7 @@ def _files(files: Optional[Tuple[int, int]]) -> Plan:
     if files is None:
         return _FILES.says("unknown", "/proc/sys/fs/file-nr can't be read")
     used, most = files
-    share, limit = _share(used, most, 1), f"{_FULL_PERCENT} %"
+    share, limit = f"{used * 100 / max(1, most):.1f} %", f"{_FULL_PERCENT} %"
     if used * 100 <= most * _FULL_PERCENT:
         return _FILES.says("ok", f"at most {_FULL_PERCENT} % of fs.file-max are open", share, limit)
     reason = (
@@ -117,8 +117,9 @@ def _files(files: Optional[Tuple[int, int]]) -> Plan:
     return _FILES.says("advice", reason, share, limit)
 
 
-def _share(part: int, whole: int, digits: int = 4) -> str:
-    return f"{part * 100 / max(1, whole):.{digits}f} %"
+def _one_in(part: int, whole: int) -> str:
+    """A share in the words of its limit."""
+    return f"1 in {round(whole / part):,}" if part else "none"
 
 
 def _rate(events: int, seconds: int) -> str:
