@@ -90,7 +90,7 @@ def _entry(plain: Any) -> Entry:
     if (kind and not INSTANCE_TYPE.fullmatch(kind)) or (instance and not _DIGEST.fullmatch(instance)):
         raise ValueError("instance")
     metrics = metrics_from(plain["metrics"])
-    if not metrics:
+    if not metrics or not all(metric.value for metric in metrics):  # hosts are compared by ratios
         raise ValueError("metrics")
     versions = plain["versions"]
     if not isinstance(versions, list) or len(versions) > MOST_METRICS:
