@@ -65,11 +65,11 @@ def test_the_effect_of_each_concern_is_in_the_block_the_report_and_the_progress(
     found = verdict(record)
     ending = sentences.Ending(True, record.start.tested)
     block = "\n".join(sentences.block(record, found, ending))
-    assert "\n  with clocksource: better than without it: +" in block
+    assert "\n  with clocksource: better than without it: at least +" in block
     assert "\n  with hugepages: the same as without it: " in block
-    assert "\n  with network_stack: worse than without it: −" in block
+    assert "\n  with network_stack: worse than without it: at least −" in block
     text = sentences.markdown(record, found, ending)
-    assert "- with clocksource: better than without it: +" in text
+    assert "- with clocksource: better than without it: at least +" in text
     assert "| without clocksource |" in text
     halfway = record._replace(measurements=record.measurements[:-1])
     assert sentences.progress(halfway).startswith("db-1  network\\_stack, pair ".replace("\\", ""))
