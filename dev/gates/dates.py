@@ -23,6 +23,7 @@ PROGRAMS = "plugins/module_utils/_programs/"
 ADVISORY, PAGE = ("Advisory", "name", "checked", "expires"), ("Page", "reference", "read", "again")
 # Longer than this nobody can say that a fault is still as it was described.
 LONGEST = timedelta(days=730)
+TODAY = datetime.now(timezone.utc).date()  # of the whole run, also after midnight
 # A page of others is read again after this.
 A_YEAR = timedelta(days=365)
 
@@ -39,11 +40,10 @@ def pages_of_programs_are_current(copy: Copy) -> "list[str]":
 
 def sources_are_current(copy: Copy) -> "list[str]":
     """No page of sources.json was read more than a year ago."""
-    today = datetime.now(timezone.utc).date()
     return [
         f"{place}: it was to be read again on {day}: read it, correct what follows from it, and give it the new day"
         for day, place in _sources(copy)
-        if day < today
+        if day < TODAY
     ]
 
 
@@ -68,12 +68,11 @@ def _sources(copy: Copy) -> "list[tuple[date, str]]":
 
 
 def _expired(copy: Copy, files: "list[str]", form: "tuple[str, ...]") -> "list[str]":
-    today = datetime.now(timezone.utc).date()
     return [
         f"{file}:{line}: {name}: {problem}"
         for file in files
         for line, name, checked, expires in _entries(copy.text(file), *form)
-        for problem in _problems(checked, expires, today)
+        for problem in _problems(checked, expires)
     ]
 
 
@@ -90,15 +89,15 @@ def _text(node: "ast.expr | None") -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
-def _problems(checked: str, expires: str, today: date) -> "Iterator[str]":
+def _problems(checked: str, expires: str) -> "Iterator[str]":
     try:
         read, last = date.fromisoformat(checked), date.fromisoformat(expires)
     except ValueError:
         yield "its days are no dates such as 2027-06-30"
         return
-    if last < today:
+    if last < TODAY:
         yield f"it expired on {expires}: read its source again, then change the entry or give it new days"
-    if read > today:
+    if read > TODAY:
         yield f"its source was read on {checked}, which is still to come"
     if last - read > LONGEST:
         yield f"it would hold from {checked} to {expires}, longer than two years"
@@ -106,5 +105,5 @@ def _problems(checked: str, expires: str, today: date) -> "Iterator[str]":
 
 if __name__ == "__main__":
     DAYS = int(sys.argv[1]) if sys.argv[1:] else 90
-    UNTIL = datetime.now(timezone.utc).date() + timedelta(days=DAYS)
+    UNTIL = TODAY + timedelta(days=DAYS)
     print("\n".join(due(Copy(ROOT), UNTIL)) or f"Nothing is to be read again in {DAYS} days.")

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from dev.gates import Copy, rooms
 from dev.gates.__main__ import GATES
+from dev.gates.dates import TODAY
 
 LICENCE = "# SPDX-License-Identifier: GPL-3.0-or-later\n"
 UTILS = "plugins/module_utils"
@@ -23,7 +24,6 @@ NO_CHANGE = "- name: Do\n  {}\n  changed_when: false\n"
 SOURCES = "plugins/plugin_utils/_forms/sources.json"
 KNOWN_FAULTS = f"{UTILS}/_concerns/kernel_check/advisories.py"
 A_PROGRAM = f"{UTILS}/_programs/redis.py"
-TODAY = datetime.now(timezone.utc).date()
 YESTERDAY, TOMORROW = TODAY - timedelta(days=1), TODAY + timedelta(days=1)
 
 
