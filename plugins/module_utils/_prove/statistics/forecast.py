@@ -8,7 +8,7 @@ Pure. PRIVATE to the collection.
 from __future__ import annotations
 
 import math
-from statistics import median, quantiles, variance
+from statistics import median, variance
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from .history import Attempt, History
@@ -67,7 +67,7 @@ def describe_levels(history: History) -> List[Dict[str, Any]]:
     for kind, state in [(kind, state) for kind in history.kinds for state in (UNTUNED, TUNED)] if loads else ():
         metrics = [metric for load in loads if load.state == state for metric in load.metrics]
         values = [metric.value for metric in metrics if metric.name == kind.name]
-        lower, middle, upper = quantiles(values * (2 if len(values) == 1 else 1), n=4, method="inclusive")
+        lower, middle, upper = (_share_of(sorted(values), share) for share in (0.25, 0.5, 0.75))
         spread = {"median": middle, "lower": lower, "upper": upper, "least": min(values), "most": max(values)}
         levels.append({"metric": kind.name, "unit": kind.unit, "state": state, "loads": len(values), **spread})
     return levels
@@ -117,3 +117,10 @@ def _activity(measurement: Measurement) -> Activity:
         switches = (after.context_switches - before.context_switches) / seconds
     rates = {name: (count - before.interrupts.get(name, 0)) / seconds for name, count in after.interrupts.items()}
     return Activity(softirq, switches, {name: rate for name, rate in rates.items() if rate > 0})
+
+
+def _share_of(ordered: Sequence[float], share: float) -> float:
+    """The value below which such a share lies, between its neighbors; `statistics.quantiles` came with Python 3.8."""
+    place = (len(ordered) - 1) * share
+    below = ordered[int(place)]
+    return below + (ordered[min(int(place) + 1, len(ordered) - 1)] - below) * (place - int(place))

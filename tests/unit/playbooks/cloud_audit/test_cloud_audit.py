@@ -67,7 +67,7 @@ def test_findings_of_host_and_cloud_are_joined_per_host(fleet: Fleet, aws: FakeA
     assert "sizing" in small
     # One call per operation serves all hosts of the play; seven modules look at the instances.
     assert aws.calls["DescribeInstances"] == 7
-    assert aws.calls["DescribeVolumes"] == 1
+    assert aws.calls["DescribeVolumes"] == 2, "for ebs, and for sizing"
     assert not [name for name in aws.calls if name.startswith(("Modify", "Stop", "Start"))]
     assert "Traceback" not in done.stdout + done.stderr
 
