@@ -58,6 +58,7 @@ def warming(values: "List[float]") -> Load:
         (-0.06, 0.02, "better", "worse", False),
         (-0.06, 0.02, "not_worse", "worse", False),
         (0.0, 0.10, "not_worse", "unclear", False),
+        (0.0, 0.035, "not_worse", "unclear", False),
         # Not decided, but more harm than the margin is excluded.
         (0.012, 0.035, "better", "unclear", False),
         (0.012, 0.035, "not_worse", "unclear", True),
@@ -66,6 +67,7 @@ def warming(values: "List[float]") -> Load:
 def test_the_tuning_stays_by_rule(effect: float, deviation: float, keep: str, word: str, kept: bool) -> None:
     found = verdict(run(noisy(effect, deviation, 6), seed=6, keep=keep))
     assert (found.verdict, found.keep, found.over) == (word, kept, True)
+    assert bool(found.soaked) == kept, "the host stays in its states for what may be kept alone"
 
 
 def test_another_metric_that_is_harmed_outweighs_the_primary() -> None:
