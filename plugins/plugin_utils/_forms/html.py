@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from markupsafe import Markup
 
@@ -31,6 +31,7 @@ from .sources import links
 
 TOPS = 6
 DRIFT = 200
+_Costs = Mapping[Tuple[str, str], str]  # concern and knob → what a change costs
 # In a script element a browser looks only for its end tag and for comments.
 _INERT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
@@ -57,8 +58,8 @@ def render(report: Report) -> str:
         links=links,
         looks=BY_NAME,
         totals=summary.status_totals(report),
-        headings=_headings(report, concerns) if report.run.mode != "restore" else [],
-        tops_title=summary.tops_title(report),
+        headings=_headings(report, concerns) if not report.restores else [],
+        tops_title=summary.tops_title(report, tops),
         tops=tops[:TOPS],
         tops_left=len(tops) - TOPS,
         drift=report.drift["changes"][:DRIFT] if report.drift else [],
@@ -142,17 +143,14 @@ def _data(report: Report, concerns: List[str]) -> str:
     """The data that report.js reads, as JSON."""
     pool, pictures = _Pool(), _Pool()
     place = {concern: number for number, concern in enumerate(concerns)}
-    hosts = [_host(host, concerns, place, pool, pictures) for host in report.hosts]
+    hosts = [_host(host, concerns, place, pool, pictures, report.restores) for host in report.hosts]
     parts = [json.loads(picture or "[null, null]") for picture in pictures.places]
     drawn = [layout and figure(layout, queue_map, pool.add) for layout, queue_map in parts]
-    if report.run.mode == "restore":  # what it gives back has no worth
-        for host in hosts:
-            host["rows"] = [[*row[:-2], -1, -1] for row in host["rows"]]
     plain = {
         "statuses": [[look.name, look.mark, look.words] for look in LOOKS],
         "many": summary.MANY,
         "changes": {"tune": "changed", "restore": "given back"}.get(report.run.mode, "to change"),
-        "kept": "Taken away:" if report.run.mode == "restore" else "Kept over reboots by",
+        "kept": "Taken away:" if report.restores else "Kept over reboots by",
         "worth": list(worth.WORTH.values()),
         "risk": list(worth.RISK.values()),
         "concerns": concerns,
@@ -189,8 +187,10 @@ def _with_trend(report: Report, plain: List[Dict[str, Any]]) -> List[Dict[str, A
     return plain
 
 
-def _host(host: HostReport, concerns: List[str], place: Dict[str, int], pool: _Pool, pictures: _Pool) -> Dict[str, Any]:
-    costs = worth.risks_of(host)
+def _host(
+    host: HostReport, concerns: List[str], place: Dict[str, int], pool: _Pool, pictures: _Pool, restores: bool
+) -> Dict[str, Any]:
+    costs = None if restores else worth.risks_of(host)
     rows = [
         [
             place[finding.concern],
@@ -235,9 +235,9 @@ def _changes(host: HostReport) -> int:
     return len(worth.changes_of(host)) if host.state == model.REPORTED else -1
 
 
-def _worth(host: HostReport, finding: ReportedFinding, costs: Mapping[Tuple[str, str], str]) -> Tuple[int, int]:
-    """The places of a change's worth and risk in their lists; -1 for what changes nothing."""
-    if finding.status not in worth.CHANGES or finding.upkeep:
+def _worth(host: HostReport, finding: ReportedFinding, costs: Optional[_Costs]) -> Tuple[int, int]:
+    """The places of a change's worth and risk in their lists; -1 for what changes nothing, or only gives back."""
+    if costs is None or finding.status not in worth.CHANGES or finding.upkeep:
         return -1, -1
     risk = costs.get((finding.concern, finding.knob), worth.FREE)
     return list(worth.WORTH).index(worth.worth_of(host, finding)), list(worth.RISK).index(risk)

@@ -91,7 +91,7 @@ def _tops(report: Report) -> List[str]:
     tops = summary.top_findings(report)
     if not tops:
         return []
-    lines = [f"## {summary.tops_title(report)}", ""]
+    lines = [f"## {summary.tops_title(report, tops)}", ""]
     rows = []
     for top in tops[:TOPS]:
         why = escape(top.reason) + (f" *{escape(top.gain)}*" if top.gain else "")

@@ -239,7 +239,7 @@ def _tops(report: Report, columns: int, paint: Paint) -> List[str]:
     tops = summary.top_findings(report)
     if not tops:
         return [f"{summary.all_clear(report, 'nothing is left to do').capitalize()}."]
-    lines = [paint(summary.tops_title(report), "bold")]
+    lines = [paint(summary.tops_title(report, tops), "bold")]
     for top in tops[:TOPS]:
         lead = plural(len(top.hosts), "host").rjust(11)
         words = "" if top.change else f"  {BY_NAME[top.status].words}"

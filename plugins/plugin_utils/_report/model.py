@@ -162,6 +162,11 @@ class Report:
     rankings: Tuple[Ranking, ...] = ()  # of the hosts' benchmarks: see _benchmark/ranking.py
     past: Tuple[Past, ...] = ()  # earlier audits: see history.py
 
+    @property
+    def restores(self) -> bool:
+        """Whether the run gave settings back, or would: that has neither worth nor risk."""
+        return self.run.mode == "restore"
+
     def states(self) -> Dict[str, int]:
         """How many hosts are in each state."""
         return {state: sum(host.state == state for host in self.hosts) for state in STATES}

@@ -106,11 +106,11 @@ def top_findings(report: Report) -> List[Top]:
     return sorted(tops, key=lambda top: ((top.concern, top.knob, top.status) in upkeep, *_helps(top)))
 
 
-def tops_title(report: Report) -> str:
+def tops_title(report: Report, tops: List[Top]) -> str:
     """What the list of open findings is: nothing helps where only refusals and unknowns are left."""
-    if report.run.mode == "restore":
+    if report.restores:
         return "What was left"
-    helps = any(top.worth or top.status == FAILED for top in top_findings(report))
+    helps = any(top.worth or top.status == FAILED for top in tops)
     return "What would help most" if helps else "What stays open"
 
 
@@ -215,7 +215,7 @@ def _top(report: Report, is_upkeep: bool, concern: str, knob: str, status: str, 
     best = min(entries, key=lambda entry: list(worth.WORTH).index(entry.worth) if entry.worth else 9)
     example = next(entry.finding for entry in entries if entry.finding["reason"] == reasons.most_common(1)[0][0])
     gains = [str(entry.finding["gain"]) for entry in (best, *entries) if entry.finding.get("gain")]
-    changeable = status in ("would_change", "needs_reboot", "needs_restart") and report.run.mode != "restore"
+    changeable = status in ("would_change", "needs_reboot", "needs_restart") and not report.restores
     return Top(
         concern=concern,
         knob=knob,
@@ -247,7 +247,7 @@ def _fix(report: Report, concern: str, knob: str, status: str, hosts: Tuple[str,
 
 def not_audited(report: Report) -> List[str]:
     """The titles of those of the nine headings that no concern of this run covers."""
-    if report.run.mode == "restore":
+    if report.restores:
         return []
     answered = {heading_of(concern) for concern in concerns_of(report)}
     # A host's platform facts answer the first heading as far as a host can.

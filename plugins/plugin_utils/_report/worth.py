@@ -100,15 +100,14 @@ def verdict(report: Report) -> Verdict:
     """What a reader needs first: how much there is to do, for whom, what it brings and what it costs."""
     reported = [host for host in report.hosts if host.state == model.REPORTED]
     changes = [(host, finding) for host in reported for finding in changes_of(host)]
-    plans = report.run.mode != "restore"
-    looked = {concern for host in reported for concern in host.statuses() if concern in HEADINGS} if plans else set()
-    planned = _planned(reported, len(looked)) if looked else ""
+    reporting = () if report.restores else reported
+    looked = {concern for host in reporting for concern in host.statuses() if concern in HEADINGS}
     unseen = [concern for concern in HEADINGS if concern not in looked] if looked else []
     within = f" in the {len(looked)} of {plural(len(HEADINGS), 'concern')} that were looked at" if unseen else ""
-    nameless = bool(looked) and all(map(names_none, reported))
+    nameless = bool(looked) and all(map(_names_none, reported))
     asks = report.run.command if nameless and TUNE in report.run.command and not report.run.beside else ()
     return Verdict(
-        planned,
+        _planned(reported, len(looked)) if looked else "",
         _lead(report, reported, changes, within),
         (
             *_facts(report, reported, changes),
@@ -120,7 +119,7 @@ def verdict(report: Report) -> Verdict:
 
 
 def _planned(reported: List[HostReport], looked: int) -> str:
-    count = Counter((host.workload, names_none(host)) for host in reported if host.workload)
+    count = Counter((host.workload, _names_none(host)) for host in reported if host.workload)
     named = [
         f"{name} on {plural(number, 'host')}{' (no tune_workload)' if none else ''}"
         for (name, none), number in count.most_common(6)
@@ -129,7 +128,7 @@ def _planned(reported: List[HostReport], looked: int) -> str:
     return "; ".join(filter(None, (", ".join(named + more), f"{looked} of {plural(len(HEADINGS), 'concern')}")))
 
 
-def names_none(host: HostReport) -> bool:
+def _names_none(host: HostReport) -> bool:
     """Whether nobody said what the host is for, nor asked for a look at what runs."""
     return host.workload == BASE and all(finding.name != "tune.workload" for finding in host.findings)
 
@@ -156,7 +155,7 @@ def _lead(
 def _say_nothing_left(report: Report, reported: List[HostReport], within: str) -> Iterable[str]:
     clear = sum(not host.errors for host in reported)
     refused = sum(finding.status == "refused" for host in report.hosts for finding in host.findings)
-    left = "give back" if report.run.mode == "restore" else "change"
+    left = "give back" if report.restores else "change"
     yield f"Nothing is left to {left} on {plural(clear, 'host')}{within}" if clear else ""
     yield f"{plural(refused, 'setting')} {'was' if refused == 1 else 'were'} refused" if refused else ""
 
@@ -167,9 +166,9 @@ def _say_changes(report: Report, changes: List[Tuple[HostReport, ReportedFinding
     done = _DONE.get(report.run.mode, _DONE["audit"])
     done = done.replace("were", "was") if len(changes) == 1 else done
     proof = any(worth_of(host, finding) in (PROVEN, PUBLISHED) for host, finding in changes)
-    unproven = "" if proof or report.run.mode == "restore" else ", without proof that any of it helps"
+    unproven = "" if proof or report.restores else ", without proof that any of it helps"
     yield f"{plural(len(changes), 'setting')} on {of_all} {done}{unproven}"
-    if report.run.mode == "restore":
+    if report.restores:
         stays = [status for status in OPEN if status not in CHANGES]
         left = sum(not finding.upkeep and finding.status in stays for host in report.hosts for finding in host.findings)
         words = "was left as it is" if left == 1 else "were left as they are"
@@ -179,14 +178,14 @@ def _say_changes(report: Report, changes: List[Tuple[HostReport, ReportedFinding
 def _facts(
     report: Report, reported: List[HostReport], changes: List[Tuple[HostReport, ReportedFinding]]
 ) -> Iterable[Tuple[str, str]]:
-    if changes and report.run.mode != "restore":
+    if changes and not report.restores:
         worth = Counter(worth_of(host, finding) for host, finding in changes)
         yield "Worth", ", ".join(f"{worth[kind]:,} {words}" for kind, words in _COUNTED.items() if worth[kind])
         yield "Risk", _risk(changes)
     upkeep = sum(finding.upkeep for host in reported for finding in host.findings)
     if upkeep:
         files = plural(upkeep, "file or unit", "files and units")
-        yield ("Taken away", files) if report.run.mode == "restore" else ("Kept over reboots", f"by {files}")
+        yield ("Taken away", files) if report.restores else ("Kept over reboots", f"by {files}")
     waiting = sum(host.reboot_required for host in report.hosts)
     if waiting:
         yield "Reboot", f"{plural(waiting, 'host')} {'waits' if waiting == 1 else 'wait'} for a reboot"
