@@ -41,6 +41,18 @@ def test_other_batches_are_taken_from_the_command_line(fleet: Fleet, serial: Any
     assert reached(fleet, 20, 0, tune_serial=serial) == list(range(first))
 
 
+@pytest.mark.parametrize("serial", ["abc", [1, "ten"], "5x%", -3, 1.5, True, {"first": 1}, [], "101%"])
+@pytest.mark.parametrize("playbook", ["tune", "restore"])
+def test_what_is_no_size_of_a_batch_is_said_in_a_sentence(fleet: Fleet, playbook: str, serial: Any) -> None:
+    fleet.inventory({"h1": GOOD})
+    done = fleet.run("-e", json.dumps({"tune_serial": serial}), playbook=f"nearmetal.ec2.{playbook}")
+    output = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert "is no size of a batch: give a number of hosts, a share such as '10%', or a list of these" in output
+    assert "Traceback" not in output
+    assert "TASK" not in output
+
+
 def test_every_playbook_that_stops_at_a_failure_has_these_batches() -> None:
     plays: Dict[str, Any] = {
         f"{path.name} {play['name']}": play.get("serial")
@@ -49,4 +61,4 @@ def test_every_playbook_that_stops_at_a_failure_has_these_batches() -> None:
         if play.get("max_fail_percentage") == 0
     }
     assert len(plays) > 10
-    assert set(plays.values()) == {"{{ tune_serial | default([1, '10%']) }}"}
+    assert set(plays.values()) == {"{{ tune_serial | default([1, '10%']) | nearmetal.ec2.batches }}"}

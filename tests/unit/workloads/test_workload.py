@@ -32,7 +32,7 @@ def test_playbook_spells_the_workload_out(name: str) -> None:
         "nearmetal.ec2.tune",
     )
     assert play["strategy"] == "linear", "another one doesn't stop at the first host that fails"
-    assert play["serial"] == "{{ tune_serial | default([1, '10%']) }}"
+    assert play["serial"] == "{{ tune_serial | default([1, '10%']) | nearmetal.ec2.batches }}"
     assert set(variables) == {"tune_workload", "tune_workload_concerns_of", "tune_workload_concerns"}
     assert (variables["tune_workload"], variables["tune_workload_concerns_of"]) == (name, name)
     written, wanted = variables["tune_workload_concerns"], values(WORKLOADS[name])
