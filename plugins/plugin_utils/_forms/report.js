@@ -108,7 +108,7 @@
 
   function sortable(title, name, value, direction) {
     const button = element("button", { type: "button", class: "sort" }, title);
-    const head = element("th", { scope: "col", class: name, "aria-sort": direction }, button);
+    const head = element("th", { scope: "col", class: name, "aria-sort": direction, "data-title": title }, button);
     button.addEventListener("click", () => {
       const descending = head.getAttribute("aria-sort") === "ascending";
       for (const other of document.querySelectorAll("[aria-sort]")) other.setAttribute("aria-sort", "none");
@@ -209,7 +209,7 @@
     const widths = element("colgroup");
     for (const name of ["c-status", "c-knob", "c-value", "c-value", ""]) widths.append(element("col", { class: name }));
     const titles = element("tr");
-    for (const name of ["Status", "Knob", "Now", "Wanted", "Why"]) titles.append(element("th", { scope: "col" }, name));
+    for (const name of ["Status", "Knob", "Now", "Wanted", "Why"]) titles.append(element("th", { scope: "col", "data-host": host.name }, name));
     const made = element("table", { class: "plain" }, element("caption", { class: "sr" }, `Findings of ${host.name}`), widths, element("thead", {}, titles));
     const worst = (rows) => Math.min(...rows.map(([, , , status, , , , , , , upkeep]) => status + (upkeep ? 100 : 0)));
     const groups = concerns.map((_name, concern) => host.rows.filter(([of]) => of === concern)).filter((rows) => rows.length);
