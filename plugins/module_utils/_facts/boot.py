@@ -10,24 +10,16 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 from .._error import Damaged, NearmetalError
 from .._parse import boot_entry, boot_line, boot_record, cmdline, grub_config, grub_menu, kernel_arguments
 from .._plan import Value
-from . import platform
+from . import boot_shell, platform
 from .host import Host
 
-# Debian and Ubuntu: it sorts after 50-cloudimg-settings.cfg of cloud images, which sets the variable, too.
-DROP_IN = "/etc/default/grub.d/99-nearmetal.cfg"
 DEBIAN_CONFIG = "/boot/grub/grub.cfg"
 MKCONFIG_CONFIG = "/boot/grub2/grub.cfg"
-# Amazon Linux 2 and SLES have no such folder: a block of nearmetal at the end of the file.
-DEFAULTS = "/etc/default/grub"
-BLOCK_BEGIN = "# BEGIN nearmetal.ec2: its kernel arguments. Take them back with state: restored, don't edit."
-BLOCK_JOINED = " The line above had no end: it ends with this block only."
-BLOCK_END = "# END nearmetal.ec2"
 ENTRIES = "/boot/loader/entries"
 # Where kernel-install looks for the boot loader's partition, in its order.
 BOOT_ROOTS = ("/efi", "/boot", "/boot/efi")
 # RHEL 9 and newer give these arguments to kernels installed later; without the file those of the running kernel.
 KERNEL_CMDLINE = "/etc/kernel/cmdline"
-VARIABLE = "GRUB_CMDLINE_LINUX_DEFAULT"
 MENUS = ("/boot/grub/menu.lst", "/boot/grub/grub.conf")
 TOOLS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
@@ -156,21 +148,6 @@ def _behind(host: Host, path: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(path), link)) if link else path
 
 
-def block(text: str) -> Optional[str]:
-    """The block of nearmetal in /etc/default/grub, with the line end that it brought; None when there is none.
-
-    Raises NearmetalError when it has a beginning and no end.
-    """
-    begin = text.find(BLOCK_BEGIN)
-    if begin < 0:
-        return None
-    end = text.find(BLOCK_END + "\n", begin)
-    if end < 0:
-        raise NearmetalError(f"{DEFAULTS}: the block of nearmetal has no end any more; put back {BLOCK_END!r}")
-    joined = begin > 0 and text.startswith(BLOCK_BEGIN + BLOCK_JOINED, begin)
-    return text[begin - 1 if joined else begin : end + len(BLOCK_END) + 1]
-
-
 def read_entries(host: Host, provider: str, new: Optional[Mapping[str, str]] = None) -> Tuple[BootEntry, ...]:
     """The entries that the provider's files hold; `new` are texts that aren't in their places yet."""
     new = new or {}
@@ -256,23 +233,14 @@ def _provider(host: Host, loader: Optional[str]) -> Optional[str]:
 
 
 def _configured(host: Host, provider: Optional[str]) -> Optional[Tuple[str, ...]]:
-    if provider == "debian":
-        return appended(host.text(DROP_IN))
-    if provider == "mkconfig":
-        return appended(block(host.text(DEFAULTS) or ""))
+    if provider in boot_shell.SHELL:
+        return boot_shell.configured(provider, host.text(boot_shell.SHELL[provider]))
     if provider == "menu":
         line = boot_line.read(grub_menu.OPTIONS, host.text(config_path(host, provider)) or "")
     else:
         text = host.text(KERNEL_CMDLINE) if provider in ("bls", "systemd_boot") else None
         line = boot_line.read(boot_line.KERNEL_CMDLINE, text or "")
     return cmdline.tokens(line) if line is not None else None
-
-
-def appended(text: Optional[str]) -> Tuple[str, ...]:
-    """The arguments that a file or block of nearmetal appends to the variable."""
-    begin = f'{VARIABLE}="${VARIABLE} '
-    lines = [line for line in (text or "").splitlines() if line.startswith(begin) and line.endswith('"')]
-    return tuple(token for line in lines for token in line[len(begin) : -1].split())
 
 
 def _arguments(

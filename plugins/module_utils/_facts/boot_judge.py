@@ -10,9 +10,13 @@ from typing import Iterable, Mapping, Sequence, Tuple
 
 from .._error import NearmetalError
 from .._parse import cmdline, kernel_arguments, shell_defaults
-from .boot import DEFAULTS, DROP_IN, VARIABLE, BootEntry
+from .._parse.boot_record import Record
+from .boot import BootEntry, read_entries
+from .boot_shell import DEFAULTS, DROP_IN, SHELL, VARIABLE
 from .host import Host
 
+# A paravirtual guest is given 1,024 bytes with the end of the text (MAX_GUEST_CMDLINE of Xen's public header).
+_LONGEST = {"menu": 1023}
 _SET_ANEW = rf"^[ \t]*(?:export[ \t]+)?{VARIABLE}=(?!.*\$\{{?{VARIABLE}\b)"
 _AFTER = "after a --, and the kernel passes what follows a -- to init"
 _ON_A_LINE = "on a line of its own, which GRUB takes for a command"
@@ -20,14 +24,9 @@ _BY = {"UUID": "by-uuid", "PARTUUID": "by-partuuid", "LABEL": "by-label", "PARTL
 
 
 def judge(
-    host: Host,
-    entries: Sequence[BootEntry],
-    arguments: Mapping[str, str],
-    device: str = "",
-    longest: int = kernel_arguments.LONGEST,
-    config: str = "",
+    host: Host, provider: str, entries: Sequence[BootEntry], arguments: Mapping[str, str], config: str = ""
 ) -> None:
-    """Demand that entries can boot and have nearmetal's arguments; `device` is what GRUB puts before a kernel's name.
+    """Demand that entries can boot and have nearmetal's arguments.
 
     `config` is the text of the file that was made with these entries, so that all of them can boot. An entry with a
     file of its own may be left from a kernel that is gone: one that can't boot stops none of the others.
@@ -38,9 +37,9 @@ def judge(
     reasons = [_why_broken(host, entry) for entry in entries]
     if any(reasons) if config else all(reasons):
         raise NearmetalError(f"{next(filter(None, reasons))}: the boot configuration stays as it was")
-    judge_arguments(
-        [entry for entry, reason in zip(entries, reasons) if not reason], arguments, device, longest, config
-    )
+    bootable = [entry for entry, reason in zip(entries, reasons) if not reason]
+    longest = _LONGEST.get(provider, kernel_arguments.LONGEST)
+    judge_arguments(bootable, arguments, _before_kernel(host, provider), longest, config)
 
 
 def judge_arguments(
@@ -50,7 +49,10 @@ def judge_arguments(
     longest: int = kernel_arguments.LONGEST,
     config: str = "",
 ) -> None:
-    """Demand that the kernels get nearmetal's arguments, and no line is cut off; as `judge`."""
+    """Demand that the kernels get nearmetal's arguments, and no line is cut off; as `judge`.
+
+    `device` is what the boot loader puts before a kernel's name.
+    """
     for entry in entries:
         excess = kernel_arguments.too_long(device + entry.kernel, entry.arguments, longest)
         if excess:
@@ -64,11 +66,36 @@ def judge_arguments(
                 raise NearmetalError(f"the boot entry of {entry.name} {_cause(entry, text, tokens, config)}")
 
 
-def judge_shell(host: Host, shell: str) -> None:
-    """Demand that the shell files of a boot loader's arguments leave room for those of nearmetal in `shell`.
+def _before_kernel(host: Host, provider: str) -> str:
+    """What the boot loader puts before the kernel's name on the command line, at its longest.
 
-    Raises NearmetalError that names the file and what to do.
+    GRUB puts the disk there, such as (hd0,gpt2); systemd-boot the initrds, for the kernel's own loader.
     """
+    if provider == "systemd_boot":
+        initrds = (" ".join(f"initrd={path}" for path in entry.initrds) for entry in read_entries(host, provider))
+        return max(initrds, key=len, default="")
+    images = cmdline.values(cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or ""), "BOOT_IMAGE")
+    match = re.match(r"\([^)]*\)", (images[-1] if images else None) or "")
+    return max("(hd0,gpt128)", match.group() if match else "", key=len) if provider == "bls" else ""
+
+
+def judge_shell(host: Host, provider: str, record: Record) -> None:
+    """Demand that the shell files of a boot loader leave room for nearmetal's arguments, and so do other arguments.
+
+    What the program makes of these files, only a run shows; the present entries show the other arguments. Raises
+    NearmetalError that names the file or the entry, and what to do.
+    """
+    if record.arguments:
+        _judge_shell_files(host, SHELL[provider])
+    texts = record.texts().values()
+    earlier = tuple(token for forms in texts for text in forms for token in kernel_arguments.checked_tokens(text))
+    present = read_entries(host, provider)
+    bare = (entry._replace(arguments=kernel_arguments.without(entry.arguments, earlier)) for entry in present)
+    entries = (entry._replace(arguments=(*entry.arguments, *record.tokens())) for entry in bare)
+    judge_arguments(entries, record.arguments)
+
+
+def _judge_shell_files(host: Host, shell: str) -> None:
     folder = posixpath.dirname(DROP_IN)
     others = [f"{folder}/{name}" for name in host.names(folder) if name.endswith(".cfg")]
     for path in (DEFAULTS, *others):

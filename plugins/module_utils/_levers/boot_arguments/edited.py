@@ -4,112 +4,108 @@
 
 from __future__ import annotations
 
-import os
 import re
-from abc import abstractmethod
 from contextlib import suppress
-from typing import Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from functools import partial
+from typing import Dict, Iterator, List, Mapping, Optional, Tuple
 
 from ..._error import NearmetalError
-from ..._facts import boot
+from ..._facts import boot, boot_places
 from ..._facts.boot_judge import judge
+from ..._facts.boot_places import Place
 from ..._host import store
 from ..._host.host import WritableHost
-from ..._parse import boot_entry, boot_line, kernel_arguments
+from ..._parse import boot_entry, boot_line, boot_record, kernel_arguments
 from ..._parse.boot_record import Record, flat
+from ..commands import quoted
 from . import swap
-from .provider import Provider, UndoFailed
+from .swap import UndoFailed
 
 Texts = Dict[str, str]  # file → its content
 _BOOT = ("/boot/", "/efi/")  # the folders whose files a boot loader reads
 
 
-class Place(NamedTuple):
-    """Where a file holds arguments; `line` is the text in the span."""
-
-    name: str  # as the record calls it
-    path: str
-    span: Tuple[int, int]
-    line: str
-
-
-class Edited(Provider):
+class Edited:
     """Changes only nearmetal's part of each line: checks all entries before it writes anything, then renames files.
 
-    Files below /boot or /efi, which the boot loader reads, are kept beside the new ones.
+    Files below /boot or /efi, which the boot loader reads, are kept beside the new ones. On hosts with entries of the
+    Boot Loader Specification it writes the lines that grubby would write, but doesn't run grubby: it keeps one value
+    per argument, removes an argument from every entry, whoever set it, makes /etc/kernel/cmdline out of any entry, and
+    syncs nothing. grub.cfg, which is a stub on EFI partitions, is never written.
     """
 
-    name = ""
-    longest = kernel_arguments.LONGEST
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def obstacle(self, host: WritableHost) -> str:
+        for path in boot_places.folders(host, self.name):
+            if not host.writable(path):
+                return f"{path} is read-only, so kernel arguments can't be set"
         try:
-            list(self.places(host))
+            self._places(host)
+            # What somebody wrote around nearmetal's arguments must not keep them from being taken back.
+            recorded = host.exists(boot_record.PATH)
+            return "" if recorded else boot_places.obstacle(self.name, partial(_text, host))
         except NearmetalError as error:
             return str(error)
-        return ""
 
-    @abstractmethod
-    def places(self, host: WritableHost) -> Iterator[Place]:
-        """Every place, in the order of its file; without entries for rescue and recovery, which we never change."""
+    def _places(self, host: WritableHost) -> List[Place]:
+        return list(boot_places.places(host, self.name, partial(_text, host)))
 
-    @abstractmethod
-    def named(self, host: WritableHost) -> Iterable[Tuple[str, str]]:
-        """Folder and expression for the names of the files that this provider edits."""
-
-    def device(self, host: WritableHost) -> str:
-        """What the boot loader puts before a kernel's name on the command line."""
-        return ""
-
-    def fit(self, path: str, old: str, new: str) -> str:
-        """The new text of a file in the form that the boot loader demands."""
-        return new
+    def commands(self, host: WritableHost, before: str, after: str) -> List[str]:
+        if self.name != "bls":
+            return []
+        removed = [f"grubby --update-kernel=ALL --remove-args={quoted(before)}"] if before else []
+        return [*removed, f"grubby --update-kernel=ALL --args={quoted(after)}"] if after else removed
 
     def copies(self, host: WritableHost) -> Iterator[str]:
         """Old and temporary files beside the boot loader's, also of entries that were removed with their kernel."""
-        for folder, name in self.named(host):
+        for folder, name in boot_places.names(host, self.name):
             copies = re.compile(rf"\.?{name}\.nearmetal-(old|new)(\.new)?|\.{name}\.new")
             for file in host.names(folder):
                 if copies.fullmatch(file):
                     yield f"{folder}/{file}"
 
-    def variables(self, host: WritableHost, texts: Texts) -> Mapping[str, str]:
-        """What lines name by a variable such as $kernelopts, once files have these texts."""
-        return {}
-
     def foreign(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
-        variables = self.variables(host, self._texts(host, known._replace(arguments={}))[1])
-        lines = {place.name: _foreign(place, known) for place in self.places(host)}
+        """Text of each argument → the places where somebody else has it."""
+        variables = boot_places.variables(host, self.name, self._texts(host, known._replace(arguments={}))[1])
+        lines = {place.name: _foreign(place, known) for place in self._places(host)}
         return {
             text: tuple(name for name, line in lines.items() if _in_force(line, text, variables))
             for text in arguments.values()
         }
 
     def stays(self, host: WritableHost, text: str, record: Record) -> bool:
-        booted = [place.name for place in self.places(host) if place.path.startswith(_BOOT)]
+        """Whether every kernel keeps this text when nearmetal removes its own, because somebody else has set it."""
+        booted = [place.name for place in self._places(host) if place.path.startswith(_BOOT)]
         return all(name in record.foreign.get(text, ()) for name in booted)
 
     def rehearse(self, host: WritableHost, record: Record) -> None:
+        """Judge what `realise` would make, and change nothing. Raises NearmetalError as it would."""
         new = self._texts(host, record)[1]
-        judge(host, boot.read_entries(host, self.name, new), record.arguments, self.device(host), self.longest)
+        judge(host, self.name, boot.read_entries(host, self.name, new), record.arguments)
 
     def _texts(self, host: WritableHost, record: Record) -> Tuple[Texts, Texts]:
         """The files that change, as they are and as they become; those that others name by variables come first."""
         by_path: Dict[str, List[Place]] = {}
-        for place in self.places(host):
+        for place in self._places(host):
             by_path.setdefault(place.path, []).append(place)
         old: Texts = {}
         new: Texts = {}
         for path, places in by_path.items():
-            text = changed = text_of(host, path)
-            variables = self.variables(host, new)
+            text = changed = _text(host, path)
+            variables = boot_places.variables(host, self.name, new)
             for place in reversed(places):  # from the end, so that the spans before it stay right
                 changed = changed[: place.span[0]] + _line(place, record, variables) + changed[place.span[1] :]
             if changed != text:
-                old[path], new[path] = text, self.fit(path, text, changed)
+                old[path], new[path] = text, _fit(path, text, changed)
         return old, new
 
     def realise(self, host: WritableHost, record: Record) -> None:
+        """Make `record.arguments` nearmetal's only arguments on every kernel's command line.
+
+        Raises NearmetalError with the files as they were, or UndoFailed.
+        """
         self.rehearse(host, record)
         _write(host, *self._texts(host, record))
         if not record.arguments:
@@ -117,9 +113,20 @@ class Edited(Provider):
                 store.remove_file(host, path)
 
 
-def text_of(host: WritableHost, path: str) -> str:
-    """A file's text, every byte of it kept; empty when there is none."""
-    return (store.read_file(host, path) or b"").decode("utf-8", "surrogateescape")
+def _text(host: WritableHost, path: str) -> str:
+    return swap.text_of(host, path) or ""
+
+
+def _fit(path: str, old: str, new: str) -> str:
+    """The new text; of GRUB's environment block at the old one's size, which never changes: # fills it up."""
+    if not path.endswith("/grubenv"):
+        return new
+    bare = new.rstrip("#")
+    if len(bare.encode("utf-8", "surrogateescape")) > len(old.encode("utf-8", "surrogateescape")):
+        raise NearmetalError(
+            f"{path} has no room left for nearmetal's arguments: remove some of your own from kernelopts"
+        )
+    return bare + "#" * (len(old) - len(bare))
 
 
 def _line(place: Place, record: Record, variables: Mapping[str, str]) -> str:
@@ -174,14 +181,8 @@ def _write(host: WritableHost, old: Texts, new: Texts) -> None:
 
 def _unchanged(host: WritableHost, old: Texts) -> Iterator[Tuple[str, Optional[bool]]]:
     for path, text in old.items():
-        yield path, swap.is_unchanged(host, path, text.encode("utf-8", "surrogateescape"))
+        yield path, swap.is_unchanged(host, path, text)
 
 
 def _put(host: WritableHost, path: str, text: str, mode: int) -> None:
     store.replace_file(host, path, text.encode("utf-8", "surrogateescape"), mode, 0o755)
-
-
-def pattern(path: str) -> Tuple[str, str]:
-    """Folder and expression for the name of one file."""
-    folder, name = os.path.split(path)
-    return folder, re.escape(name)

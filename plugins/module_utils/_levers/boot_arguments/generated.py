@@ -5,40 +5,39 @@
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
 from contextlib import suppress
-from typing import Iterable, List, Mapping, Tuple
+from typing import Dict, Iterable, List, Mapping, Tuple
 
 from ..._error import NearmetalError
-from ..._facts import boot
-from ..._facts.boot_judge import judge, judge_arguments, judge_shell
+from ..._facts import boot, boot_shell
+from ..._facts.boot_judge import judge, judge_shell
 from ..._host import store
 from ..._host.host import WritableHost
-from ..._parse import kernel_arguments
+from ..._parse import boot_record
 from ..._parse.boot_record import Record
 from ..commands import quoted
 from . import swap
-from .provider import Provider, UndoFailed
+from .swap import UndoFailed
 
 
-class Generated(Provider):
-    """Writes the shell file, generates a grub.cfg beside the old one, checks it, and renames it."""
+class Generated:
+    """Writes the shell file, generates a grub.cfg beside the old one, checks it, and renames it.
 
-    name = ""
-    shell = ""  # the shell file that holds our arguments
-    make = ""  # the program that prints a grub.cfg
-    check = ""  # the program that checks one
-    by_hand = ""  # the shell file to which a person adds an argument
+    update-grub isn't used: as grub-mkconfig -o it overwrites the only good file before the new one is checked.
+    """
 
-    @abstractmethod
-    def defaults(self, host: WritableHost, tokens: Tuple[str, ...]) -> "Tuple[str, str | None]":
-        """The path of `shell`, and its new text; None removes it.
-
-        Raises NearmetalError when somebody changed nearmetal's text in it.
-        """
+    def __init__(self, name: str, make: str, checker: str, by_hand: str) -> None:
+        self.name = name
+        self.shell = boot_shell.SHELL[name]
+        self.make = make  # the program that prints a grub.cfg
+        self.checker = checker  # the program that checks one
+        self.by_hand = by_hand  # the shell file to which a person adds an argument
 
     def obstacle(self, host: WritableHost) -> str:
-        for program in (self.make, self.check):
+        changed = boot_shell.obstacle(self.name, host.text(self.shell), recorded=host.exists(boot_record.PATH))
+        if changed:
+            return changed
+        for program in (self.make, self.checker):
             if boot.tool(host, program) is None:
                 return f"{program} isn't installed: without it no new boot configuration can be made or checked"
         config = boot.config_path(host, self.name)
@@ -48,7 +47,7 @@ class Generated(Provider):
         if not host.exists(config):
             return f"{config} is missing: mount its file system, or make it with {self.make}, and run again"
         try:
-            self.defaults(host, ())
+            boot_shell.with_arguments(self.name, swap.text_of(host, self.shell), ())
         except NearmetalError as error:
             return str(error)
         return ""
@@ -56,7 +55,7 @@ class Generated(Provider):
     def commands(self, host: WritableHost, before: str, after: str) -> List[str]:
         if before or not after:
             return []  # only nearmetal's own text changes, which a reader can't edit by one command
-        line = quoted(append((after,)).strip())
+        line = quoted(boot_shell.append((after,)).strip())
         config = boot.config_path(host, self.name)
         folder = [f"mkdir -p {os.path.dirname(self.by_hand)}"]
         return [*folder, f"echo {line} >> {self.by_hand}", f"{self.make} -o {config}"]
@@ -72,30 +71,29 @@ class Generated(Provider):
             swap.second_path(self.shell),
         )
 
+    def foreign(self, host: WritableHost, known: Record, arguments: Mapping[str, str]) -> Dict[str, Tuple[str, ...]]:
+        """None: nearmetal has a file or a block of its own."""
+        return {}
+
+    def stays(self, host: WritableHost, text: str, record: Record) -> bool:
+        return False
+
     def rehearse(self, host: WritableHost, record: Record) -> None:
-        """What the program makes of the shell files, only a run shows; the present entries show the other arguments."""
-        if record.arguments:
-            judge_shell(host, self.shell)
-        texts = record.texts().values()
-        earlier = tuple(token for forms in texts for text in forms for token in kernel_arguments.checked_tokens(text))
-        present = boot.read_entries(host, self.name)
-        bare = (entry._replace(arguments=kernel_arguments.without(entry.arguments, earlier)) for entry in present)
-        entries = (entry._replace(arguments=(*entry.arguments, *record.tokens())) for entry in bare)
-        judge_arguments(entries, record.arguments)
+        judge_shell(host, self.name, record)
 
     def realise(self, host: WritableHost, record: Record) -> None:
         files = swap.Swap(host)
-        shell, text = self.defaults(host, record.tokens())
         config = boot.config_path(host, self.name)
-        # `read_file` is for files that we write, as the shell file is; grub.cfg may be large, or a link.
-        old_shell, old_config = store.read_file(host, shell), host.raw(config)
+        # `text_of` is for files that we write, as the shell file is; grub.cfg may be large, or a link.
+        old_shell, old_config = swap.text_of(host, self.shell), host.raw(config)
+        text = boot_shell.with_arguments(self.name, old_shell, record.tokens())
         try:
-            files.put(shell, text)
+            files.put(self.shell, text)
             self._generate(host, record.arguments)
         except NearmetalError as error:
             with suppress(NearmetalError):
                 files.undo()
-            changed = [] if swap.is_unchanged(host, shell, old_shell) else [shell]
+            changed = [] if swap.is_unchanged(host, self.shell, old_shell) else [self.shell]
             changed += [] if host.raw(config) == old_config else [config]
             if changed:
                 raise UndoFailed(f"{error}; and {', '.join(changed)} could not be restored") from None
@@ -109,16 +107,11 @@ class Generated(Provider):
         try:
             made = host.output([str(boot.tool(host, self.make))])
             config = made.decode("utf-8", "replace")
-            judge(host, boot.read_entries(host, self.name, {path: config}), arguments, config=config)
+            judge(host, self.name, boot.read_entries(host, self.name, {path: config}), arguments, config)
             store.replace_file(host, beside, made, mode=host.mode(path), folder_mode=0o755)
-            host.command([str(boot.tool(host, self.check)), beside])
+            host.command([str(boot.tool(host, self.checker)), beside])
             swap.publish(host, path, beside, keep_old=bool(arguments))
         except NearmetalError:
             with suppress(NearmetalError):  # a later run removes it
                 store.remove_file(host, beside)
             raise
-
-
-def append(tokens: Tuple[str, ...]) -> str:
-    """The shell line that appends nearmetal's arguments to those that others have set."""
-    return f'{boot.VARIABLE}="${boot.VARIABLE} {" ".join(tokens)}"\n'

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterable, List, Mapping, Tuple
+from typing import Dict, Iterable, List, Mapping, Tuple, Union
 
 from ..._error import Damaged, NearmetalError
-from ..._facts import boot
+from ..._facts import boot, boot_shell
 from ..._host import store
 from ..._host.host import WritableHost
 from ..._parse import boot_record, kernel_arguments
@@ -16,20 +16,16 @@ from ..._parse.boot_record import Record
 from ..._plan import Value
 from ..base import Lever
 from ..values import NearmetalValues
-from .bls import Bls
-from .debian import Debian
-from .menu import Menu
-from .mkconfig import Mkconfig
-from .provider import Provider, UndoFailed
-from .systemd_boot import SystemdBoot
+from .edited import Edited
+from .generated import Generated
+from .swap import UndoFailed
 
-# Boot loader, as the facts name it → its provider.
+# Boot loader, as the facts name it → what writes arguments to its files.
+Provider = Union[Edited, Generated]
 PROVIDERS: Dict[str, Provider] = {
-    "debian": Debian(),
-    "bls": Bls(),
-    "mkconfig": Mkconfig(),
-    "menu": Menu(),
-    "systemd_boot": SystemdBoot(),
+    "debian": Generated("debian", "grub-mkconfig", "grub-script-check", "/etc/default/grub.d/local.cfg"),
+    "mkconfig": Generated("mkconfig", "grub2-mkconfig", "grub2-script-check", boot_shell.DEFAULTS),
+    **{name: Edited(name) for name in ("bls", "menu", "systemd_boot")},
 }
 
 

@@ -19,6 +19,10 @@ from ..._host.host import WritableHost
 _CHECKPOINT = 0x4004662B
 
 
+class UndoFailed(NearmetalError):
+    """The change failed, and so did undoing it: files of the boot loader may hold the new arguments."""
+
+
 class Swap:
     """Replaces several files as a whole: `undo` brings all old ones back, `keep` removes them."""
 
@@ -104,10 +108,16 @@ def take_back(host: WritableHost, path: str) -> None:
         raise safe_path.explain(path, error) from None
 
 
-def is_unchanged(host: WritableHost, path: str, old: Optional[bytes]) -> Optional[bool]:
-    """Whether a file still has the content `old`; None when it can't be read now."""
+def text_of(host: WritableHost, path: str) -> Optional[str]:
+    """A file's text, every byte of it kept; None when there is none."""
+    data = store.read_file(host, path)
+    return None if data is None else data.decode("utf-8", "surrogateescape")
+
+
+def is_unchanged(host: WritableHost, path: str, old: Optional[str]) -> Optional[bool]:
+    """Whether a file still has the text `old`; None when it can't be read now."""
     try:
-        return store.read_file(host, path) == old
+        return text_of(host, path) == old
     except NearmetalError:
         return None
 

@@ -94,9 +94,9 @@ def test_an_unreadable_file_does_not_count_as_unchanged(tmp_path: Path) -> None:
     """Its kernel argument would be forgotten, and stay for ever."""
     host = rhel(tmp_path, 9)
     with_defaults(host, "GRUB_TIMEOUT=5\n")
-    assert swap.is_unchanged(host, f"/{DEFAULTS}", b"GRUB_TIMEOUT=5\n") is True
-    assert swap.is_unchanged(host, f"/{DEFAULTS}", b"GRUB_TIMEOUT=1\n") is False
+    assert swap.is_unchanged(host, f"/{DEFAULTS}", "GRUB_TIMEOUT=5\n") is True
+    assert swap.is_unchanged(host, f"/{DEFAULTS}", "GRUB_TIMEOUT=1\n") is False
     place = tmp_path / DEFAULTS
     place.rename(place.with_name("elsewhere"))
     place.symlink_to("elsewhere")
-    assert swap.is_unchanged(host, f"/{DEFAULTS}", b"GRUB_TIMEOUT=5\n") is None
+    assert swap.is_unchanged(host, f"/{DEFAULTS}", "GRUB_TIMEOUT=5\n") is None
