@@ -110,8 +110,13 @@ class Fleet:
     def _collection(self) -> None:
         home = self.folder / "collections/ansible_collections/nearmetal/ec2"
         (home / "plugins/action").mkdir(parents=True)
-        for name in ("galaxy.yml", "meta", "roles", "playbooks"):
+        for name in ("galaxy.yml", "roles", "playbooks"):
             (home / name).symlink_to(ROOT / name)
+        routes = (ROOT / "meta/runtime.yml").read_text().splitlines(keepends=True)
+        (home / "meta").mkdir()
+        (home / "meta/runtime.yml").write_text(
+            "".join(line for line in routes if line.strip().partition(":")[0] not in STAND_INS)
+        )
         for path in (ROOT / "plugins").iterdir():
             if path.name not in ("action", "__pycache__"):
                 (home / "plugins" / path.name).symlink_to(path)

@@ -27,9 +27,18 @@ CALLBACK = "nearmetal.ec2.fleet"
 VALIDATION = "ansible.builtin.validate_argument_spec"
 
 
+def module_of(task: Any) -> str:
+    """The module of this collection that the task runs, with the collection's name; empty for any other task.
+
+    `resolved_action` is the action plugin, which several modules share.
+    """
+    resolved = str(getattr(task, "resolved_action", None) or task.action)
+    return COLLECTION + task.action.rpartition(".")[2] if resolved.startswith(COLLECTION) else ""
+
+
 def is_nearmetal_task(task: Any) -> bool:
     """Whether the task runs a module of this collection."""
-    return str(getattr(task, "resolved_action", None) or task.action).startswith(COLLECTION)
+    return bool(module_of(task))
 
 
 def is_of_collection(play: Any) -> bool:
@@ -39,12 +48,12 @@ def is_of_collection(play: Any) -> bool:
 
 def proves(task: Any) -> bool:
     """Whether the task compares two states of its host."""
-    return str(task.resolved_action or task.action) == PROVE
+    return module_of(task) == PROVE
 
 
 def measures(task: Any) -> bool:
     """Whether the task runs a ready benchmark."""
-    return str(task.resolved_action or task.action) == BENCHMARK
+    return module_of(task) == BENCHMARK
 
 
 def checks_role_options(task: Any) -> bool:
@@ -55,10 +64,10 @@ def checks_role_options(task: Any) -> bool:
 
 def mode_of_task(task: Any) -> str:
     """audit, tune or restore; empty for tasks of other collections, and for tasks that only read or report."""
-    action = str(task.resolved_action)
-    if not is_nearmetal_task(task) or action in NO_FINDINGS or action.endswith(("_facts", "_info")):
+    module = module_of(task)
+    if not module or module in NO_FINDINGS or module.endswith(("_facts", "_info")):
         return ""
-    if action == RESTORE:
+    if module == RESTORE:
         return "restore"
     return "audit" if task.check_mode else "tune"
 

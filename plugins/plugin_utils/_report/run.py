@@ -17,7 +17,7 @@ from ansible import context
 from ansible.parsing.splitter import parse_kv
 
 from ...module_utils._error import NearmetalError
-from .._ansible.plays import AUDIT, REPORT, TUNE
+from .._ansible.plays import AUDIT, REPORT, TUNE, module_of
 from .._clean import text
 from .._files import short_path
 from . import document, history
@@ -125,7 +125,7 @@ class GateTask:
 
     def take(self, result: Any) -> bool:
         """Whether the result belongs to such a task; if so, remember the arguments of the last one."""
-        if str(result.task.resolved_action) != REPORT:
+        if module_of(result.task) != REPORT:
             return False
         if "failure" in result.task.args:
             return True

@@ -40,6 +40,7 @@ RETURN = '''
 # End of the generated part
 '''
 from somewhere import CONCERN
+main = main_of("c")
 """
 FRAGMENTS = """class ModuleDocFragment:
     DOCUMENTATION = '''
@@ -94,12 +95,12 @@ CASES = [
     ("generated-is-fresh", "docs/c.md", "is about", "was about", "docs/README.md: differs"),
     ("generated-is-fresh", "plugins/modules/c.py", "costs: m", "costs: some m", "docs/c.md: differs"),
     ("generated-is-fresh", "playbooks/store.yml", "dirty: 10%", "dirty: 9%", "playbooks/store.yml: differs"),
-    ("generated-is-fresh", "plugins/action/c.py", "side of c", "side of d", "plugins/action/c.py: differs"),
     ("generated-is-fresh", "docs/lab_runs.csv", "2026-11-20", "2026-11-27", "docs/evidence.md: differs"),
     ("generated-is-fresh", "docs/evidence.md", "(each commit)", "(lab, not recorded yet)", "docs/evidence.md: differs"),
     ("generated-is-fresh", "docs/kernels.md", "`make test-lab`", "`make test`", "docs/kernels.md: differs"),
     ("role-variables-arrive", "roles/c/tasks/main.yml", "{{ c_a }}", "x", "no task uses c_a"),
     ("generated-is-fresh", "meta/runtime.yml", "    - c\n", "    - d\n", "meta/runtime.yml: differs"),
+    ("generated-is-fresh", "meta/runtime.yml", "c: {action", "d: {action", "meta/runtime.yml: differs"),
     ("concerns-share-their-options", "plugins/modules/c.py", GROUP, "", "isn't in the group tuning"),
     ("options-have-a-case", "tests/unit/plan/c/some.json", '"b"', '"e"', "tests/unit/plan/c/: no case wants b"),
     ("options-have-a-case", "tests/unit/plan/c/some.json", '"n"', '"m"', "tests/unit/plan/c/: no case wants d.n"),
@@ -181,9 +182,11 @@ def test_generated_text_stays_as_it_is(tmp_path: Path) -> None:
     assert [problem for name in NAMES for problem in GATES[name](copy)] == []
 
 
-def test_an_action_plugin_that_does_more_than_warn_is_not_written_over(tmp_path: Path) -> None:
+def test_a_module_with_an_action_plugin_of_its_own_is_not_done_by_that_of_run_agent(tmp_path: Path) -> None:
     copy = copy_with(tmp_path, **BY_HAND, **{"plugins/action/c.py": "class ActionModule: ...\n"})
-    assert "plugins/action/c.py" not in files.wanted(copy)
+    made = files.wanted(copy)
+    assert "plugin_routing" not in yaml.safe_load(made["meta/runtime.yml"])
+    assert "plugins/action/c.py" not in made
 
 
 @pytest.mark.parametrize(("gate", "name", "original", "broken", "says"), CASES)
