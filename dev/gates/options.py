@@ -98,26 +98,28 @@ class _Release(Copy):
 
 
 def new_options_have_a_fragment(copy: Copy) -> "list[str]":
-    """A file of changelogs/fragments names each module, and each option, that the last release didn't have."""
+    """A file of changelogs/fragments names each module, option and knob that the last release didn't have."""
     commit = _git(copy, "log", "-1", "--format=%H", "--", "CHANGELOG.rst").strip()
     if not commit:
         return []
-    release = _Release(copy.root, commit)
-    before = {module: documentation(release, module).get("options") or {} for module in modules(release)}
+    before, after = (_named(files) for files in (_Release(copy.root, commit), copy))
     words = {word for name in copy.having(".yml", below="changelogs/fragments/") for word in _words(copy.text(name))}
-    problems = []
-    for module in modules(copy):
-        new = (
-            {module}
-            if module not in before
-            else set(documentation(copy, module).get("options") or {}) - {*before[module]}
-        )
-        problems += [
-            f"plugins/modules/{module}.py: {name} is new since {commit[:12]}, and no changelog fragment names it"
-            for name in sorted(new)
-            if not {name, f"{module}_{name}"} & words
-        ]
-    return problems
+    return [
+        f"plugins/modules/{module}.py: {name} is new since {commit[:12]}, and no changelog fragment names it"
+        for module, names in after.items()
+        for name in sorted(names - before[module] if module in before else {module})
+        if not {name, f"{module}_{name}"} & words
+    ]
+
+
+def _named(copy: Copy) -> "dict[str, set[str]]":
+    """Module → its options, and the knobs of its concern, of which some are no option."""
+    named = {module: set(documentation(copy, module).get("options") or {}) for module in modules(copy)}
+    for name in copy.having(".py", below="plugins/module_utils/_concerns/"):
+        knobs = set(re.findall(r'\bKnob\(\s*\w+, "(\w+)"', copy.text(name)))
+        concern = name.split("/")[3].partition(".")[0]
+        named.setdefault(concern, set()).update(knobs)
+    return named
 
 
 def _words(text: str) -> "set[str]":

@@ -260,7 +260,7 @@ def module_of(role: str) -> Path:
     return ROOT / "plugins" / "modules" / f"{role}.py"
 
 
-def test_an_option_that_no_fragment_tells_of_is_named(tmp_path: Path) -> None:
+def test_an_option_or_check_that_no_fragment_tells_of_is_named(tmp_path: Path) -> None:
     git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=n@example.com"]
     gate = GATES["new-options-have-a-fragment"]
     new = MODULE.replace("  d: {", "  e: {description: New., type: int}\n  d: {")
@@ -268,10 +268,12 @@ def test_an_option_that_no_fragment_tells_of_is_named(tmp_path: Path) -> None:
     assert gate(copy_with(tmp_path, **before)) == [], "before the first release nothing is new"
     for command in (["add", "--all"], ["commit", "--quiet", "--message", "Release 1"]):
         subprocess.run([*git, *command], check=True)
-    problems = gate(copy_with(tmp_path, **{"plugins/modules/c.py": new, "plugins/modules/f.py": MODULE}))
+    check = {"plugins/module_utils/_concerns/c.py": '_G = Knob(\n    NAME, "g", reference="x")\n'}
+    problems = gate(copy_with(tmp_path, **{"plugins/modules/c.py": new, "plugins/modules/f.py": MODULE}, **check))
     assert [problem.partition(" is new")[0] for problem in problems] == [
         "plugins/modules/c.py: e",
+        "plugins/modules/c.py: g",
         "plugins/modules/f.py: f",
     ]
-    told = {"changelogs/fragments/c.yml": "minor_changes: [c - has ``c_e``., f - a module.]"}
+    told = {"changelogs/fragments/c.yml": "minor_changes: [c - has ``c_e`` and looks at ``g``., f - a module.]"}
     assert gate(copy_with(tmp_path, **told)) == []

@@ -93,6 +93,14 @@ def test_plan(name: str, host: str, tmp_path: Path) -> None:
     assert after.actions == (), "the plan doesn't see its own result"
 
 
+def test_each_check_is_in_a_case() -> None:
+    for concern in CONCERNS.values():
+        cases = [case for name, case in CASES.items() if name.startswith(f"{concern.name}/")]
+        named = {item.get("knob") for case in cases for item in case.get("findings", ())}
+        named.update(knob for case in cases for knob in listed(case.get("about", [])))
+        assert set(concern.checks) <= named
+
+
 def compare(have: Sequence[Dict[str, Any]], expected: List[Dict[str, Any]]) -> None:
     """As many as expected, in their order, with the keys that the case names."""
     shown = [{key: item[key] for key in ("knob", "status", "what", "after", "reason") if key in item} for item in have]
