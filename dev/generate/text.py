@@ -69,7 +69,7 @@ def values(spec: "dict[str, Any]") -> str:
     if "options" in spec:
         parts = ", ".join(f"`{option}`" for option in spec["options"])
         return f"list of mappings: {parts}" if spec["type"] == "list" else f"mapping: {parts}"
-    return TYPES[spec["type"]]
+    return "`true`, `false`, `last`" if spec["type"] == "raw" and spec.get("default") is True else TYPES[spec["type"]]
 
 
 def default_shown(variable: Variable) -> str:

@@ -137,7 +137,8 @@ options:
       - Whether disks are set again whenever they appear, at boot or later.
       - Rules in C(/etc/udev/rules.d) set options of all disks or of a kind. C(nearmetal.service) sets those of a device
         or mount point, whose disks it looks up again.
-    type: bool
+      - With V(last), C(nearmetal.service) sets it once more after C(multi-user.target), past what a boot starts.
+    type: raw
     default: true
 extends_documentation_fragment:
   - nearmetal.ec2.state.common

@@ -42,7 +42,8 @@ options:
       - V(auto) is planned again at each boot by C(nearmetal.service), because the same disk may start as another
         instance type. This needs systemd, and is refused without it.
       - V(kernel) needs nothing.
-    type: bool
+      - With V(last), C(nearmetal.service) sets it once more after C(multi-user.target), past what a boot starts.
+    type: raw
     default: true
   allow_unverified:
     description:

@@ -79,7 +79,8 @@ options:
       - A file in C(/etc/tmpfiles.d) sets O(turbo), O(governor), O(energy_performance_preference),
         O(energy_perf_bias) and O(platform_profile).
       - C(nearmetal.service) sets idle states and O(uncore_frequency), which it plans again for the host that it finds.
-    type: bool
+      - With V(last), C(nearmetal.service) sets it once more after C(multi-user.target), past what a boot starts.
+    type: raw
     default: true
   allow_poll:
     description:

@@ -112,7 +112,8 @@ options:
       - A file in C(/etc/tmpfiles.d) sets transparent huge pages, and one in C(/etc/sysctl.d) sets O(group).
         C(nearmetal.service) reserves pages, within the limits for the memory that the host then has.
       - O(mount) is a unit and stays in any case.
-    type: bool
+      - With V(last), C(nearmetal.service) sets it once more after C(multi-user.target), past what a boot starts.
+    type: raw
     default: true
   allow_unverified:
     description:

@@ -50,7 +50,8 @@ options:
       - Whether all of this is set again at each boot. Files in C(/etc/sysctl.d) and C(/etc/tmpfiles.d) do it;
         C(nearmetal.service) does it for O(min_free_kbytes), for O(overcommit=never) and where the host has more than a
         workload asks for, because the disk may start on a smaller type.
-    type: bool
+      - With V(last), C(nearmetal.service) sets it once more after C(multi-user.target), past what a boot starts.
+    type: raw
     default: true
 extends_documentation_fragment:
   - nearmetal.ec2.parameters.memory

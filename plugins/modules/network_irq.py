@@ -124,7 +124,8 @@ options:
     description:
       - Whether C(nearmetal.service) plans this again at each boot, when an interface appears, and when queues change.
       - A placement for one instance size doesn't fit another size.
-    type: bool
+      - With V(last), C(nearmetal.service) sets it once more after C(multi-user.target), past what a boot starts.
+    type: raw
     default: true
 extends_documentation_fragment:
   - nearmetal.ec2.state.common

@@ -34,7 +34,8 @@ options:
         half minutes after an interface gets an address.
       - Where systemd-networkd runs, also whether a file in C(/etc/systemd/networkd.conf.d) keeps it from removing rules
         and routes of other programs whenever it starts.
-    type: bool
+      - With V(last), C(nearmetal.service) sets it once more after C(multi-user.target), past what a boot starts.
+    type: raw
     default: true
 extends_documentation_fragment:
   - nearmetal.ec2.state.common

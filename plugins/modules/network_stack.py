@@ -129,7 +129,8 @@ options:
     description:
       - Whether all of this is set again at each boot. A file in C(/etc/sysctl.d) sets kernel parameters,
         C(nearmetal.service) sets interfaces, including those that appear later.
-    type: bool
+      - With V(last), C(nearmetal.service) sets it once more after C(multi-user.target), past what a boot starts.
+    type: raw
     default: true
 extends_documentation_fragment:
   - nearmetal.ec2.parameters.network_stack

@@ -72,7 +72,8 @@ options:
   persist:
     description:
       - Whether O(balancing) and O(zone_reclaim_mode) are set again at each boot, by a file in C(/etc/sysctl.d).
-    type: bool
+      - With V(last), C(nearmetal.service) sets it once more after C(multi-user.target), past what a boot starts.
+    type: raw
     default: true
   allow_hidden_nodes:
     description: Allow O(nodes=hidden), although it makes no memory more local.

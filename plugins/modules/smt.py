@@ -39,7 +39,8 @@ options:
       - Whether V(disabled) is set again at each boot, by a file in C(/etc/tmpfiles.d).
       - That file names no CPU, so it also fits another instance type. Where the kernel has no C(smt/control),
         C(nearmetal.service) plans this again at each boot.
-    type: bool
+      - With V(last), C(nearmetal.service) sets it once more after C(multi-user.target), past what a boot starts.
+    type: raw
     default: true
   allow_unverified:
     description:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import AbstractSet, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from .._error import Damaged, NearmetalError
+from .._facts import boot_programs
 from .._facts.facts import Facts, project
 from .._facts.owners import OwnersFacts
 from .._facts.topology import CPU
@@ -142,6 +143,7 @@ class Tune(NamedTuple):
         boots = ("", session.host.boot_id() if entries else "")
         before_boot = {entry.key for entry in entries if entry.boot_id not in boots}
         facts = with_type(facts, wanted)._replace(originals=originals, before_boot=before_boot)
+        facts = facts._replace(setter=partial(boot_programs.setter, session.host))
         exchanged = session.journal.exchanged(self.name)
         by_files = entries_by_files(session.host, entries)
         plan_for = partial(self._plan_for, wanted, {entry.knob for entry in entries}, facts.owners)

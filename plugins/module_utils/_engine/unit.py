@@ -14,6 +14,7 @@ from .._memory.entry import Entry
 from .._memory.stored import Stored
 from .._plan import Action, Plan
 from .._planning import unit
+from .._planning.options import LAST
 from .._planning.unit import NAME as UNIT
 from .apply import apply, obstacles
 from .restore import plan_restore
@@ -35,7 +36,8 @@ def plan_unit(session: Session, wanted: Mapping[str, Stored]) -> Tuple[Plan, Tup
     if facts.unit is None or facts.files is None or unit.obstacle(facts.unit):
         return Plan(), ()
     identity = bundle.identity(session.origin.version)
-    plan = unit.plan(facts.unit, facts.files, identity, metrics_file.directory_among(wanted))
+    last = any(stored.options.get("persist") == LAST for stored in wanted.values())
+    plan = unit.plan(facts.unit, facts.files, identity, metrics_file.directory_among(wanted), last)
     in_the_way = obstacles(session.host, plan.actions)
     if in_the_way:
         raise NearmetalError("; ".join(in_the_way))

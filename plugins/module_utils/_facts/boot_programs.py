@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from fnmatch import fnmatchcase
 from typing import Dict, Iterator, List, Mapping, Tuple
 
 from .._parse import boot_commands, link_settings
@@ -26,6 +27,7 @@ _FOLDERS = (
 )
 _CRON = ("/etc/crontab", "/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs")
 _SYSFS = ("/etc/sysfs.conf", "/etc/sysfs.d")
+_PROGRAM = 4 << 20  # bytes that are read of a program
 _MASK = "/dev/null"
 _ELF = "\x7fE"  # a program begins so; all else is taken for a script
 _UNIT_NAME = re.compile(r"[A-Za-z0-9:_.\\-]{1,120}(?:@[A-Za-z0-9:_.\\-]{0,100})?\.(?:service|timer)", re.ASCII)
@@ -74,6 +76,31 @@ def settings(host: Host) -> Found:
         for attribute, sign, value in (line.partition("=") for line in (host.text(path, LIMIT) or "").splitlines()):
             if sign and not attribute.lstrip().startswith(("#", "mode ", "owner ")):
                 yield path, (f"/sys/{attribute.strip()}", value.strip())
+
+
+def setter(host: Host, path: str) -> str:
+    """Who seems to set a file of the kernel, by path or pattern: who has it open, or starts with the host and names it.
+
+    The rest of a sentence; empty where nothing tells. It reads the links of all processes, and programs.
+    """
+    for process in filter(str.isdigit, host.names("/proc")):
+        for handle in host.names(f"/proc/{process}/fd"):
+            if fnmatchcase(host.link(f"/proc/{process}/fd/{handle}") or "", path):
+                return f"; process {process}, {host.line(f'/proc/{process}/comm')}, has it open"
+    name = "/".join(path.split("/")[-2:]).lstrip("*/")
+    words = {name, name.replace("/", "."), re.sub(r"\bpolicy\*/", "", name)}
+    for unit, file in _enabled(host):
+        for command in _EXEC.findall(host.text(file, LIMIT) or ""):
+            programs = [word for word in _words(command.lstrip("@-+!:"))[:2] if word.startswith("/")]
+            for text in (host.text(program, _PROGRAM) or "" for program in programs):
+                inner = re.findall(r"/(?:usr|opt|etc)/[\w./-]+", text) if text[:2] == "#!" else ()
+                if any(
+                    word in part
+                    for part in (text, *(host.text(place, LIMIT) or "" for place in inner))
+                    for word in words
+                ):
+                    return f"; {unit} names it, which starts after nearmetal's file was applied"
+    return ""
 
 
 def _files(host: Host, places: Tuple[str, ...]) -> List[str]:

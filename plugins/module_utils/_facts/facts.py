@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Container, Iterable, Mapping, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Container, Iterable, Mapping, NamedTuple, Optional, Tuple
 
 from .._error import NearmetalError
 from .._plan import Action, Value
@@ -74,6 +74,7 @@ class Facts(NamedTuple):
     # them from the journal; facts that were only observed have none.
     originals: Mapping[Tuple[str, str], Tuple[Value, Tuple[Value, ...]]] = {}
     before_boot: Container[Tuple[str, str]] = ()  # of these places, those that nearmetal last set before this boot
+    setter: Callable[[str], str] = lambda _path: ""  # who seems to set a file of the kernel, looked for when asked
 
     @property
     def is_arm(self) -> bool:
@@ -110,7 +111,7 @@ class Facts(NamedTuple):
 
 # Domain → its module, where the names differ. A new domain is a module and a field of Facts.
 _MODULES = {"files": "native_files"}
-DOMAINS = tuple(name for name in Facts._fields if name not in ("originals", "before_boot"))
+DOMAINS = tuple(name for name in Facts._fields if name not in ("originals", "before_boot", "setter"))
 
 
 def observe(host: Host, domains: Iterable[str]) -> Facts:

@@ -36,6 +36,8 @@ _READERS: Mapping[str, _Reader] = {
 # What networkd_conf has.
 FOREIGN_STAYS = {"ManageForeignRoutes": "no", "ManageForeignRoutingPolicyRules": "no"}
 
+_AGAIN = "persist: last sets it again when the boot is over"
+
 # The path of a concern's file, and its text for these lines; None where the file has none of them.
 File = Tuple[str, Optional[str]]
 
@@ -96,21 +98,23 @@ def plan_lost(
         return plan
     for action in actions:
         knob = next((knob for knob in knobs if knob.lever == action.what), None)
-        named = (action.where,) if action.what == "sysctl" else knob.at_boot if knob is not None else ()
-        named = named or (action.what.partition(".")[2],)
-        if action.key in facts.before_boot and action.before is not None and any(name in text for name in named):
-            lost[action.knob] = in_words(action.before, "nothing", LONGEST_VALUE)
+        names = (action.where,) if action.what == "sysctl" else tuple(knob.at_boot) if knob is not None else ()
+        named = next((name for name in names or (action.what.partition(".")[2],) if name in text), "")
+        if named and action.key in facts.before_boot and action.before is not None:
+            path = named if named.startswith("/") else f"*/{named.replace('.', '/')}"
+            lost[action.knob] = (
+                f"{in_words(action.before, 'nothing', LONGEST_VALUE)} ({action.knob}{facts.setter(path)})"
+            )
     if not lost:
         return plan
-    values = ", ".join(f"{name} (last seen to be {value})" for name, value in lost.items())
-    reason = f"something sets after nearmetal's file, at each boot or since this one: {values}"
+    reason = f"drift: something sets it after nearmetal's file; last seen to be {', '.join(lost.values())}; {_AGAIN}"
     return plan._replace(findings=tuple(finding._replace(status="unknown", reason=reason) for finding in plan.findings))
 
 
-def by_unit(concern: str, facts: Facts) -> Plan:
+def by_unit(concern: str, facts: Facts, last: bool) -> Plan:
     """The finding that the unit plans the concern again at each boot, or `refused` where the unit can't run.
 
-    Needs the domain `unit`. For plans with `replan` that are to last.
+    Needs the domain `unit`. For plans with `replan` that are to last; with `last`, past what a boot starts.
     """
     knob = Knob(concern, "persist", reference=unit.REFERENCE)
     obstacle = "nearmetal couldn't find out whether this host runs systemd"
@@ -124,5 +128,6 @@ def by_unit(concern: str, facts: Facts) -> Plan:
         )
     installed = facts.unit.enabled and facts.unit.agent is not None
     status, now = ("ok", unit.SERVICE_NAME) if installed else ("would_change", None)
-    reason = "nearmetal.service plans it again at each boot, for the size that the host has then"
+    size = "for the size that the host has then"
+    reason = f"nearmetal.service plans it again at each boot, {f'after {unit.LAST}' if last else size}"
     return Plan(findings=(knob.finding(status, reason, now, unit.SERVICE_NAME),), replan=True)

@@ -3,16 +3,16 @@
 """Checking the options of a concern against its own spec, without Ansible. PRIVATE to the collection.
 
 A spec has the form of an Ansible argument spec, with the `range` of a number, the `step` to which it is rounded up, how
-many `numbers` a text and `entries` a list may have, and whether a text may have several `lines`, which `for_ansible`
-removes. The modules validate by it before Ansible turns true into 1, and so do `tune` and, on the host, what is stored
-as wanted.
+many `numbers` a text and `entries` a list may have, whether a text may have several `lines`, and the `or_word` beside
+true and false, which `for_ansible` removes. The modules validate by it before Ansible turns true into 1, and so do
+`tune` and, on the host, what is stored as wanted.
 """
 
 from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from .._error import NearmetalError
 from .._words import choices, shown
@@ -28,8 +28,9 @@ COMMON: Spec = {
 
 # Options that several concerns take.
 SWITCH: Mapping[str, Any] = {"type": "str", "choices": ["enabled", "disabled"]}
+LAST = "last"  # of persist: the unit sets it again when the boot is over
 METHOD: Mapping[str, Any] = {"type": "str", "choices": ["runtime", "boot", "both"], "default": "runtime"}
-PERSIST: Mapping[str, Any] = {"type": "bool", "default": True}
+PERSIST: Mapping[str, Any] = {"type": "raw", "default": True, "or_word": LAST}
 CONSENT: Mapping[str, Any] = {"type": "bool", "default": False}
 
 # Longer values are a mistake: a list of 1,000 CPUs has 4,000 characters, and no host has 1,000 disks.
@@ -88,7 +89,7 @@ def for_ansible(spec: Spec) -> Dict[str, Dict[str, Any]]:
         option: {
             key: for_ansible(value) if key == "options" else value
             for key, value in rule.items()
-            if key not in ("range", "numbers", "step", "ports", "entries", "lines")
+            if key not in ("range", "numbers", "step", "ports", "entries", "lines", "or_word")
         }
         for option, rule in spec.items()
     }
@@ -140,8 +141,8 @@ def _list(name: str, rule: Mapping[str, Any], value: Any) -> List[Any]:
 
 
 def _scalar(name: str, kind: str, rule: Mapping[str, Any], value: Any) -> Any:
-    if kind == "bool":
-        return _truth(name, value)
+    if kind == "bool" or "or_word" in rule:
+        return value if value == rule.get("or_word") else _truth(name, value, rule.get("or_word"))
     if kind == "int":
         return _number(name, rule, value)
     if kind == "float":
@@ -173,11 +174,11 @@ def _without_control(name: str, rule: Mapping[str, Any], text: str) -> str:
     return text
 
 
-def _truth(name: str, value: Any) -> bool:
+def _truth(name: str, value: Any, word: Optional[str] = None) -> bool:
     text = str(value).lower() if isinstance(value, (bool, int, str)) else ""
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
-    raise NearmetalError(f"{name} is true or false, not {shown(value)}")
+    raise NearmetalError(f"{name} is true{f', false or {word}' if word else ' or false'}, not {shown(value)}")
 
 
 def _number(name: str, rule: Mapping[str, Any], value: Any) -> int:

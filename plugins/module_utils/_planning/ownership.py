@@ -15,7 +15,9 @@ from .._facts.at_boot import Setting
 from .._facts.owners import OwnersFacts
 from .._number import is_number
 from .._plan import Action, Finding, Plan, Value, Wanted
+from . import unit
 from .knob import EARLIER, Knob, without
+from .options import LAST
 
 REFERENCE = "docs/ownership.md"
 
@@ -214,6 +216,8 @@ def _outcome(owners: OwnersFacts, action: Action, owner: Owner, wanted: Wanted) 
     """Who has the last word when the value of an owned knob is set anyway."""
     if owner.name == "tuned" and action.what == "sysctl" and owners.tuned_reapplies and wanted.get("persist"):
         return "then reads /etc/sysctl.d, where nearmetal's file has the last word (reapply_sysctl)"
+    if wanted.get("persist") == LAST and owner.name != "tuned":
+        return f"and {unit.SERVICE_NAME} sets it again when the boot is over (persist: last)"
     return "and will set it again: change it there"
 
 

@@ -13,6 +13,7 @@ from .gate import gate_refusal, gate_remark
 from .join import joined
 from .knob import Knob
 from .native import File, by_unit, plan_file, plan_lost
+from .options import LAST
 
 # A file of a concern that sets at boot what its plan has in `at_boot`: tmpfiles, sysctl_d, udev_rules.
 Writer = Callable[[str, Mapping[str, str]], File]
@@ -93,15 +94,15 @@ def _planned(
         plan = Plan(findings=refusals)
     elif managed:
         plan = decide(facts, wanted)
-    persist = bool(wanted.get("persist"))
+    persist = wanted.get("persist")
     by_workload = bool(managed) and all(wanted.wanted_by(option) == "workload" for option in managed)
     plans = [plan._replace(replan=False, at_boot={})]
     for writer in writers:
         path, text = writer(concern, plan.at_boot if persist else {})
         plans.append(plan_file(concern, facts, path, text, "workload" if by_workload else "user"))
         plans[-1] = plan_lost(plans[-1], facts, path, text, plan.actions, knobs)
-    if plan.replan and persist:
-        plans.append(by_unit(concern, facts))
+    if persist and (plan.replan or (persist == LAST and managed)):
+        plans.append(by_unit(concern, facts, persist == LAST))
     return joined(*plans)
 
 

@@ -22,6 +22,7 @@ NAME = "unit"
 METRICS = "metrics"  # in results and beside the stored concerns: where the unit exports metrics
 SERVICE_NAME = "nearmetal.service"
 REFERENCE = "docs/unit.md"
+LAST = "multi-user.target"  # what it waits for where a concern has persist: last
 
 _AGENT, _ENABLED, _FILE = (
     Knob(NAME, "agent", lever, REFERENCE, scope="boot") for lever in ("unit.agent", "unit.enabled", "files")
@@ -48,7 +49,7 @@ ConditionPathExists=!{disabled}
 ConditionPathExists=!{baked}
 ConditionKernelCommandLine=!{argument}
 After=systemd-sysctl.service systemd-tmpfiles-setup.service systemd-modules-load.service
-After=irqbalance.service tuned.service
+After=irqbalance.service tuned.service{after}
 StartLimitIntervalSec=0
 
 [Service]
@@ -120,10 +121,11 @@ def obstacle(unit: UnitFacts) -> str:
     return ""
 
 
-def plan(unit: UnitFacts, files: Mapping[str, str], agent: str, metrics: str = "") -> Plan:
+def plan(unit: UnitFacts, files: Mapping[str, str], agent: str, metrics: str = "", last: bool = False) -> Plan:
     """Install service, timer, rules, command and agent; `agent` is the identity of the agent that this version ships.
 
-    `metrics` is the directory to which it exports; empty for none. What a newer nearmetal installed is left alone.
+    `metrics` is the directory to which it exports; empty for none. `last`: it plans when the boot is over.
+    What a newer nearmetal installed is left alone.
     """
     installed, shipped = (numbers((identity or "").split(" ")[0]) for identity in (unit.agent, agent))
     if installed is not None and shipped is not None and installed > shipped:
@@ -134,14 +136,15 @@ def plan(unit: UnitFacts, files: Mapping[str, str], agent: str, metrics: str = "
         return _AGENT.says("advice", reason, unit.agent)
     changes: List[Tuple[Knob, Value, Value]] = [
         (_FILE.at(path), files.get(path), text)
-        for path, text in texts(unit.python or "", metrics, unit.version).items()
+        for path, text in texts(unit.python or "", metrics, unit.version, last).items()
     ]
     changes.append((_ENABLED, unit.enabled, True))
     # Last: an upgraded agent can't be put back, so no later change may fail.
     changes.append((_AGENT, unit.agent, agent))
     purpose = "what is left to nearmetal is planned again at each boot and for new devices"
     actions = tuple(knob.action("auto", now, goal, purpose) for knob, now, goal in changes if now != goal)
-    reason = "plans at each boot, for each new NIC or disk, and every two minutes if queues or interrupts changed"
+    when = f"each boot, after {LAST}" if last else "each boot"
+    reason = f"plans at {when}, for each new NIC or disk, and every two minutes if queues or interrupts changed"
     if unit.switched_off:
         reason += f"; switched off by {unit.switched_off}"
     status = "would_change" if actions else "ok"
@@ -156,9 +159,10 @@ def summarized(plan_of_restore: Plan) -> Plan:
     return plan_of_restore._replace(findings=removed + others)
 
 
-def texts(python: str, metrics: str = "", version: Optional[int] = None) -> Dict[str, str]:
+def texts(python: str, metrics: str = "", version: Optional[int] = None, last: bool = False) -> Dict[str, str]:
     """Path → text of the files beside the agent, for systemd of this version (None: unknown)."""
     names = {"agent": AGENT, "disabled": DISABLED, "baked": BAKED, "argument": ARGUMENT, "python": python}
+    names["after"] = f" {LAST}" if last else ""
     # A directory that is gone must not keep the unit from its plan.
     names["writable"] = f" -{metrics}" if metrics else ""
     names["environment"] = f"Environment={METRICS_VARIABLE}={metrics}\n" if metrics else ""

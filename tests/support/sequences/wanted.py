@@ -214,6 +214,8 @@ def _value(rng: random.Random, name: str, rule: Mapping[str, Any]) -> Any:
     kind = rule.get("type", "str")
     if kind == "bool":
         return rng.random() < 0.6
+    if "or_word" in rule:
+        return rng.choice((True, True, False, rule["or_word"]))
     if kind == "dict":
         return drawn_options(rng, rule["options"], few=0.5)
     if kind == "list":

@@ -112,7 +112,7 @@ OPTIONS: List[Tuple[str, Any, str]] = [
     ("clocksource", {"source": "x" * 10**6}, "clocksource.source must be text of at most 4096 characters"),
     ("clocksource", {"source": True}, "clocksource.source must be a word, not a YAML boolean: put true in quotes"),
     ("clocksource", {"source": ["tsc"]}, "clocksource.source must be a word, not ['tsc']"),
-    ("clocksource", {"persist": "maybe"}, "clocksource.persist is true or false, not 'maybe'"),
+    ("clocksource", {"persist": "maybe"}, "clocksource.persist is true, false or last, not 'maybe'"),
     ("clocksource", {"tsc_reliable": "y" * 4000}, "clocksource.tsc_reliable can't be 'yyy"),
     (
         "hugepages",
