@@ -26,6 +26,15 @@ from .summary import PROGRAM
 
 # Playbooks that audit what another playbook changes.
 AUDITS = {AUDIT: TUNE, "nearmetal.ec2.cloud_audit": TUNE}
+# How a run logs in, as its command line says: the option, what Ansible calls it, and its default.
+_LOGIN = (
+    ("-c", "connection", C.DEFAULT_TRANSPORT),
+    ("-u", "remote_user", C.DEFAULT_REMOTE_USER),
+    ("-k", "ask_pass", C.DEFAULT_ASK_PASS),
+    ("-b", "become", C.DEFAULT_BECOME),
+    ("--become-user", "become_user", C.DEFAULT_BECOME_USER),
+    ("-K", "become_ask_pass", C.DEFAULT_BECOME_ASK_PASS),
+)
 _Loaded = TypeVar("_Loaded")
 _WORKLOAD = re.compile(r"[a-z0-9_]{1,64}(?:,[a-z0-9_]{1,64}){0,15}", re.ASCII)
 
@@ -67,6 +76,9 @@ def _fix_command(mode: str, inventory: Iterable[str]) -> Tuple[Tuple[str, ...], 
     workload, complete = _extra(map(str, line.get("extra_vars") or ()))
     words = [PROGRAM, *map(short_path, playbooks)]
     words += [word for source in inventory for word in ("-i", source)]
+    for option, key, usual in _LOGIN:
+        if line.get(key) and line[key] != usual:
+            words += [option] if line[key] is True else [option, str(line[key])]
     words += ["-e", f"tune_workload={workload}"] if workload else []
     for option, key, usual in (("--tags", "tags", ["all"]), ("--skip-tags", "skip_tags", [])):
         tags = list(map(str, line.get(key) or ()))

@@ -34,6 +34,9 @@ _NAME_WORKLOADS = (
     "say in tune_workload what the hosts do, in group_vars beside the inventory: Ansible reads none beside your"
     " playbook for a playbook of a collection; tune_workload: auto shows what their processes suggest"
 )
+_TUNE_ANYWAY = "tune_allow_not_ec2: true looks at hosts outside EC2 too"
+# Classes of hosts of which nothing is looked at unless it is asked for, and what is said of them.
+_OUTSIDE = {"not_ec2": ("isn't on EC2", "aren't on EC2"), "container": ("is a container", "are containers")}
 _COUNTED = {**WORTH, PUBLISHED: "with a published figure", NO_GAIN: "without a gain when measured"}
 # What a change costs, the least first.
 FREE, REBOOT, INTERRUPTS = "free", "reboot", "interrupts"
@@ -98,7 +101,7 @@ def changes_of(host: HostReport) -> List[ReportedFinding]:
 
 def verdict(report: Report) -> Verdict:
     """What a reader needs first: how much there is to do, for whom, what it brings and what it costs."""
-    reported = [host for host in report.hosts if host.state == model.REPORTED]
+    reported = [host for host in report.hosts if host.state == model.REPORTED and not outside(host)]
     changes = [(host, finding) for host in reported for finding in changes_of(host)]
     reporting = () if report.restores else reported
     looked = {concern for host in reporting for concern in host.statuses() if concern in HEADINGS}
@@ -113,9 +116,17 @@ def verdict(report: Report) -> Verdict:
             *_facts(report, reported, changes),
             *([(NOT_LOOKED_AT, ", ".join(unseen))] if unseen else ()),
             *([(NEXT, _NAME_WORKLOADS)] if nameless else ()),
+            *([(NEXT, _TUNE_ANYWAY)] if any(outside(host) == "not_ec2" for host in report.hosts) else ()),
         ),
         shlex.join([*(AUDIT if word == TUNE else word for word in asks), *_SUGGEST]) if asks else "",
     )
+
+
+def outside(host: HostReport) -> str:
+    """The class of a host that nobody looked at for its class; empty for others, also where it was allowed."""
+    kind = str(host.platform.get("host_class", ""))
+    seen = {finding.status for finding in host.findings} - {"refused", "not_applicable"}
+    return kind if kind in _OUTSIDE and host.findings and not seen and not host.errors else ""
 
 
 def _planned(reported: List[HostReport], looked: int) -> str:
@@ -140,9 +151,15 @@ def _lead(
         return "The play had no hosts."
     errors = sum(len(host.errors) for host in reported)
     states = report.states()
+    away = Counter(outside(host) for host in report.hosts)
     parts = [
         *(_say_changes(report, changes) if changes else _say_nothing_left(report, reported, within)),
         f"{plural(errors, 'concern')} failed" if errors else "",
+        *(
+            f"{plural(away[kind], 'host')} {words[away[kind] != 1]}, and nothing was looked at there"
+            for kind, words in _OUTSIDE.items()
+            if away[kind]
+        ),
         *(
             f"{plural(states[state], 'host')} {words[states[state] != 1]}"
             for state, words in _WITHOUT_REPORT.items()
@@ -154,7 +171,7 @@ def _lead(
 
 def _say_nothing_left(report: Report, reported: List[HostReport], within: str) -> Iterable[str]:
     clear = sum(not host.errors for host in reported)
-    refused = sum(finding.status == "refused" for host in report.hosts for finding in host.findings)
+    refused = sum(finding.status == "refused" for host in reported for finding in host.findings)
     left = "give back" if report.restores else "change"
     yield f"Nothing is left to {left} on {plural(clear, 'host')}{within}" if clear else ""
     yield f"{plural(refused, 'setting')} {'was' if refused == 1 else 'were'} refused" if refused else ""

@@ -126,6 +126,32 @@ def test_what_a_host_said_before_it_failed_makes_it_neither_done_nor_to_do(state
     assert worth.verdict(lost.report(reports.RUN)).lead == f"{WORDS[state][0]}."
 
 
+OUTSIDE = {**result_with(finding("clocksource", "refused"), finding("kernel_check", "not_applicable"))}
+
+
+@pytest.mark.parametrize(
+    ("host_class", "words"),
+    [
+        ("not_ec2", "1 host isn't on EC2, and nothing was looked at there"),
+        ("container", "1 host is a container, and nothing was looked at there"),
+    ],
+)
+def test_a_host_outside_ec2_was_not_looked_at(host_class: str, words: str) -> None:
+    away = {**OUTSIDE, "platform": {"host_class": host_class}}
+    alone = worth.verdict(reports.report(away))
+    assert alone.lead == f"{words}."
+    assert alone.planned == ""
+    assert ("tune_allow_not_ec2" in dict(alone.facts).get("Next", "")) == (host_class == "not_ec2")
+    both = worth.verdict(reports.report(away, result_with(GOOD_CLOCK)))
+    assert both.lead == f"Nothing is left to change on 1 host{CLOCK_ALONE}; {words}."
+    assert both.planned.startswith("base on 1 host")
+
+
+def test_a_host_outside_ec2_that_may_be_tuned_is_one_of_the_others() -> None:
+    allowed = {**result_with(GOOD_CLOCK), "platform": {"host_class": "not_ec2"}}
+    assert worth.verdict(reports.report(allowed)).lead == f"Nothing is left to change on 1 host{CLOCK_ALONE}."
+
+
 def test_a_concern_that_failed_on_a_host_that_went_on_is_no_all_clear() -> None:
     ill = result_with(GOOD_CLOCK, errors={"smt": "busy"})
     assert worth.verdict(reports.report(ill)).lead == "1 concern failed."

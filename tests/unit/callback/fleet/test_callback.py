@@ -156,6 +156,7 @@ def test_one_host_shows_every_knob(fleet: Fleet) -> None:
     ("started", "fix", "only", "more"),
     [
         ("restore --check", "nearmetal.ec2.restore -i hosts.json --limit db1", "", ""),
+        ("restore --check -u me -b", "nearmetal.ec2.restore -i hosts.json -u me -b --limit db1", "", ""),
         (
             "cache --check --tags tune -e tune_serial=5%",
             "nearmetal.ec2.cache -i hosts.json --tags tune --limit db1",
