@@ -47,7 +47,7 @@ _WRITING = {*_PURE, "_host", "_levers", "_memory", "_requests", "_engine"}
 _HOST = {*_WRITING, "_tasks"}
 LAYERS = {
     "_parse": {"_parse", "_error", "_number"},
-    "_facts": {"_facts", "_parse", "_error", "_number", "_parameters", "_plan"},
+    "_facts": {"_facts", "_parse", "_programs", "_error", "_number", "_parameters", "_plan"},
     "_planning": {*_PLAIN, "_planning", "_facts"},
     "_concerns": {*_PLAIN, "_concerns", "_programs", "_planning", "_facts"},
     "_programs": {"_programs"},

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import ast
-from types import SimpleNamespace
 from typing import Any
 
 from dev.gates import Copy
@@ -16,13 +15,16 @@ FORM, TABLE, OTHERS = "program", "without_wishes", ("__init__", "registry")
 
 
 def programs(copy: Copy) -> "dict[str, Any]":
-    """Name → program, each as its file declares it."""
+    """Name → program, each as its file declares it: in capitals."""
     names = [file[len(FOLDER) : -len(".py")] for file in copy.having(".py", below=FOLDER)]
     if FORM not in names:
         return {}
     form = _run(copy, FORM, {})
     found = dict(_run(copy, TABLE, form)["PROGRAMS"]) if TABLE in names else {}
-    found.update({name: _run(copy, name, form)["PROGRAM"] for name in names if name not in (FORM, TABLE, *OTHERS)})
+    for file in names:
+        if file not in (FORM, TABLE, *OTHERS):
+            declared = _run(copy, file, form).items()
+            found.update({name.lower(): value for name, value in declared if isinstance(value, form["Program"])})
     return dict(sorted(found.items()))
 
 
@@ -41,12 +43,7 @@ def own_checks(program: Any) -> "list[str]":
 def _run(copy: Copy, name: str, names: "dict[str, Any]") -> "dict[str, Any]":
     """The names that a file of the folder declares, which has those of `names` for what it imports of the form."""
     tree = copy.tree(f"{FOLDER}{name}.py")
-    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.level]
-    tree.body = [node for node in tree.body if node not in imports]
+    tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and node.level)]
     namespace = {"__name__": name, **names}
-    for node in imports:
-        for imported in (alias.name for alias in node.names if node.module != FORM):
-            of_other = _run(copy, node.module or imported, names)
-            namespace[imported] = of_other[imported] if node.module else SimpleNamespace(**of_other)
     exec(compile(tree, name, "exec"), namespace)
     return namespace

@@ -17,13 +17,13 @@ from .._concerns.registry import CONCERNS
 from .._error import NearmetalError
 from .._facts.facts import DOMAINS, observe
 from .._facts.host import Host
+from .._facts.packages import DEBIAN
 from .._host.host import WritableHost
 from .._memory.stored import StoredWanted
 from .._parse import versions
 from .._planning.options import COMMON
 from .._programs.registry import program_of
 from .._requests.asking import running_programs
-from .._requests.versions import DEBIAN
 from .._version import VERSION
 from .allowed import LONGEST_FILE, is_of_process, link_of, rule_of
 

@@ -7,12 +7,13 @@ It changes nothing: these are settings of the services themselves.
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Iterator, Mapping, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
 
 from .._error import NearmetalError
 from .._facts.facts import Facts
 from .._facts.service_load import ServiceLoad
 from .._facts.services import UNIT
+from .._facts.sysctl import ZONE_RECLAIM
 from .._number import is_number
 from .._parameters import MEMORY, NETWORK_STACK
 from .._plan import Plan, Wanted
@@ -139,11 +140,16 @@ def _start(facts: Facts, unit: str, load: ServiceLoad) -> Plan:
     plans = []
     for name in PROGRAMS:
         program = program_of(name)
-        if not set(program.processes).intersection(load.programs):
+        version = next((load.programs[process] for process in program.processes if process in load.programs), None)
+        if version is None:
             continue
-        checked = [wish for wish in program.wishes if wish.checked and not wish.of_versions]
-        wrong = [*_unfit(facts, load, program.checks), *filter(None, (_unmet(facts, wish) for wish in checked))]
-        pages = [*(one.page for one in program.checks), *(wish.page for wish in checked)]
+        known, undecided = program.asks(version, facts.platform.architecture if facts.platform is not None else None)
+        checked: Dict[str, List[Wish]] = {}
+        for wish in (*known, *undecided):
+            if wish.checked:
+                checked.setdefault(wish.knob, []).append(wish)
+        wrong = [*_unfit(facts, load, program.checks), *filter(None, (_unmet(facts, one) for one in checked.values()))]
+        pages = [*(one.page for one in program.checks), *(one.page for wishes in checked.values() for one in wishes)]
         source = "; ".join(dict.fromkeys(page.reference for page in pages))
         knob = _START.at(unit, unit)._replace(reference=source)
         if wrong:
@@ -161,21 +167,30 @@ def _unfit(facts: Facts, load: ServiceLoad, checks: Iterable[Check]) -> Iterator
             yield f"{what} is {text}, not {'unlimited' if least == UNLIMITED else least}, so {otherwise}"
 
 
-def _unmet(facts: Facts, wish: Wish) -> str:
-    """What the host has in place of a wish that the program checks; empty where it has what is wished, or lacks it."""
-    if wish.knob == "hugepages.thp":
-        now = facts.hugepages.thp if facts.hugepages is not None else None
-        return "" if now is None or wish.suits(now) else f"transparent huge pages are {now}, not {wish.value}"
-    parameter = next(one for one in (*MEMORY, *NETWORK_STACK) if one.option == wish.knob.partition(".")[2])
-    text, choices = (facts.sysctl or {}).get(parameter.key, ""), parameter.spec.get("choices")
-    if not is_number(text):
+def _unmet(facts: Facts, wishes: Sequence[Wish]) -> str:
+    """What the host has in place of a wish that the program checks; empty where it has what is wished, or lacks it.
+
+    Of several wishes of one knob, between which an unknown version decides, the host has what suits one.
+    """
+    concern, _dot, option = wishes[0].knob.partition(".")
+    asked = " or ".join(str(wish.value) for wish in wishes)
+    if concern == "hugepages":
+        now = getattr(facts.hugepages, option, None)
+        what = "transparent huge pages are" if option == "thp" else f"{wishes[0].knob} is"
+        return "" if now is None or any(wish.suits(now) for wish in wishes) else f"{what} {now}, not {asked}"
+    parameter = next((one for one in (*MEMORY, *NETWORK_STACK) if one.option == option), None)
+    key, choices = (parameter.key, parameter.spec.get("choices")) if parameter else (ZONE_RECLAIM, None)
+    text, bound = (facts.sysctl or {}).get(key, ""), parameter.bound if parameter else ""
+    if not is_number(text) or any(_fits(wish, int(text), choices, bound) for wish in wishes):
         return ""
-    number, goal = int(text), choices.index(wish.value) if choices else int(wish.value)
-    if choices or not parameter.bound:
-        fits = number == goal
-    else:
-        fits = number <= goal if parameter.bound == "most" else number >= goal
-    return "" if fits else f"{parameter.key} is {number}, not {goal}"
+    goal = " or ".join(str(choices.index(wish.value)) for wish in wishes) if choices else asked
+    return f"{key} is {text}, not {goal}"
+
+
+def _fits(wish: Wish, number: int, choices: Optional[Sequence[str]], bound: str) -> bool:
+    if choices:
+        return number < len(choices) and wish.suits(choices[number])
+    return number == wish.value or bool(bound and (number < wish.value) == (bound == "most"))
 
 
 CONCERN = checking(

@@ -9,8 +9,10 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from .._number import is_number, process_numbers
 from .._parse import listening
+from .._programs.registry import NAMES, program_of
 from . import running, services
 from .host import Host
+from .packages import of_debian
 
 # A service of more processes than this has its listening ones among the oldest.
 _LOOKED_AT = 64
@@ -31,7 +33,7 @@ class ServiceLoad(NamedTuple):
     waiting: Optional[int]  # per mille of the last five minutes in which some thread of it waited for a CPU
     processes: int
     listeners: Optional[Mapping[int, Tuple[int, int]]]  # port → sockets, and processes that have one of them
-    programs: Tuple[str, ...]  # known ones that it runs
+    programs: Mapping[str, str]  # known ones that it runs → version, where it matters and is known, or ""
     limits: Mapping[str, int]  # of the first process that runs one, as /proc/PID/limits names them; not those without
     files: Optional[Tuple[int, int]]  # open, and the limit, of the process that is nearest to its limit
 
@@ -46,16 +48,23 @@ def _load(host: Host, group: str, tables: Dict[Optional[str], Mapping[str, Place
     pids = process_numbers((host.text(f"{group}/cgroup.procs") or "").split())
     pressure = _PRESSURE.match(host.text(f"{group}/cpu.pressure", 4096) or "")
     open_of = {pid: _descriptors(host, pid) for pid in pids[:_LOOKED_AT]}
-    programs = {pid: name for pid in open_of for name in [running.program_of(host, pid)[0]] if name}
+    programs = {pid: found for pid in open_of for found in [running.program_of(host, pid)] if found[0]}
     return ServiceLoad(
         threads=_threads(host, group),
         waiting=int(pressure[1]) * 10 + int(pressure[2]) // 10 if pressure is not None else None,
         processes=len(pids),
         listeners=_listeners(host, open_of, tables) if any(open_of.values()) else None,
-        programs=tuple(dict.fromkeys(programs.values())),
+        programs={name: version or _version(host, name) for name, version in programs.values()},
         limits=_limits(host, min(programs)) if programs else {},
         files=_files(host, open_of),
     )
+
+
+def _version(host: Host, process: str) -> str:
+    """The version of a process's package, if its program asks by version."""
+    programs = [program for program in map(program_of, NAMES) if process in program.processes]
+    asking = [program for program in programs if any(wish.since or wish.before for wish in program.wishes)]
+    return next((version for program in asking for version in [of_debian(host, program.packages)] if version), "")
 
 
 def _threads(host: Host, group: str) -> Optional[int]:

@@ -5,25 +5,18 @@
 from __future__ import annotations
 
 import re
-from typing import Container, Dict, Mapping, Tuple
+from typing import Container, Dict, Mapping
 
 _NUMBERS = re.compile(r"(?:[0-9]{1,9}:)?([0-9]{1,6}(?:\.[0-9]{1,6}){0,3})", re.ASCII)
 _PACKAGE = re.compile(r"^Package: (.+)$", re.MULTILINE)
 _VERSION = re.compile(r"^Version: (.+)$", re.MULTILINE)
 _INSTALLED = "\nStatus: install ok installed\n"
-_PARTS = 4
 
 
 def numbers(text: str) -> str:
     """The numbers of a package's version, without its epoch and its revision: 7.0.15 of 5:7.0.15-1~deb12u1."""
     match = _NUMBERS.match(text)
     return match[1] if match else ""
-
-
-def compared(version: str, other: str) -> int:
-    """Less than, equal to or greater than 0, as the first version is older, the same or newer."""
-    one, two = _parts(version), _parts(other)
-    return (one > two) - (one < two)
 
 
 def debian(text: str, names: Container[str]) -> Dict[str, str]:
@@ -41,8 +34,3 @@ def debian(text: str, names: Container[str]) -> Dict[str, str]:
 def render(installed: Mapping[str, str]) -> str:
     """These packages and versions in the words of dpkg's status file."""
     return "\n\n".join(f"Package: {package}{_INSTALLED}Version: {version}" for package, version in installed.items())
-
-
-def _parts(version: str) -> Tuple[int, ...]:
-    parts = [int(part) for part in version.split(".")]
-    return tuple(parts + [0] * (_PARTS - len(parts)))

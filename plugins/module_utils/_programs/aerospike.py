@@ -8,7 +8,7 @@ from .program import Page, Program, Wish
 
 _CHECKS = Page(reference="Aerospike server, checks at start", read="2026-11-27", again="2027-11-27")
 
-PROGRAM = Program(
+AEROSPIKE = Program(
     "Aerospike",
     "in_memory_database",
     (
@@ -20,7 +20,13 @@ PROGRAM = Program(
             checked=True,
         ),
         Wish("memory.max_map_count", 262144, "it checks this at its start", _CHECKS, checked=True),
-        Wish("numa.zone_reclaim_mode", 0, "it checks at its start that no node drops file cache for itself", _CHECKS),
+        Wish(
+            "numa.zone_reclaim_mode",
+            0,
+            "it checks at its start that no node drops file cache for itself",
+            _CHECKS,
+            checked=True,
+        ),
         Wish("network_stack.somaxconn", 4096, "its own listeners have a backlog of 4096", _CHECKS, checked=True),
         Wish("hugepages.thp", "never", "it warns at its start of always", _CHECKS, also=("madvise",), checked=True),
     ),

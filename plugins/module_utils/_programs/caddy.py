@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Caddy. PRIVATE to the collection."""
+"""Caddy, and Traefik, which has the same library for HTTP/3. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .program import Page, Program, Wish
 
 _PAGE = Page(reference="quic-go, UDP buffer sizes", read="2026-11-27", again="2027-11-27")
 
-PROGRAM = Program(
+CADDY = Program(
     "Caddy",
     "web",
     (
@@ -30,3 +30,4 @@ PROGRAM = Program(
     processes=("caddy",),
     packages=("caddy",),
 )
+TRAEFIK = CADDY._replace(title="Traefik", processes=("traefik",), packages=("traefik",))

@@ -10,7 +10,7 @@ _CHECKS = Page(reference="Cassandra, startup checks", read="2026-11-27", again="
 _PRODUCTION = Page(reference="Cassandra guide, production", read="2026-11-27", again="2027-11-27")
 _LIMITS = Page(reference="Cassandra, its checks of limits", read="2026-11-27", again="2027-11-27")
 
-PROGRAM = Program(
+CASSANDRA = Program(
     "Apache Cassandra",
     "jvm",
     (
@@ -26,7 +26,7 @@ PROGRAM = Program(
             4,
             "on SSDs reading ahead brings rows that nobody asked for, up to five times slower",
             _PRODUCTION,
-            exact=True,
+            exact=True,  # it warns at its start of more than 8
         ),
     ),
     processes=("cassandra",),

@@ -8,7 +8,7 @@ from .program import Page, Program, Wish
 
 _PAGE = Page(reference="ClickHouse guide", read="2026-11-27", again="2027-11-27")
 
-PROGRAM = Program(
+CLICKHOUSE = Program(
     "ClickHouse",
     "analytics",
     (
@@ -21,7 +21,14 @@ PROGRAM = Program(
             checked=True,
         ),
         Wish("cpu_power.governor", "performance", "on-demand clocks are slow under constant load", _PAGE),
-        Wish("memory.overcommit", "heuristic", "it asks for overcommit, 0 or 1", _PAGE, also=("always",)),
+        Wish(
+            "memory.overcommit",
+            "heuristic",
+            "it warns of overcommit that is off",
+            _PAGE,
+            also=("always",),
+            checked=True,
+        ),
     ),
     processes=("clickhouse-server",),
     packages=("clickhouse-server",),

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Apache Hadoop. PRIVATE to the collection."""
+"""Apache Hadoop, and Spark, of which Cloudera asks the same. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .program import Page, Program, Wish
 _PAGES = Page(reference="Cloudera guide, huge pages", read="2026-11-27", again="2027-11-27")
 _SWAPPINESS = Page(reference="Cloudera guide, swappiness", read="2026-11-27", again="2027-11-27")
 
-PROGRAM = Program(
+HADOOP = Program(
     "Apache Hadoop",
     "analytics",
     (
@@ -19,3 +19,4 @@ PROGRAM = Program(
     ),
     processes=("hadoop",),
 )
+SPARK = HADOOP._replace(title="Apache Spark", processes=("spark",))

@@ -11,7 +11,7 @@ _NOTE_2684254 = Page(reference="SAP note 2684254", read="2026-11-27", again="202
 _NOTE_1980196 = Page(reference="SAP note 1980196", read="2026-11-27", again="2027-11-27")
 _NOTE_2382421 = Page(reference="SAP note 2382421", read="2026-11-27", again="2027-11-27")
 
-PROGRAM = Program(
+HANA = Program(
     "SAP HANA",
     "sap_hana",
     (

@@ -1,14 +1,16 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Java. PRIVATE to the collection."""
+"""Java and its collectors. PRIVATE to the collection."""
 
 from __future__ import annotations
 
 from .program import Page, Program, Wish
 
-_PAGE = Page(reference="Graviton guide, Java", read="2026-11-27", again="2027-11-27")
+_GRAVITON = Page(reference="Graviton guide, Java", read="2026-11-27", again="2027-11-27")
+_ZGC = Page(reference="OpenJDK, ZGC and huge pages", read="2026-11-27", again="2027-11-27")
+_SHENANDOAH = Page(reference="Red Hat, Shenandoah guide", read="2026-11-27", again="2027-11-27")
 
-PROGRAM = Program(
+JAVA = Program(
     "Java",
     "jvm",
     (
@@ -16,10 +18,34 @@ PROGRAM = Program(
             "hugepages.thp",
             "madvise",
             "with always each thread's stack of 2 MiB is one huge page from its start",
-            _PAGE,
+            _GRAVITON,
             also=("never",),
             architecture="aarch64",
         ),
     ),
     processes=("java",),
+)
+
+SHENANDOAH = Program(
+    "Shenandoah, Java's other concurrent collector",
+    "jvm",
+    (
+        Wish("hugepages.thp", "madvise", "its heap asks for huge pages by -XX:+UseTransparentHugePages", _SHENANDOAH),
+        Wish("hugepages.thp_defrag", "madvise", "only its heap waits for huge pages, at its start alone", _SHENANDOAH),
+    ),
+)
+
+ZGC = Program(
+    "ZGC, Java's concurrent collector",
+    "jvm",
+    (
+        Wish(
+            "hugepages.thp",
+            "madvise",
+            "its heap asks for huge pages by -XX:+UseTransparentHugePages",
+            _ZGC,
+            also=("always",),
+        ),
+        Wish("hugepages.thp_shmem", "advise", "its heap is shared memory, which has a switch of its own", _ZGC),
+    ),
 )

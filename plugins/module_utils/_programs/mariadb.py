@@ -4,15 +4,20 @@
 
 from __future__ import annotations
 
-from .program import Page, Program, Wish
+from .program import Check, Page, Program, Wish
 
 _PAGE = Page(reference="MariaDB guide, Linux", read="2026-11-27", again="2027-11-27")
+_UNIT = Page(reference="MariaDB guide, its unit", read="2026-11-28", again="2027-11-28")
 
-PROGRAM = Program(
+MARIADB = Program(
     "MariaDB",
     "nvme_storage",
     (Wish("block_storage.scheduler", "none", "its guide asks for it on SSDs and NVMe disks", _PAGE),),
     processes=("mariadbd",),
     packages=("mariadb-server",),
+    checks=(
+        Check("Max locked memory", 262144, _UNIT, "it warns at its start and does without io_uring"),
+        Check("Max open files", 32184, _UNIT, "with its own defaults it opens fewer tables"),
+    ),
     left="`mq-deadline` on `st1` and `sc1` volumes: name them in `block_storage.disks`",
 )

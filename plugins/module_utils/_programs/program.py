@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Tuple
+from typing import Any, List, NamedTuple, Tuple
 
 
 class Page(NamedTuple):
@@ -41,14 +41,14 @@ class Wish(NamedTuple):
     exact: bool = False  # of a limit: not more and not less
     checked: bool = False  # the program itself looks at it when it starts
 
-    @property
-    def of_versions(self) -> bool:
-        """Whether it holds for some versions alone."""
-        return bool(self.since or self.before)
+    def holds(self, version: str) -> bool:
+        """Whether it holds for a version that is known."""
+        now = _numbers(version)
+        return (not self.since or now >= _numbers(self.since)) and (not self.before or now < _numbers(self.before))
 
     def suits(self, value: Any) -> bool:
         """Whether the program is content with this exact value."""
-        return value in (self.value, *self.also)
+        return str(value) in map(str, (self.value, *self.also))
 
 
 class Program(NamedTuple):
@@ -61,3 +61,15 @@ class Program(NamedTuple):
     packages: Tuple[str, ...] = ()  # of the distribution or its maintainers
     checks: Tuple[Check, ...] = ()
     left: str = ""  # what its maintainers ask for that nearmetal leaves to its operator
+
+    def asks(self, version: str, architecture: Any) -> Tuple[List[Wish], List[Wish]]:
+        """The wishes that hold for this version and architecture, and those of which an unknown version decides."""
+        here = [wish for wish in self.wishes if wish.architecture in ("", architecture)]
+        if version:
+            return [wish for wish in here if wish.holds(version)], []
+        return [one for one in here if not one.since + one.before], [one for one in here if one.since + one.before]
+
+
+def _numbers(version: str) -> Tuple[int, ...]:
+    parts = [int(part) for part in version.split(".")]
+    return (*parts, *(0 for _part in range(4 - len(parts))))

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Redis, and what its forks ask of their hosts too. PRIVATE to the collection."""
+"""Redis and its forks. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .program import Check, Page, Program, Wish
 _SERVER = Page(reference="Redis server, checks at start", read="2026-11-27", again="2027-11-27")
 
 
-def wishes_of_forks(page: Page) -> Tuple[Wish, ...]:
-    """What Redis and its forks warn of at their start; `page` is that of the fork."""
+def _warned_of(page: Page) -> Tuple[Wish, ...]:
+    """What Redis and its forks warn of; `page` is that of the fork."""
     return (
         Wish(
             "hugepages.thp",
             "never",
-            "it warns at its start of always, as a fork that saves copies whole huge pages",
+            "it warns of always at its start or by --check-system, as a fork that saves copies whole huge pages",
             page,
             also=("madvise",),
             checked=True,
@@ -39,12 +39,31 @@ def wishes_of_forks(page: Page) -> Tuple[Wish, ...]:
     )
 
 
-PROGRAM = Program(
+_CLOCK = "a clock other than `xen` and `hpet`, of which it warns from version 7: `clocksource` chooses one"
+
+REDIS = Program(
     "Redis",
     "in_memory_database",
-    wishes_of_forks(Page(reference="Redis guide", read="2026-11-27", again="2027-11-27")),
+    _warned_of(Page(reference="Redis guide", read="2026-11-27", again="2027-11-27")),
     processes=("redis-server",),
     packages=("redis-server", "redis", "redis7", "redis6"),
     checks=(Check("Max open files", 10032, _SERVER, "it takes fewer than 10,000 clients"),),
-    left="swap that is as large as the memory, so that a shortage is slow before it kills the server",
+    left=f"swap that is as large as the memory, so that a shortage is slow before it kills the server; {_CLOCK}",
+)
+
+KEYDB = Program(
+    "KeyDB",
+    "in_memory_database",
+    _warned_of(Page(reference="KeyDB server, checks at start", read="2026-11-27", again="2027-11-27")),
+    processes=("keydb-server",),
+    packages=("keydb-server", "keydb"),
+)
+
+VALKEY = Program(
+    "Valkey",
+    "in_memory_database",
+    _warned_of(Page(reference="Valkey guide", read="2026-11-27", again="2027-11-27")),
+    processes=("valkey-server",),
+    packages=("valkey-server", "valkey"),
+    left=f"swap that is as large as the memory; {_CLOCK}",
 )

@@ -10,47 +10,30 @@ from importlib import import_module
 from .program import Program
 from .without_wishes import PROGRAMS as WITHOUT_WISHES
 
-NAMES = (
-    "aerospike",
-    "apache",
-    "caddy",
-    "cassandra",
-    "clickhouse",
-    "dragonfly",
-    "elasticsearch",
-    "envoy",
-    "flink",
-    "hadoop",
-    "hana",
-    "haproxy",
-    "java",
-    "kafka",
-    "keydb",
-    "mariadb",
-    "memcached",
-    "mongodb",
-    "mpi",
-    "mysql",
-    "nginx",
-    "opensearch",
-    "pbs",
-    "postgresql",
-    "redis",
-    "scylla",
-    "shenandoah",
-    "slurm",
-    "spark",
-    "suricata",
-    "traefik",
-    "trino",
-    "valkey",
-    "varnish",
-    "zgc",
-)
+# File → programs, each a name of the file in capitals: forks, and what has the same source, are in one.
+_FILES = {
+    "aerospike": ("aerospike",),
+    "caddy": ("caddy", "traefik"),
+    "cassandra": ("cassandra",),
+    "clickhouse": ("clickhouse",),
+    "elasticsearch": ("elasticsearch", "opensearch"),
+    "hadoop": ("hadoop", "spark"),
+    "hana": ("hana",),
+    "java": ("java", "shenandoah", "zgc"),
+    "mariadb": ("mariadb",),
+    "mongodb": ("mongodb",),
+    "redis": ("keydb", "redis", "valkey"),
+    "scylla": ("scylla",),
+    "suricata": ("suricata",),
+}
+_FILE_OF = {name: file for file, names in _FILES.items() for name in names}
+NAMES = tuple(sorted((*_FILE_OF, *WITHOUT_WISHES)))
 
 
 @lru_cache(maxsize=None)
 def program_of(name: str) -> Program:
     """The program of one of the NAMES, loaded when it is needed."""
-    program: Program = WITHOUT_WISHES.get(name) or import_module(f"{__package__}.{name}").PROGRAM
+    if name in WITHOUT_WISHES:
+        return WITHOUT_WISHES[name]
+    program: Program = getattr(import_module(f"{__package__}.{_FILE_OF[name]}"), name.upper())
     return program

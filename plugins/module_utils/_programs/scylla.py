@@ -8,7 +8,7 @@ from .program import Page, Program, Wish
 
 _FILES = Page(reference="ScyllaDB, its files of sysctl.d", read="2026-11-27", again="2027-11-27")
 
-PROGRAM = Program(
+SCYLLA = Program(
     "ScyllaDB",
     "nvme_storage",
     (

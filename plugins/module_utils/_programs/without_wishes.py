@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from typing import Mapping
 
-from .program import Program
+from .program import Check, Page, Program
+
+_KAFKA = Page(reference="Kafka guide, hardware and OS", read="2026-11-28", again="2027-11-28")
+_POSTGRESQL = Page(reference="PostgreSQL, its open files", read="2026-11-28", again="2027-11-28")
 
 PROGRAMS: Mapping[str, Program] = {
     "apache": Program("Apache httpd", "web", processes=("apache2", "httpd"), packages=("apache2", "httpd")),
@@ -19,16 +22,25 @@ PROGRAMS: Mapping[str, Program] = {
         processes=("haproxy",),
         packages=("haproxy",),
         left="interrupts on cores of their own, which depends on its `cpu-map`: see `network_irq.policy`. A maintainer "
-        "calls irqbalance counter-productive",
+        "calls irqbalance counter-productive. A limit of open files of twice its `maxconn`: it doesn't start with less",
     ),
     "kafka": Program(
         "Apache Kafka",
         "jvm",
         processes=("kafka",),
-        left="100,000 open files for its unit, and two mapped areas per segment of a log: `memory.max_map_count` "
-        "depends on your topics, and `jvm` sets 1,048,576",
+        checks=(
+            Check("Max open files", 100000, _KAFKA, "its guide asks for more, though it says nothing at its start"),
+        ),
+        left="two mapped areas per segment of a log: `memory.max_map_count` depends on your topics, and `jvm` sets"
+        " 1,048,576",
     ),
-    "memcached": Program("memcached", "cache", processes=("memcached",), packages=("memcached",)),
+    "memcached": Program(
+        "memcached",
+        "cache",
+        processes=("memcached",),
+        packages=("memcached",),
+        left="a hard limit of open files that is as large as its `-c`: it doesn't start with less",
+    ),
     "mpi": Program(
         "MPI",
         "hpc",
@@ -40,14 +52,23 @@ PROGRAMS: Mapping[str, Program] = {
         processes=("mysqld",),
         packages=("mysql-community-server", "mysql-server-8.0", "mysql-server"),
     ),
-    "nginx": Program("nginx", "web", processes=("nginx",), packages=("nginx",)),
+    "nginx": Program(
+        "nginx",
+        "web",
+        processes=("nginx",),
+        packages=("nginx",),
+        left="`worker_rlimit_nofile` or `LimitNOFILE=`, of at least its `worker_connections`: it warns of less",
+    ),
     "pbs": Program("OpenPBS", "hpc", processes=("pbs_mom",)),
     "postgresql": Program(
         "PostgreSQL",
         "nvme_storage",
         processes=("postgres",),
-        left="`hugepages.count` for its `shared_buffers`; `memory.overcommit: never` lowers the chance that the kernel "
-        "kills it, if swap and ratio fit the host",
+        packages=("postgresql",),
+        checks=(Check("Max open files", 58, _POSTGRESQL, "it doesn't start"),),
+        left="`hugepages.pages`, as many as `postgres -C shared_memory_size_in_huge_pages` prints:"
+        " with `huge_pages = on` it doesn't start without them; `memory.overcommit: never` lowers the chance that the"
+        " kernel kills it, if swap and ratio fit the host",
     ),
     "slurm": Program(
         "Slurm",

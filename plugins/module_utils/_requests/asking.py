@@ -14,7 +14,6 @@ from .._error import NearmetalError
 from .._facts.facts import observe
 from .._host.host import WritableHost
 from .._memory.stored import CHOICE
-from .._parse.versions import compared
 from .._plan import Finding
 from .._planning.programs import SIGNS
 from .._programs.program import Program, Wish
@@ -75,25 +74,6 @@ def ask(host: WritableHost, given: Optional[Sequence[str]], applies: bool, prune
     return found._replace(programs=None if held else tuple(_word(*entry) for entry in versions.items()))
 
 
-def wishes(program: Program, version: str, architecture: Optional[str]) -> Tuple[List[Wish], List[Wish]]:
-    """The wishes that hold for this version and architecture, and those of which an unknown version decides."""
-    known, open_wishes = [], []
-    for wish in program.wishes:
-        if wish.architecture and wish.architecture != architecture:
-            continue
-        if wish.of_versions and not version:
-            open_wishes.append(wish)
-        elif not wish.of_versions or _holds(wish, version):
-            known.append(wish)
-    return known, open_wishes
-
-
-def _holds(wish: Wish, version: str) -> bool:
-    if wish.since and compared(version, wish.since) < 0:
-        return False
-    return not wish.before or compared(version, wish.before) < 0
-
-
 def _named(given: Iterable[str]) -> Dict[str, str]:
     """Program → version, or "", of words such as redis and mongodb=8.0. Raises NearmetalError."""
     versions: Dict[str, str] = {}
@@ -147,7 +127,7 @@ def _applied(host: WritableHost, versions: Dict[str, str], down: Sequence[str]) 
     platform = observe(host, ("platform",)).platform
     for name, version in versions.items():
         program = program_of(name)
-        known, open_wishes = wishes(program, version, platform.architecture if platform is not None else None)
+        known, open_wishes = program.asks(version, platform.architecture if platform is not None else None)
         claims += [Claim(program.title, wish) for wish in known]
         findings.append(_finding(name, version, known, open_wishes, name in down))
     names = ", ".join(versions) if len(versions) <= _MOST_NAMES else str(len(versions))

@@ -11,24 +11,18 @@ from contextlib import suppress
 from typing import Sequence
 
 from .._error import NearmetalError
+from .._facts.packages import of_debian
 from .._host.host import WritableHost
 from .._parse import versions
 
-DEBIAN = "/var/lib/dpkg/status"
-_LONGEST = 64 * 1024 * 1024
 _RPM = "/usr/bin/rpm"
 
 
 def installed_version(host: WritableHost, packages: Sequence[str]) -> str:
     """The version of the first of these packages that is installed; empty if none is, or nobody can say."""
-    if not packages:
-        return ""
-    text = host.text(DEBIAN, _LONGEST)
-    if text:
-        installed = versions.debian(text, packages)
-        return next((installed[package] for package in packages if package in installed), "")
-    if host.exists(_RPM):
+    version = of_debian(host, packages)
+    if version is None and host.exists(_RPM):
         for package in packages:
             with suppress(NearmetalError):  # it isn't installed
                 return versions.numbers(host.command([_RPM, "-q", "--queryformat", "%{VERSION}\n", package]))
-    return ""
+    return version or ""

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Versions of programs: those of packages as numbers, and which of two is newer."""
+"""Versions of programs: those of packages as numbers."""
 
 from __future__ import annotations
 
@@ -28,9 +28,3 @@ def test_only_installed_packages_have_a_version() -> None:
 @pytest.mark.parametrize(("text", "expected"), [("8.0.4", "8.0.4"), ("1:10.11.6-0+deb12u1", "10.11.6"), ("git", "")])
 def test_the_numbers_of_a_version(text: str, expected: str) -> None:
     assert versions.numbers(text) == expected
-
-
-@pytest.mark.parametrize(("one", "two", "sign"), [("8", "8.0", 0), ("7.0.15", "8.0", -1), ("10.2", "9.9.9", 1)])
-def test_versions_are_compared_by_their_numbers(one: str, two: str, sign: int) -> None:
-    assert versions.compared(one, two) == sign
-    assert versions.compared(two, one) == -sign

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._programs.registry import NAMES, program_of
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.asking import wishes
 from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.program_values import Claim
 
 from tests.support import workload_table
@@ -27,7 +26,7 @@ def test_what_each_program_asks_for_is_planned_or_has_a_reason_why_not(key: str,
     facts = workload_table.look(Host(str(root)))
     for name in NAMES:
         program = program_of(name)
-        known, _open = wishes(program, "8.0", expected["arch"])
+        known, _open = program.asks("8.0", expected["arch"])
         claims = [Claim(program.title, wish) for wish in known]
         _actions, findings = workload_table.planned(facts, program.workload, claims=claims)
         for claim in claims:
