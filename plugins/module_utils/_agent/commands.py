@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import List, Sequence
 
+from .._engine import by_hand
 from .._engine.session import Outcome
 from .._host.host import WritableHost
 from .._levers.registry import place_of
@@ -30,6 +31,6 @@ def script(host: WritableHost, outcomes: Sequence[Outcome]) -> List[str]:
         for action in actions:
             name = " ".join(filter(None, (f"{action.concern}.{action.knob}", action.where)))
             lines.append(f"# {sentence(f'{name}: {action.reason}')}")
-            commands = place_of(host, action.key).commands(action.after)
+            commands = by_hand.commands(place_of(host, action.key), action.after)
             lines += [line for command in commands for line in command.splitlines()] or [_NO_COMMAND]
     return lines

@@ -92,7 +92,9 @@ def set_by_others(place: Lever, entry: Entry, judged: Judged) -> Iterator[Findin
 
 def _by_command(place: Lever, value: Value, how: str) -> str:
     """The end of a sentence: the command that sets a value, if there is one alone."""
-    commands = place.commands(value)
+    from .by_hand import commands as commands_of  # it loads every lever, and few restores need it
+
+    commands = commands_of(place, value)
     return f"; {how}: {commands[0]}" if len(commands) == 1 else ""
 
 

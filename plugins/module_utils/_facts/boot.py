@@ -234,7 +234,7 @@ def _provider(host: Host, loader: Optional[str]) -> Optional[str]:
 
 def _configured(host: Host, provider: Optional[str]) -> Optional[Tuple[str, ...]]:
     if provider in boot_shell.SHELL:
-        return boot_shell.configured(provider, host.text(boot_shell.SHELL[provider]))
+        return boot_shell.configured(provider, host.text(boot_shell.SHELL[provider].path))
     if provider == "menu":
         line = boot_line.read(grub_menu.OPTIONS, host.text(config_path(host, provider)) or "")
     else:

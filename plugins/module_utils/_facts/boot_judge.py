@@ -86,7 +86,7 @@ def judge_shell(host: Host, provider: str, record: Record) -> None:
     NearmetalError that names the file or the entry, and what to do.
     """
     if record.arguments:
-        _judge_shell_files(host, SHELL[provider])
+        _judge_shell_files(host, SHELL[provider].path)
     texts = record.texts().values()
     earlier = tuple(token for forms in texts for text in forms for token in kernel_arguments.checked_tokens(text))
     present = read_entries(host, provider)

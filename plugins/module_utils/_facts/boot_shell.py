@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import NamedTuple, Optional, Tuple
 
 from .._error import NearmetalError
 from .._parse import shell_defaults
@@ -14,8 +14,22 @@ from .native_files import MARK
 DROP_IN = "/etc/default/grub.d/99-nearmetal.cfg"
 # Amazon Linux 2 and SLES have no such folder: a block of nearmetal at the end of the file, so that it counts.
 DEFAULTS = "/etc/default/grub"
-SHELL = {"debian": DROP_IN, "mkconfig": DEFAULTS}  # provider → its shell file
 VARIABLE = "GRUB_CMDLINE_LINUX_DEFAULT"
+
+
+class Shell(NamedTuple):
+    """The shell file of a provider, and its programs."""
+
+    path: str
+    maker: str  # the program that prints a grub.cfg
+    checker: str  # the program that checks one
+    by_hand: str  # the shell file to which a person adds an argument
+
+
+SHELL = {
+    "debian": Shell(DROP_IN, "grub-mkconfig", "grub-script-check", "/etc/default/grub.d/local.cfg"),
+    "mkconfig": Shell(DEFAULTS, "grub2-mkconfig", "grub2-script-check", DEFAULTS),
+}
 _BLOCK_BEGIN = "# BEGIN nearmetal.ec2: its kernel arguments. Take them back with state: restored, don't edit."
 _BLOCK_JOINED = " The line above had no end: it ends with this block only."
 _BLOCK_END = "# END nearmetal.ec2"

@@ -19,7 +19,6 @@ from .._error import NearmetalError
 from .._host.host import WritableHost
 from .._plan import Value
 from .._words import shown
-from .commands import echo
 from .values import Values
 
 Key = Tuple[str, str]  # the name of a lever, and where it acts
@@ -103,10 +102,6 @@ class Lever(ABC):
     @abstractmethod
     def obstacle(self) -> str:
         """Why the place can't be written, known before anything is changed; empty when it can."""
-
-    @abstractmethod
-    def commands(self, value: Value) -> List[str]:
-        """Shell commands that set the value, for people to read; empty where only nearmetal can set it."""
 
     def elements(self) -> Dict[str, Value]:
         """The elements that can be read now; of a set those in it and not."""
@@ -207,9 +202,6 @@ class KernelFile(Lever):
 
     def write(self, value: Value) -> None:
         put(self.host, self.path(), self.word(value))
-
-    def commands(self, value: Value) -> List[str]:
-        return [echo(self.path(), self.word(value))]
 
     def obstacle(self) -> str:
         return unwritable(self.host, self.path())

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Dict, Iterable, List, Optional
+from typing import Dict, Iterable, Optional
 
 from .._error import NearmetalError
 from .._facts import block, disk
@@ -145,22 +145,19 @@ class Scheduler(QueueFile):
         return (("block.nr_requests", self.where),)
 
     def write(self, value: Value) -> None:
-        kept = self._requests_set(self.require_disk())
+        kept = self.requests_set()
         super().write(value)
         if kept is not None and self.requests().read() != kept:
             with suppress(NearmetalError):  # without a scheduler there may be no room for so many
                 self.requests().write(kept)
 
-    def commands(self, value: Value) -> List[str]:
-        kept = self._requests_set(self.require_disk())
-        return [*super().commands(value), *(self.requests().commands(kept) if kept is not None else ())]
-
     def fitting(self, original: Value, beside: Beside) -> Value:
         offered = block.offered_schedulers(self.host, self.require_disk())
         return original if original in offered else self.choice()
 
-    def _requests_set(self, name: str) -> Value:
+    def requests_set(self) -> Value:
         """The number of requests, if somebody chose it; None for the scheduler's own."""
+        name = self.require_disk()
         requests = block.read(self.host, name, "nr_requests")
         default = block.requests_of(self.host, name, block.read(self.host, name, "scheduler"))
         return requests if None not in (requests, default) and requests != default else None

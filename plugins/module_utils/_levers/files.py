@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import os
-from typing import Iterable, List, Mapping, Optional, Tuple
+from typing import Iterable, Mapping, Optional, Tuple
 
 from .._error import Damaged, NearmetalError
 from .._facts.native_files import (
@@ -23,7 +23,6 @@ from .._host import store
 from .._host.host import WritableHost
 from .._plan import Value
 from .base import Lever
-from .commands import file_commands
 from .values import NearmetalValues
 
 # File → the command that makes its reader notice a change.
@@ -98,14 +97,8 @@ class NativeFile(Lever):
             else:
                 mode = 0o755 if where in PROGRAMS else 0o644
                 store.replace_file(self.host, where, str(value).encode(), mode=mode, folder_mode=0o755)
-        for command in dict.fromkeys(filter(None, map(_read_again, values))) if self.host.booted() else ():
+        for command in dict.fromkeys(filter(None, map(read_again, values))) if self.host.booted() else ():
             self.host.command(command)
-
-    def commands(self, value: Value) -> List[str]:
-        text = None if value is None else str(value)
-        again = _read_again(self.where)
-        made = file_commands(self.where, text, "755" if text is not None and self.where in PROGRAMS else "")
-        return [*made, " ".join(again)] if again else made
 
     def obstacle(self) -> str:
         present = self.read()
@@ -120,7 +113,7 @@ class NativeFile(Lever):
         return os.path.dirname(self.where) if self.where in _OWN_FOLDER else ""
 
 
-def _read_again(where: str) -> Optional[Tuple[str, ...]]:
+def read_again(where: str) -> Optional[Tuple[str, ...]]:
     """The command that makes the reader of a file notice a change; None where it needs none."""
     return _RULES_AGAIN if where.endswith(".rules") else _READ_AGAIN.get(where)
 

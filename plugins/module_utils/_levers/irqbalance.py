@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Iterable, List
+from typing import Iterable, Optional
 
 from .._error import NearmetalError
 from .._facts import irqbalance, irqbalance_process
@@ -19,11 +19,9 @@ from .._facts.irqbalance_process import UNIT
 from .._facts.native_files import IRQBALANCE_POLICY
 from .._facts.nic import PCI_DRIVERS
 from .._host import store
-from .._host.host import WritableHost
 from .._parse import environment_file
 from .._plan import Value
 from .base import Lever
-from .commands import file_commands
 from .files import read_only
 
 _STARTS_WITHIN = 10.0  # seconds
@@ -52,10 +50,10 @@ class IrqbalanceArguments(Lever):
         return irqbalance.observe(self.host).arguments.get(self.where)
 
     def write(self, value: Value) -> None:
-        file, variable, _default = irqbalance.source(self.host)
-        if file != self.where or variable is None:
-            raise NearmetalError(f"{UNIT} doesn't read its arguments from {self.where} any more")
         raw = None if value is None else str(value)
+        text = changed_text(self, raw)
+        if text is None:
+            raise NearmetalError(f"{UNIT} doesn't read its arguments from {self.where} any more")
         present = str(self.read() or "")
         known = irqbalance.words(present) or ()
         foreign = [
@@ -68,25 +66,12 @@ class IrqbalanceArguments(Lever):
                 f"{foreign[0]} can't be written to {self.where}: it is neither in the file already nor an argument that"
                 " nearmetal sets"
             )
-        text = _text(self.host, self.where)
-        after = environment_file.assigned(text, variable, raw)
-        if after != text:
-            data = after.encode("utf-8", "surrogateescape")
+        data = text.encode("utf-8", "surrogateescape")
+        if data != (store.read_file(self.host, self.where) or b""):
             store.replace_file(self.host, self.where, data, mode=self.host.mode(self.where), folder_mode=0o755)
         if self.restart and self.host.booted():
             self.host.command(("systemctl", "restart", UNIT))
             self._wait()
-
-    def commands(self, value: Value) -> List[str]:
-        file, variable, _default = irqbalance.source(self.host)
-        if file != self.where or variable is None:
-            return []
-        text = environment_file.assigned(_text(self.host, self.where), variable, None if value is None else str(value))
-        restart = [f"systemctl restart {UNIT}"] if self.restart else []
-        return [
-            *file_commands(self.where, text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")),
-            *restart,
-        ]
 
     def _wait(self) -> None:
         """Wait until irqbalance runs: systemctl returns before the new process has become it."""
@@ -106,8 +91,13 @@ class IrqbalanceArguments(Lever):
         return f"irqbalance runs with its old arguments until systemctl restart {UNIT}, or the next boot"
 
 
-def _text(host: WritableHost, path: str) -> str:
-    return (store.read_file(host, path) or b"").decode("utf-8", "surrogateescape")
+def changed_text(place: IrqbalanceArguments, raw: Optional[str]) -> Optional[str]:
+    """The file's text with this one in its variable; None when irqbalance reads its arguments from elsewhere."""
+    file, variable, _default = irqbalance.source(place.host)
+    if file != place.where or variable is None:
+        return None
+    present = (store.read_file(place.host, place.where) or b"").decode("utf-8", "surrogateescape")
+    return environment_file.assigned(present, variable, raw)
 
 
 LEVERS = (

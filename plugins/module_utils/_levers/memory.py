@@ -32,17 +32,15 @@ class DirtyLimit(Lever):
         return memory.dirty(self.host, self.where)
 
     def write(self, value: Value) -> None:
-        for key, number in _writes(self.where, value):
+        for key, number in writes(self.where, value):
             put(self.host, path(key), number, f"{number} for {key}")
-
-    def commands(self, value: Value) -> List[str]:
-        return [f"sysctl -w {key}={number}" for key, number in _writes(self.where, value)]
 
     def obstacle(self) -> str:
         return unwritable(self.host, path(f"vm.{self.where}_ratio"))
 
 
-def _writes(where: str, value: Value) -> List[Tuple[str, str]]:
+def writes(where: str, value: Value) -> List[Tuple[str, str]]:
+    """The kernel parameters that set a limit, each with its value."""
     key, number = memory.dirty_parameter(where, str(value))
     # While bytes are used the share reads 0, and to the kernel another 0 is no change, so the bytes would stay.
     return [(key, "1"), (key, number)] if number == "0" else [(key, number)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 from abc import abstractmethod
-from typing import Callable, Dict, Iterable, List, Optional
+from typing import Callable, Dict, Iterable, Mapping, Optional
 
 from .._error import NearmetalError
 from .._facts import ethtool, interrupts, irqbalance_process, network, nic
@@ -23,7 +23,6 @@ from .._parse import cpulist, cpumask
 from .._plan import Value
 from .._words import shown
 from .base import Beside, Key, Lever, impossible, refused, unwritable
-from .commands import echo
 from .values import TableValues, Values
 
 _MOST_QUEUES = 1024
@@ -119,25 +118,19 @@ class QueueTable(OnNic):
             return self.absent()
         return unwritable(self.host, next(iter(self.paths(interface).values()), interface.folder))
 
+    def changes(self, paths: Mapping[str, str], value: Value) -> Dict[str, Value]:
+        """The elements of a value that differ now, of the queues with these files."""
+        present = self.values.elements(self.read())
+        entries = self.values.elements(value).items()
+        return {label: entry for label, entry in entries if label in paths and present.get(label) != entry}
+
     def write(self, value: Value) -> None:
         paths = self.paths(self.require_nic())
-        present = self.values.elements(self.read())
-        for label, entry in self.values.elements(value).items():
-            if label not in paths or present.get(label) == entry:
-                continue
+        for label, entry in self.changes(paths, value).items():
             try:
                 self.host.write_value(paths[label], self.text(entry))
             except OSError as error:
                 raise self.trouble(error, f"{entry} for queue {label} of {self.where}") from None
-
-    def commands(self, value: Value) -> List[str]:
-        paths = self.paths(self.require_nic())
-        present = self.values.elements(self.read())
-        return [
-            echo(paths[label], self.text(entry).strip())
-            for label, entry in self.values.elements(value).items()
-            if label in paths and present.get(label) != entry
-        ]
 
     def trouble(self, error: OSError, attempt: str) -> NearmetalError:
         """The error that explains a failed write."""

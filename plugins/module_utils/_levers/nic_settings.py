@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import errno
 from abc import abstractmethod
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from .._error import Declined, NearmetalError
 from .._facts import ethtool as facts
@@ -17,7 +17,6 @@ from .._number import is_number
 from .._parse import ethtool
 from .._plan import Value
 from .base import Key, impossible, refused, unwritable
-from .commands import echo, quoted
 from .network import OnNic
 
 _MOST = 1 << 20
@@ -67,29 +66,15 @@ class Queues(_Number):
         except OSError as error:
             raise declined(error, interface, f"queues {value}") from None
 
-    def commands(self, value: Value) -> List[str]:
-        interface = self.require_nic()
-        present = facts.channels(self.host, interface.name) or {}
-        sides = f"combined {value}" if present.get("combined_max") else f"rx {value} tx {value}"
-        return [f"ethtool -L {quoted(interface.name)} {sides}"]
-
 
 class DriverField(OnNic):
     """One field of a driver's table; `where` is place/field. The fields of one NIC are written in one call."""
 
     batch = declining = True
-    tool_option = ""  # the option of the tool ethtool that sets these fields
-    switches: Tuple[str, ...] = ()  # fields that the tool sets by the words on and off
 
     def __init__(self, what: str, names: Sequence[str]) -> None:
         super().__init__(what)
         self.names = names
-
-    def commands(self, value: Value) -> List[str]:
-        field = self.where.rpartition("/")[2]
-        word = ("on" if value else "off") if field in self.switches else value
-        name = field.replace("_", "-") if field in facts.COALESCE else field
-        return [f"ethtool {self.tool_option} {quoted(self.require_nic().name)} {name} {word}"]
 
     def has_place(self, where: str) -> bool:
         place, _slash, field = where.rpartition("/")
@@ -155,7 +140,6 @@ class Rings(DriverField):
     """Descriptors per queue. Some drivers request their interrupts again when these change."""
 
     disruptive = disturbing = True
-    tool_option = "-G"
 
     def disturbs(self) -> Iterable[Key]:
         return self.interrupts()
@@ -170,9 +154,6 @@ class Rings(DriverField):
 class Coalesce(DriverField):
     """Interrupt moderation."""
 
-    tool_option = "-C"
-    switches = ("adaptive_rx", "adaptive_tx")
-
     def ask(self, interface: Nic) -> Optional[Mapping[str, int]]:
         return facts.coalesce(self.host, interface.name)
 
@@ -182,9 +163,6 @@ class Coalesce(DriverField):
 
 class Offloads(DriverField):
     """What the NIC does in place of the CPU."""
-
-    tool_option = "-K"
-    switches = tuple(facts.OFFLOADS)
 
     def ask(self, interface: Nic) -> Optional[Mapping[str, int]]:
         offloads = facts.offloads(self.host, interface.name, facts.feature_names(self.host, interface.name))
@@ -217,10 +195,6 @@ class Sysfs(_Number):
         super().__init__(what)
         self.file = file
         self.disruptive = disruptive
-
-    def commands(self, value: Value) -> List[str]:
-        interface = self.require_nic()
-        return [echo(f"{interface.folder}/{self.file}", value)]
 
     def read(self) -> Value:
         interface = self.nic()

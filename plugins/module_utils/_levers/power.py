@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from typing import Any, Dict, Iterable, List, Mapping
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Tuple
 
 from .._facts import power, smt
 from .._facts.topology import CPU
@@ -14,7 +14,6 @@ from .._host.host import WritableHost
 from .._parse import cpulist
 from .._plan import Value
 from .base import Beside, KernelFile, KernelValue, Key, put
-from .commands import echo_each
 from .values import SetValues, TableValues
 
 _WORD = re.compile(r"[a-z0-9_]{1,32}", re.ASCII)
@@ -64,22 +63,17 @@ class IdleDisabled(KernelFile):
     def read(self) -> Value:
         return power.disabled(self.host) or None
 
-    def write(self, value: Value) -> None:
-        wanted: Dict[str, str] = dict(value) if isinstance(value, Mapping) else {}
+    def changes(self, value: Value) -> Iterator[Tuple[str, List[int], List[int]]]:
+        """Each state with the CPUs where it is disabled for a value, and where it is enabled."""
         present = power.disabled(self.host)
-        for state, text in wanted.items():
-            before, after = set(cpulist.parse(present.get(state, ""))), set(cpulist.parse(text))
-            for cpu in sorted(before ^ after):
-                put(self.host, f"{CPU}/cpu{cpu}/cpuidle/{state}/disable", "1" if cpu in after else "0")
-
-    def commands(self, value: Value) -> List[str]:
-        present, lines = power.disabled(self.host), []
         for state, text in (value if isinstance(value, Mapping) else {}).items():
-            before, after = set(cpulist.parse(present.get(state, ""))), set(cpulist.parse(text))
-            words = {"1": sorted(after - before), "0": sorted(before - after)}
-            path = f"{CPU}/cpu$cpu/cpuidle/{state}/disable"
-            lines += [echo_each(digit, "cpu", cpus, path) for digit, cpus in words.items() if cpus]
-        return lines
+            before, after = set(cpulist.parse(present.get(state, ""))), set(cpulist.parse(str(text)))
+            yield state, sorted(after - before), sorted(before - after)
+
+    def write(self, value: Value) -> None:
+        for state, disabled, enabled in self.changes(value):
+            for cpu in sorted([*disabled, *enabled]):
+                put(self.host, f"{CPU}/cpu{cpu}/cpuidle/{state}/disable", "1" if cpu in disabled else "0")
 
     def elements(self) -> Dict[str, Value]:
         return {
@@ -133,22 +127,15 @@ class WordTable(KernelFile):
     def read(self) -> Value:
         return self.present() or None
 
-    def write(self, value: Value) -> None:
+    def changes(self, value: Value) -> Dict[str, Value]:
+        """The elements of a value that differ now."""
         present = self.present()
-        for element, word in self.values.elements(value).items():
-            if present.get(element, word) != word:
-                put(self.host, self.file_of(element), str(word))
+        words = self.values.elements(value).items()
+        return {element: word for element, word in words if present.get(element, word) != word}
 
-    def commands(self, value: Value) -> List[str]:
-        present = self.present()
-        elements: Dict[Value, List[str]] = {}
-        for element, word in self.values.elements(value).items():
-            if present.get(element, word) != word:
-                elements.setdefault(word, []).append(element)
-        return [
-            echo_each(word, "domain", names, self.file_of(names[0]).replace(names[0], "$domain"))
-            for word, names in elements.items()
-        ]
+    def write(self, value: Value) -> None:
+        for element, word in self.changes(value).items():
+            put(self.host, self.file_of(element), str(word))
 
 
 class FrequencyTable(WordTable):

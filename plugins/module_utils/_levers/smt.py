@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import AbstractSet, Dict, Iterable, List, Mapping
+from typing import AbstractSet, Dict, Iterable, List, Mapping, Tuple
 
 from .._error import NearmetalError
 from .._facts import smt
@@ -15,7 +15,6 @@ from .._host.host import WritableHost
 from .._parse import cpulist
 from .._plan import Value
 from .base import KernelValue, Lever, put, unwritable
-from .commands import echo_each
 from .values import SetValues
 
 
@@ -115,15 +114,15 @@ class OfflineCpus(Lever):
         present = cpulist.parse(self.host.line(f"{CPU}/present") or "")
         return self.values.elements(offline, map(str, present)) if offline is not None else {}
 
-    def write(self, value: Value) -> None:
+    def changes(self, value: Value) -> Tuple[List[int], List[int]]:
+        """The CPUs that go offline for a value, and those that come online."""
         before, after = (set(cpulist.parse(str(text or ""))) for text in (smt.offline(self.host), value))
-        for cpu in sorted(before ^ after):
-            _switch(self.host, cpu, online=cpu not in after)
+        return sorted(after - before), sorted(before - after)
 
-    def commands(self, value: Value) -> List[str]:
-        before, after = (set(cpulist.parse(str(text or ""))) for text in (smt.offline(self.host), value))
-        words = {"0": sorted(after - before), "1": sorted(before - after)}
-        return [echo_each(digit, "cpu", cpus, f"{CPU}/cpu$cpu/online") for digit, cpus in words.items() if cpus]
+    def write(self, value: Value) -> None:
+        offline, online = self.changes(value)
+        for cpu in sorted([*offline, *online]):
+            _switch(self.host, cpu, online=cpu in online)
 
     def obstacle(self) -> str:
         return unwritable(self.host, f"{CPU}/cpu{max(cpulist.parse(smt.removable(self.host)) or (0,))}/online")

@@ -5,13 +5,11 @@
 from __future__ import annotations
 
 import re
-from typing import List
 
 from .._facts import sysctl
 from .._parameters import RESERVED_PORTS
 from .._plan import Value
 from .base import KernelFile, put
-from .commands import quoted
 
 _PORTS = re.compile(r"[0-9,-]{0,4000}", re.ASCII)
 _VALUE = re.compile(r"[A-Za-z0-9_-]{1,32}(?: [0-9]{1,20}){0,2}", re.ASCII)
@@ -36,9 +34,6 @@ class Sysctl(KernelFile):
 
     def write(self, value: Value) -> None:
         put(self.host, self.path(), str(value), f"{value} for {self.where}")
-
-    def commands(self, value: Value) -> List[str]:
-        return [f"sysctl -w {self.where}={quoted(value)}"]
 
 
 LEVERS = (Sysctl("sysctl"),)

@@ -22,15 +22,6 @@ _MARK = rf"# nearmetal\.ec2 agent ({IDENTITY.pattern})\n"  # as `bundle.mark` wr
 _CACHE = r"nearmetal\.[a-z0-9-]{1,32}\.zip"
 
 
-class Installed(Lever):
-    """A part of nearmetal itself, which no command of a person can set."""
-
-    scope = "boot"
-
-    def commands(self, value: Value) -> List[str]:
-        return []
-
-
 class AgentValues(Values):
     """Identities of the agent."""
 
@@ -39,10 +30,11 @@ class AgentValues(Values):
         return None if value is None else "agent"
 
 
-class Agent(Installed):
+class Agent(Lever):
     """The zip application; its value is its version and the digest of its sources."""
 
     values = AgentValues()
+    scope = "boot"
 
     def fits(self, where: str, value: Value) -> bool:
         return value is None or (isinstance(value, str) and IDENTITY.fullmatch(value) is not None)
@@ -105,10 +97,11 @@ class EnabledValues(NearmetalValues):
         return None if value is None else True  # an older version's link is nearmetal's, too
 
 
-class Enabled(Installed):
+class Enabled(Lever):
     """Whether systemd starts the timer at boot, by the link that `systemctl enable` makes; False: as it once was."""
 
     values = EnabledValues()
+    scope = "boot"
 
     def fits(self, where: str, value: Value) -> bool:
         return value is None or isinstance(value, bool)

@@ -11,8 +11,8 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine import by_hand
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry import LEVERS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.unit import Installed
 from ansible_collections.nearmetal.ec2.plugins.modules import tune
 
 from tests.support.boot_trees import amazon_2, debian, rhel
@@ -190,5 +190,6 @@ def test_the_page_about_audits_shows_commands_as_they_are_printed(tmp_path: Path
 
 
 def test_every_place_has_a_command_except_what_nearmetal_alone_installs() -> None:
-    without = {lever.what for lever in LEVERS.values() if type(lever).commands is Installed.commands}
+    none = by_hand.commands.dispatch(object)
+    without = {lever.what for lever in LEVERS.values() if by_hand.commands.dispatch(type(lever)) is none}
     assert without == {"unit.agent", "unit.enabled"}

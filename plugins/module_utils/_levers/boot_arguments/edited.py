@@ -17,7 +17,6 @@ from ..._host import store
 from ..._host.host import WritableHost
 from ..._parse import boot_entry, boot_line, boot_record, kernel_arguments
 from ..._parse.boot_record import Record, flat
-from ..commands import quoted
 from . import swap
 from .swap import UndoFailed
 
@@ -51,12 +50,6 @@ class Edited:
 
     def _places(self, host: WritableHost) -> List[Place]:
         return list(boot_places.places(host, self.name, partial(_text, host)))
-
-    def commands(self, host: WritableHost, before: str, after: str) -> List[str]:
-        if self.name != "bls":
-            return []
-        removed = [f"grubby --update-kernel=ALL --remove-args={quoted(before)}"] if before else []
-        return [*removed, f"grubby --update-kernel=ALL --args={quoted(after)}"] if after else removed
 
     def copies(self, host: WritableHost) -> Iterator[str]:
         """Old and temporary files beside the boot loader's, also of entries that were removed with their kernel."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import Dict, Iterable, List, Mapping, Tuple
+from typing import Dict, Iterable, Mapping, Tuple
 
 from ..._error import NearmetalError
 from ..._facts import boot, boot_shell
@@ -15,7 +15,6 @@ from ..._host import store
 from ..._host.host import WritableHost
 from ..._parse import boot_record
 from ..._parse.boot_record import Record
-from ..commands import quoted
 from . import swap
 from .swap import UndoFailed
 
@@ -26,12 +25,9 @@ class Generated:
     update-grub isn't used: as grub-mkconfig -o it overwrites the only good file before the new one is checked.
     """
 
-    def __init__(self, name: str, make: str, checker: str, by_hand: str) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.shell = boot_shell.SHELL[name]
-        self.make = make  # the program that prints a grub.cfg
-        self.checker = checker  # the program that checks one
-        self.by_hand = by_hand  # the shell file to which a person adds an argument
+        self.shell, self.make, self.checker, _by_hand = boot_shell.SHELL[name]
 
     def obstacle(self, host: WritableHost) -> str:
         changed = boot_shell.obstacle(self.name, host.text(self.shell), recorded=host.exists(boot_record.PATH))
@@ -51,14 +47,6 @@ class Generated:
         except NearmetalError as error:
             return str(error)
         return ""
-
-    def commands(self, host: WritableHost, before: str, after: str) -> List[str]:
-        if before or not after:
-            return []  # only nearmetal's own text changes, which a reader can't edit by one command
-        line = quoted(boot_shell.append((after,)).strip())
-        config = boot.config_path(host, self.name)
-        folder = [f"mkdir -p {os.path.dirname(self.by_hand)}"]
-        return [*folder, f"echo {line} >> {self.by_hand}", f"{self.make} -o {config}"]
 
     def copies(self, host: WritableHost) -> Iterable[str]:
         path = boot.config_path(host, self.name)

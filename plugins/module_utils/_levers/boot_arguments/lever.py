@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterable, List, Mapping, Tuple, Union
+from typing import Dict, Iterable, Mapping, Tuple, Union
 
 from ..._error import Damaged, NearmetalError
 from ..._facts import boot, boot_shell
@@ -23,8 +23,7 @@ from .swap import UndoFailed
 # Boot loader, as the facts name it → what writes arguments to its files.
 Provider = Union[Edited, Generated]
 PROVIDERS: Dict[str, Provider] = {
-    "debian": Generated("debian", "grub-mkconfig", "grub-script-check", "/etc/default/grub.d/local.cfg"),
-    "mkconfig": Generated("mkconfig", "grub2-mkconfig", "grub2-script-check", boot_shell.DEFAULTS),
+    **{name: Generated(name) for name in boot_shell.SHELL},
     **{name: Edited(name) for name in ("bls", "menu", "systemd_boot")},
 }
 
@@ -95,12 +94,6 @@ class BootArguments(Lever):
             _save(self.host, known)
             raise
         _save(self.host, Record(changing.arguments, foreign={text: files for text, files in foreign.items() if files}))
-
-    def commands(self, value: Value) -> List[str]:
-        provider = boot.observe(self.host).provider
-        text = self.values.remembered(value)
-        before = boot.read_record(self.host).arguments.get(self.where, "")
-        return PROVIDERS[provider].commands(self.host, before, "" if text is None else str(text)) if provider else []
 
     def obstacle(self) -> str:
         facts = boot.observe(self.host)

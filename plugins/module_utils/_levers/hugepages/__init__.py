@@ -13,7 +13,6 @@ from ..._host.host import WritableHost
 from ..._plan import Value
 from ..._words import shown
 from ..base import KernelFile, KernelValue, Key, Lever, put, unwritable
-from ..commands import echo
 from ..sysctl import Sysctl
 from ..values import TableValues
 
@@ -55,7 +54,8 @@ class StartsKhugepaged(Transparent):
 
     disturbing = True
 
-    def _min_free(self) -> Sysctl:
+    def min_free(self) -> Sysctl:
+        """The place of that number."""
         return _SYSCTL.at(self.host, _MIN_FREE)
 
     def disturbs(self) -> Iterable[Key]:
@@ -64,16 +64,11 @@ class StartsKhugepaged(Transparent):
     def moves(self, before: Value, after: Value) -> bool:
         return (before == "never") is not (after == "never")
 
-    def commands(self, value: Value) -> List[str]:
-        kept = self._min_free().read() if value == "never" else None
-        again = self._min_free().commands(kept) if kept is not None else []
-        return [*super().commands(value), *again]
-
     def write(self, value: Value) -> None:
-        before = self._min_free().read()
+        before = self.min_free().read()
         super().write(value)
-        if before is not None and int(str(self._min_free().read() or before)) < int(str(before)):
-            self._min_free().write(before)
+        if before is not None and int(str(self.min_free().read() or before)) < int(str(before)):
+            self.min_free().write(before)
 
 
 class KhugepagedDefrag(Transparent):
@@ -124,12 +119,6 @@ class Reserved(Lever):
 
     def may_return(self, element: str) -> bool:
         return self.host.exists(hugepages.file_of(self.where, element))
-
-    def commands(self, value: Value) -> List[str]:
-        present = hugepages.reserved(self.host, self.where)
-        wanted: Mapping[str, Value] = value if isinstance(value, Mapping) else {}
-        changed = {place: count for place, count in wanted.items() if present.get(place, 0) != count}
-        return [echo(hugepages.file_of(self.where, place), count) for place, count in changed.items()]
 
     def write(self, value: Value) -> None:
         self.write_all({self.where: value})

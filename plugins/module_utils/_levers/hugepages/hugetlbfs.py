@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable, List
+from typing import Iterable
 
 from ..._error import Damaged
 from ..._facts import hugetlbfs
@@ -14,7 +14,6 @@ from ..._facts.native_files import MARK
 from ..._host import store
 from ..._plan import Value
 from ..base import Lever
-from ..commands import file_commands, quoted
 from ..files import masked, read_only
 from ..values import NearmetalValues
 
@@ -82,23 +81,13 @@ class Mount(Lever):
                 store.remove_empty(self.host, self.where)
             store.remove_file(self.host, unit)
         else:
-            text = _text(self.where, str(value), made)
+            text = unit_text(self.where, str(value), made)
             store.replace_file(self.host, unit, text.encode(), mode=0o644, folder_mode=0o755)
             store.link_unit(self.host, wants)
         if self.host.booted():
             self.host.command(("systemctl", "daemon-reload"))
             if value is not None:
                 self.host.command(("systemctl", "start", name))
-
-    def commands(self, value: Value) -> List[str]:
-        name = hugetlbfs.unit_of(self.where)
-        unit = f"{hugetlbfs.FOLDER}/{name}"
-        if value is None:
-            return [f"systemctl disable --now {quoted(name)}", f"rm -f {quoted(unit)}", "systemctl daemon-reload"]
-        made = file_commands(
-            unit, _text(self.where, str(self.values.remembered(value)), made=not self.host.exists(self.where))
-        )
-        return [*made, "systemctl daemon-reload", f"systemctl enable --now {quoted(name)}"]
 
     def obstacle(self) -> str:
         unit = f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(self.where)}"
@@ -113,7 +102,8 @@ class Mount(Lever):
         return (store.temporary_path(f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(self.where)}"),)
 
 
-def _text(path: str, options: str, made: bool) -> str:
+def unit_text(path: str, options: str, made: bool) -> str:
+    """The unit of a mount, whose folder was `made` for it or not."""
     match = re.fullmatch(hugetlbfs.OPTIONS, options, re.ASCII)
     size = match.group(1) if match is not None else ""
     return _UNIT.format(

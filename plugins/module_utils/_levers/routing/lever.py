@@ -21,7 +21,6 @@ from ..._parse import route_message
 from ..._parse.route_message import Address, Route, Rule
 from ..._plan import Value
 from ..base import refused
-from ..commands import quoted
 from ..network import OnNic
 from ..values import Values
 
@@ -62,7 +61,7 @@ class Paths(OnNic):
         )
 
     def read(self) -> Value:
-        index, text = _looked_up(self.host, self.where)
+        index, text = looked_up(self.host, self.where)
         family, state = routes.family_of(text), _state(self.host)
         held = any((address.interface, address.text) == (index, text) for address in routes.addresses(self.host) or ())
         if not held and not _nearmetal_rules(self.host, self.where):
@@ -70,7 +69,7 @@ class Paths(OnNic):
         return state.path(index, Address(index, family, text, 0))
 
     def write(self, value: Value) -> None:
-        index, text = _looked_up(self.host, self.where)
+        index, text = looked_up(self.host, self.where)
         family, state = routes.family_of(text), _state(self.host)
         own = state.own_routes(index, family)
         rule = Rule(family, PRIORITY, text, routes.table(index))
@@ -99,17 +98,6 @@ class Paths(OnNic):
         except OSError as error:
             raise refused(error, f"the path of {text}: {value}") from None
 
-    def commands(self, value: Value) -> List[str]:
-        index, text = _looked_up(self.host, self.where)
-        place, family, number = self.where.partition("/")[0], routes.family_of(text), routes.table(index)
-        tool = "ip -6" if family == routes.IPV6 else "ip"
-        if value == MAIN:
-            return [f"{tool} rule del from {text} priority {PRIORITY}"]
-        device = quoted(nic.name_at(self.host, place) or place)
-        made = [f"{tool} rule add from {text} lookup {number} priority {PRIORITY} protocol kernel"]
-        parts = str(value).split(", ") if value != NO_ROUTES else []
-        return made + [f"{tool} route replace {part} dev {device} table {number} proto kernel" for part in parts]
-
     def obstacle(self) -> str:
         listed = None not in (routes.addresses(self.host), routes.routes(self.host), routes.rules(self.host))
         return "" if listed else "the kernel doesn't list its addresses, routes and rules: run on the host itself"
@@ -122,7 +110,7 @@ class Paths(OnNic):
         return super().detached() and not _nearmetal_rules(self.host, self.where)
 
 
-def _looked_up(host: WritableHost, where: str) -> Tuple[int, str]:
+def looked_up(host: WritableHost, where: str) -> Tuple[int, str]:
     """The number of the interface, 0 without one, and the address."""
     place, _slash, text = where.partition("/")
     name = nic.name_at(host, place)
@@ -131,7 +119,7 @@ def _looked_up(host: WritableHost, where: str) -> Tuple[int, str]:
 
 def _nearmetal_rules(host: WritableHost, where: str) -> List[Rule]:
     """nearmetal's rules for the address, without that of another interface to which it has moved."""
-    index, text = _looked_up(host, where)
+    index, text = looked_up(host, where)
     elsewhere = {
         routes.table(address.interface)
         for address in routes.addresses(host) or ()
