@@ -49,85 +49,69 @@ ansible_facts:
   contains:
     nearmetal:
       description: Everything nearmetal.ec2 observes.
-      returned: always
       type: dict
       contains:
         platform:
           description: What kind of host it is.
-          returned: always
           type: dict
           contains:
             host_class:
               description:
                 - One of V(xen_pv), V(xen_hvm), V(nitro), V(metal), V(not_ec2), V(container).
                 - In a container the other values still describe the machine below it.
-              returned: always
               type: str
               sample: nitro
             hypervisor:
               description: What runs below the host, V(xen), V(nitro), V(none) or V(other).
-              returned: always
               type: str
               sample: nitro
             virtualization:
               description: One of V(pv), V(hvm), V(pvh), V(none).
-              returned: always
               type: str
               sample: hvm
             hypervisor_flag:
               description: Whether the x86 processor has the flag C(hypervisor). Null on arm64, which has no such flag.
-              returned: always
               type: bool
               sample: true
             container:
               description: The kind of container, V(other) when its kind is not known, V(none) for a host.
-              returned: always
               type: str
               sample: none
             architecture:
               description: The architecture, as C(uname -m) prints it.
-              returned: always
               type: str
               sample: x86_64
             instance_type:
               description: The instance type. Null on Xen, whose firmware doesn't report it.
-              returned: always
               type: str
               sample: c8i.16xlarge
             instance_id:
               description: The instance's id. Null on Xen.
-              returned: always
               type: str
               sample: i-0123456789abcdef0
             burstable:
               description: Whether the type is of a T family, which uses CPU credits. Null when the type isn't known.
-              returned: always
               type: bool
               sample: false
             distribution:
               description: C(ID) of C(/etc/os-release).
-              returned: always
               type: str
               sample: amzn
             distribution_version:
               description: C(VERSION_ID) of C(/etc/os-release).
-              returned: always
               type: str
               sample: "2023"
             kernel:
               description: The kernel's release, as C(uname -r) prints it.
-              returned: always
               type: str
               sample: 6.1.94-99.176.amzn2023.x86_64
             kernel_version:
               description: The upstream version as three numbers, to compare.
-              returned: always
               type: list
               elements: int
               sample: [6, 1, 94]
             kernel_build:
               description: The distribution's numbers after the first dash.
-              returned: always
               type: list
               elements: int
               sample: [99, 176]
@@ -135,22 +119,18 @@ ansible_facts:
               description:
                 - A guess from the files in C(/boot). One of V(grub_pc), V(grub_efi), V(grub_bls), V(grub_legacy),
                   V(systemd_boot).
-              returned: always
               type: str
               sample: grub_bls
         clock:
           description: The clock source.
-          returned: always
           type: dict
           contains:
             current:
               description: The clock source in use.
-              returned: always
               type: str
               sample: tsc
             available:
               description: The clock sources that the kernel offers, the best rated first.
-              returned: always
               type: list
               elements: str
               sample: [tsc, kvm-clock, acpi_pm]
@@ -158,12 +138,10 @@ ansible_facts:
               description:
                 - Whether user space reads the source in use without a system call.
                 - Null for a source that isn't known.
-              returned: always
               type: bool
               sample: true
             constant_tsc:
               description: Whether the TSC runs at one rate. Null on arm64.
-              returned: always
               type: bool
               sample: true
             constant_by_model:
@@ -171,25 +149,21 @@ ansible_facts:
                 - Whether this is an Intel CPU whose TSC runs at one rate. Linux before 6.15 set V(constant_tsc) for it.
                   Newer versions set it only where the hypervisor passes the CPU's own flag on, which Xen doesn't. Null
                   on arm64.
-              returned: always
               type: bool
               sample: true
             nonstop_tsc:
               description: Whether the TSC keeps running in deep idle states. False is normal on Xen. Null on arm64.
-              returned: always
               type: bool
               sample: true
             unstable_marks:
               description:
                 - Messages of the kernel log that call the TSC unstable. Null when the log can't be read.
                 - An empty list is no proof, because the log forgets its oldest messages.
-              returned: always
               type: list
               elements: str
               sample: []
             switched_to:
               description: The clock sources that the kernel switched to, in order, as its log shows.
-              returned: always
               type: list
               elements: str
               sample: [kvm-clock, tsc]
@@ -197,37 +171,30 @@ ansible_facts:
               description:
                 - Whether the kernel log is longer than 8 MiB, of which only the beginning was read.
                   Null when it can't be read.
-              returned: always
               type: bool
               sample: false
             source_argument:
               description: The source that C(clocksource=) on the kernel's command line names.
-              returned: always
               type: str
               sample: null
             reliable_argument:
               description: Whether C(tsc=reliable) is on the kernel's command line.
-              returned: always
               type: bool
               sample: false
         cpu:
           description: The first processor, which stands for all.
-          returned: always
           type: dict
           contains:
             vendor:
               description: The processor's vendor.
-              returned: always
               type: str
               sample: GenuineIntel
             model:
               description: The processor's name.
-              returned: always
               type: str
               sample: Intel(R) Xeon(R) 6975P-C
             flags:
               description: The processor's flags that matter to this collection.
-              returned: always
               type: list
               elements: str
               sample: [hypervisor, constant_tsc, nonstop_tsc]

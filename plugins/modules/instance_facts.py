@@ -44,22 +44,18 @@ ansible_facts:
   contains:
     nearmetal:
       description: Everything nearmetal.ec2 observes.
-      returned: always
       type: dict
       contains:
         instance:
           description: What the metadata service answered. A value is null when the answer lacked it.
-          returned: always
           type: dict
           contains:
             status:
               description: V(ok), V(not_ec2) (not asked), V(off) or V(no_answer).
-              returned: always
               type: str
               sample: ok
             reason:
               description: What to do about a status that is not V(ok), or what a slow service left out.
-              returned: always
               type: str
               sample: ""
             instance_id: {description: The instance's id., returned: always, type: str, sample: i-0123456789abcdef0}
@@ -75,52 +71,43 @@ ansible_facts:
             partition: {description: Its partition in the group., returned: always, type: int, sample: 3}
             workload:
               description: Its tag C(workload), where tags are allowed in metadata.
-              returned: always
               type: str
               sample: cache
             interfaces:
               description: Its network interfaces, with C(interface_id), C(device_number) and C(card).
-              returned: always
               type: list
               elements: dict
             events:
               description: The events that AWS has scheduled for the instance and not finished yet.
-              returned: always
               type: list
               elements: str
               sample: []
             spot_notice:
               description: What AWS is about to do to a spot instance, and when. Null if nothing is announced.
-              returned: always
               type: str
               sample: null
         drivers:
           description: Network drivers.
-          returned: always
           type: dict
           contains:
             in_use:
               description: The drivers of the interfaces with hardware behind them. V(vif) is Xen's split driver.
-              returned: always
               type: list
               elements: str
               sample: [ena]
             available:
               description: Which of V(ena) and V(ixgbevf) the running kernel has. Null when that can't be seen.
-              returned: always
               type: list
               elements: str
               sample: [ena, ixgbevf]
         ebs:
           description: EBS volumes on NVMe. Reading their counters needs root.
-          returned: always
           type: dict
           contains:
             exceeded:
               description:
                 - Per device the microseconds since it was attached in which a limit held its I/O back, as
                   O(nearmetal.ec2.ebs#module:hosts[].exceeded) takes them.
-              returned: always
               type: list
               elements: dict
               sample: []

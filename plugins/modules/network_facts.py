@@ -55,12 +55,10 @@ ansible_facts:
   contains:
     nearmetal:
       description: Everything nearmetal.ec2 observes.
-      returned: always
       type: dict
       contains:
         network:
           description: The interfaces that have hardware.
-          returned: always
           type: dict
           contains:
             interfaces:
@@ -73,7 +71,6 @@ ansible_facts:
                 - C(rings) are descriptors per queue and C(rings_max) the most, C(coalesce) microseconds and frames,
                   C(offloads) what is on, C(bql) per transmit queue the bytes in flight that are always allowed, and
                   C(bql_max) the most.
-              returned: always
               type: dict
               sample:
                 ens5:
@@ -85,23 +82,19 @@ ansible_facts:
                   affinity: {"0": "0", "1": "1"}
             uppers:
               description: Bonds, VLANs and bridges, each with the interfaces of the list above that carry it.
-              returned: always
               type: dict
               sample: {"bond0": ["ens5", "ens6"]}
             default_route:
               description: Interfaces that have a default route.
-              returned: always
               type: list
               elements: str
               sample: [ens5]
             default_affinity:
               description: The CPUs that a new interrupt may go to, as a kernel list.
-              returned: always
               type: str
               sample: "0-63"
             ena_parameters:
               description: The parameters of the ENA driver that runs on the host.
-              returned: always
               type: list
               elements: str
               sample: [debug]
@@ -109,42 +102,34 @@ ansible_facts:
               description:
                 - Per ENA interface how it sends. V(llq) pushes packets to the device, V(large) with headers of 224
                   bytes, V(host) doesn't. Null when the kernel log doesn't tell.
-              returned: always
               type: dict
               sample: {"ens5": "llq"}
             compute_cpus:
               description: The CPUs that dedicated interrupts leave to the application, as a kernel list.
-              returned: always
               type: str
               sample: "2-31,34-63"
             irqbalance:
               description: Whether the daemon irqbalance runs and moves interrupts.
-              returned: always
               type: bool
               sample: false
             interrupt_load:
               description: CPUs that spent at least one percent of their time since boot on interrupts, with the share.
-              returned: always
               type: dict
               sample: {"3": 0.42}
             sample:
               description: What O(sample_seconds) showed.
-              returned: always
               type: dict
               contains:
                 seconds:
                   description: For how many seconds the counters were observed. 0 means since boot or reset.
-                  returned: always
                   type: int
                   sample: 10
                 interrupt_load:
                   description: Per CPU the share of its time in interrupts, 0 to 1.
-                  returned: always
                   type: dict
                   sample: {"0": 0.01, "1": 0.4}
                 steal:
                   description: The share of CPU time, 0 to 1, that other guests took. Null when the kernel doesn't tell.
-                  returned: always
                   type: float
                   sample: 0.0
                 allowances:
@@ -152,12 +137,10 @@ ansible_facts:
                     - Per ENA interface how many packets were queued or dropped because the instance type allows no
                       more. Tuning doesn't help against these, another type does.
                     - C(conntrack_allowance_available) is how many more connections are allowed, not a difference.
-                  returned: always
                   type: dict
                   sample: {"ens5": {"pps_allowance_exceeded": 0}}
                 packets:
                   description: Per ENA interface how many packets it sent and received.
-                  returned: always
                   type: dict
                   sample: {"ens5": 12000000}
 """

@@ -48,70 +48,57 @@ ansible_facts:
   contains:
     nearmetal:
       description: Everything nearmetal.ec2 observes.
-      returned: always
       type: dict
       contains:
         topology:
           description: CPUs, caches, nodes and memory. A value that the host doesn't report is null.
-          returned: always
           type: dict
           contains:
             cpus_online:
               description: The online CPUs, as a text such as V(0-3,8).
-              returned: always
               type: str
               sample: "0-63"
             cpus_offline:
               description: The CPUs that are present and offline.
-              returned: always
               type: str
               sample: ""
             cpus_present:
               description: The CPUs that the machine has, online or offline.
-              returned: always
               type: str
               sample: "0-63"
             cpus_possible:
               description: The CPUs that the machine has or could get while the host runs. On Xen some are absent.
-              returned: always
               type: str
               sample: "0-63"
             cpus_online_count:
               description: The number of online CPUs.
-              returned: always
               type: int
               sample: 64
             sockets_count:
               description: The number of sockets with an online CPU.
-              returned: always
               type: int
               sample: 1
             cores_count:
               description: The number of cores with an online CPU.
-              returned: always
               type: int
               sample: 32
             threads_per_core_max:
               description: The largest number of online threads of a core.
-              returned: always
               type: int
               sample: 2
             threads_per_core_min:
               description:
                 - The smallest number of online threads of a core.
                 - It is lower than the largest if single siblings are offline.
-              returned: always
               type: int
               sample: 2
             sockets:
               description: The online CPUs of each socket.
-              returned: always
               type: list
               elements: str
               sample: ["0-63"]
             cores:
               description: The online CPUs of each core, which are SMT siblings.
-              returned: always
               type: list
               elements: str
               sample: ["0,32", "1,33"]
@@ -119,56 +106,45 @@ ansible_facts:
               description:
                 - Per level and kind (C(L1d), C(L1i), C(L2), C(L3)) the CPUs that share each cache.
                 - Empty when the kernel lists no caches.
-              returned: always
               type: dict
               sample: {"L1d": ["0,32", "1,33"], "L3": ["0-63"]}
             cache_sizes:
               description: Per level and kind the size in bytes of a cache of the first online CPU.
-              returned: always
               type: dict
               sample: {"L1d": 32768, "L3": 31457280}
             nodes:
               description: The NUMA nodes. Empty for a kernel without NUMA.
-              returned: always
               type: list
               elements: dict
               contains:
                 id:
                   description: The node's number. Numbers may have gaps.
-                  returned: always
                   type: int
                 cpus:
                   description: Its online CPUs. Empty for a node with memory alone, null if the kernel doesn't tell.
-                  returned: always
                   type: str
                 cpulist:
                   description: Its CPUs as the kernel's file lists them; some may be offline. Null without such a file.
-                  returned: always
                   type: str
                 memory:
                   description: The node's memory in bytes.
-                  returned: always
                   type: int
                 distances:
                   description: The distance to each node, in the order of the list. 10 is local.
-                  returned: always
                   type: list
                   elements: int
               sample: [{"id": 0, "cpus": "0-63", "cpulist": "0-63", "memory": 132070244352, "distances": [10]}]
             nodes_count:
               description: The number of nodes.
-              returned: always
               type: int
               sample: 1
             memory_only_nodes:
               description: The numbers of the nodes without an online CPU.
-              returned: always
               type: list
               elements: int
               sample: []
             memory:
               description: The memory of the host in bytes, C(MemTotal) of C(/proc/meminfo).
-              returned: always
               type: int
               sample: 132070244352
 """
