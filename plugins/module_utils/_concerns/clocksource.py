@@ -12,6 +12,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional
 
 from .._facts.clock import ClockFacts
 from .._facts.facts import Facts
+from .._facts.sys_files import CLOCKSOURCE
 from .._plan import Finding, Plan, Wanted
 from .._planning.boot_argument import plan_argument
 from .._planning.gate import host_class
@@ -24,9 +25,6 @@ from .._words import plain
 
 NAME = "clocksource"
 
-# AWS's talk of 2017 names a wrong directory (clock/clock0); this is the kernel's.
-CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
-
 _SOURCE = Knob(
     NAME,
     "source",
@@ -34,8 +32,8 @@ _SOURCE = Knob(
     "AWS, 2017; amazon-eks-ami on GitHub, pull request 2144",
     {"type": "str"},
     takes_effect="at_once",
-    at_boot={CURRENT: {}},
-    tuned=(f"sysfs.{CURRENT}", "cmdline.clocksource"),
+    at_boot=CLOCKSOURCE.at_boot,
+    tuned=(f"sysfs.{CLOCKSOURCE.paths[0]}", "cmdline.clocksource"),
     comparable=True,
 )
 _RELIABLE = boot_argument(

@@ -8,7 +8,8 @@ from typing import Any, Mapping
 
 from .._error import NearmetalError
 from .._facts.facts import Facts
-from .._facts.memory import KSM, dirty_parameter
+from .._facts.memory import dirty_parameter
+from .._facts.sys_files import KSM
 from .._number import is_number
 from .._parameters import MEMORY
 from .._plan import Plan, Wanted
@@ -49,12 +50,12 @@ _LIMITS = (
 _KSM = Knob(
     NAME,
     "ksm",
-    "memory.ksm",
+    KSM.lever,
     "Linux kernel, ksm",
     SWITCH,
     takes_effect="slowly",
-    at_boot={KSM: {}},
-    tuned=(f"sysfs.{KSM}",),
+    at_boot=KSM.at_boot,
+    tuned=(f"sysfs.{KSM.paths[0]}",),
     comparable=True,
 )
 KNOBS = (*_PARAMETERS, *_LIMITS, _KSM)

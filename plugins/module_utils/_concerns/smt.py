@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional, Tuple
 
 from .._facts.facts import Facts
-from .._facts.smt import CONTROL, SmtFacts, difference, second_threads, union
+from .._facts.smt import SmtFacts, difference, second_threads, union
+from .._facts.sys_files import SMT
 from .._facts.topology import CPU, TopologyFacts
 from .._number import is_number
 from .._plan import Finding, Plan, Wanted
@@ -37,7 +38,7 @@ _THREADS = Knob(
     {"type": "str", "choices": ["enabled", "disabled", "kernel"]},
     disruptive=True,
     takes_effect="at_once",
-    at_boot={CONTROL: {"disabled": "off"}},
+    at_boot={SMT.paths[0]: {"disabled": "off"}},
     tuned=("sysfs./sys/devices/system/cpu/smt/control", "cmdline.nosmt"),
     tuned_words=_NOSMT_WORDS,
     kubelet=True,

@@ -16,16 +16,16 @@ from .._levers.base import KernelFile, Lever
 from .._levers.block import Scheduler
 from .._levers.boot_arguments.lever import BootArguments
 from .._levers.files import NativeFile, read_again
-from .._levers.hugepages import Reserved, StartsKhugepaged
+from .._levers.hugepages import Reserved
 from .._levers.hugepages.hugetlbfs import Mount, unit_text
 from .._levers.irqbalance import IrqbalanceArguments, changed_text
-from .._levers.memory import DirtyLimit, writes
 from .._levers.network import QueueTable
 from .._levers.nic_settings import DriverField, Queues, Sysfs
 from .._levers.power import IdleDisabled, WordTable
 from .._levers.routing.lever import Paths, looked_up
 from .._levers.smt import OfflineCpus
-from .._levers.sysctl import Sysctl
+from .._levers.sys_files import StartsKhugepaged
+from .._levers.sysctl import DirtyLimit, Sysctl, writes
 from .._plan import Value
 
 # The option of the tool ethtool for the fields of a driver's table, and the fields that it sets by on and off.

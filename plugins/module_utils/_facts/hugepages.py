@@ -8,19 +8,14 @@ import re
 from typing import Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
 
 from .._parse import cmdline, meminfo
-from . import hugetlbfs
+from . import hugetlbfs, sys_files
 from .host import Host
 from .topology import NODE
 
-# The second one is that of RHEL 6.
-FOLDERS = ("/sys/kernel/mm/transparent_hugepage", "/sys/kernel/mm/redhat_transparent_hugepage")
-MAX_PTES_NONE = f"{FOLDERS[0]}/khugepaged/max_ptes_none"
 RESERVED = "/sys/kernel/mm/hugepages"
 
 SIZE = r"([0-9]{2,9})kB"
 PLACE = r"host|node[0-9]{1,5}"
-# What the file of khugepaged's defragmentation says; the words are those of RHEL 6.
-KHUGEPAGED_WORDS = {"1": "enabled", "yes": "enabled", "0": "disabled", "no": "disabled"}
 _LEAST_MEMORY = 512 * 1024 * 1024  # bytes
 _FOLDER = re.compile(r"hugepages-([0-9]{2,9}kB)", re.ASCII)
 _NODE = re.compile(r"node[0-9]{1,5}", re.ASCII)
@@ -61,17 +56,16 @@ def observe(host: Host) -> HugepageFacts:
     """Read the files of transparent and reserved huge pages, /proc/meminfo, and where environments are set."""
     folder = thp_folder(host)
     memory = meminfo.parse(host.text("/proc/meminfo") or "")
-    thp, defrag, shmem = (choice(host.line(f"{folder}/{name}")) for name in ("enabled", "defrag", "shmem_enabled"))
     return HugepageFacts(
         folder=folder,
-        thp=thp[0],
-        thp_offered=thp[1],
-        thp_defrag=defrag[0],
-        thp_defrag_offered=defrag[1],
-        thp_shmem=shmem[0],
-        thp_shmem_offered=shmem[1],
-        khugepaged_defrag=khugepaged_defrag(host),
-        max_ptes_none=host.line(MAX_PTES_NONE),
+        thp=sys_files.THP.read(host),
+        thp_offered=sys_files.THP.offered(host),
+        thp_defrag=sys_files.THP_DEFRAG.read(host),
+        thp_defrag_offered=sys_files.THP_DEFRAG.offered(host),
+        thp_shmem=sys_files.THP_SHMEM.read(host),
+        thp_shmem_offered=sys_files.THP_SHMEM.offered(host),
+        khugepaged_defrag=sys_files.KHUGEPAGED_DEFRAG.read(host),
+        max_ptes_none=sys_files.MAX_PTES_NONE.read(host),
         thp_size=host.number(f"{folder}/hpage_pmd_size"),
         pages={size: reserved(host, size) for size in _sizes(host)},
         memory=memory.get("MemTotal"),
@@ -88,7 +82,7 @@ def observe(host: Host) -> HugepageFacts:
 
 def kernel_choice(host: Host) -> Dict[str, Optional[str]]:
     """thp, thp_defrag, thp_shmem, khugepaged_defrag: the kernel's own choice at boot; None where it isn't known."""
-    offered = choice(host.line(f"{thp_folder(host)}/defrag"))[1]
+    offered = sys_files.THP_DEFRAG.offered(host)
     chosen = {
         "thp": _built_with(host),
         # "defer" came with Linux 4.6, and madvise as the choice; before, all waited.
@@ -126,21 +120,7 @@ def _groups(host: Host) -> Iterator[Tuple[str, int]]:
 
 def thp_folder(host: Host) -> Optional[str]:
     """The folder of transparent huge pages; None for a kernel without them."""
-    return next((folder for folder in FOLDERS if host.exists(folder)), None)
-
-
-def choice(line: Optional[str]) -> Tuple[Optional[str], Tuple[str, ...]]:
-    """The choice and the words on offer in a line such as "always [madvise] never"."""
-    words = (line or "").split()
-    chosen = next((word[1:-1] for word in words if word.startswith("[") and word.endswith("]")), None)
-    return chosen, tuple(word.strip("[]") for word in words)
-
-
-def khugepaged_defrag(host: Host) -> Optional[str]:
-    """Whether khugepaged defragments memory."""
-    line = host.line(f"{thp_folder(host)}/khugepaged/defrag")
-    word = choice(line)[0] or line
-    return KHUGEPAGED_WORDS.get(word or "")
+    return next((folder for folder in sys_files.THP_FOLDERS if host.exists(folder)), None)
 
 
 def file_of(size: str, place: str, name: str = "nr_hugepages") -> str:

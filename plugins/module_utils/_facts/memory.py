@@ -8,10 +8,10 @@ from typing import Mapping, NamedTuple, Optional, Tuple
 
 from .._number import is_number
 from .._parse import meminfo
+from . import sys_files
 from .host import Host
 from .sysctl import DIRTY, path
 
-KSM = "/sys/kernel/mm/ksm/run"
 _LEAST_BYTES = 2 * 65536  # two pages of the largest size
 
 
@@ -30,7 +30,7 @@ def observe(host: Host) -> MemoryFacts:
     limits = {name: dirty(host, name) for name in DIRTY}
     return MemoryFacts(
         dirty={name: limit for name, limit in limits.items() if limit is not None},
-        ksm=host.line(KSM),
+        ksm=sys_files.KSM.read(host),
         promised=memory.get("Committed_AS"),
         most_promised=memory.get("CommitLimit"),
     )

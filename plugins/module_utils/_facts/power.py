@@ -12,15 +12,13 @@ import re
 from typing import Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from .._parse import cmdline, cpulist
+from . import sys_files
 from .host import Host
 from .topology import CPU
 
 CPUFREQ = CPU + "/cpufreq"
-NO_TURBO = CPU + "/intel_pstate/no_turbo"
-BOOST = CPUFREQ + "/boost"
 UNCORE = CPU + "/intel_uncore_frequency"
 FIXING = "performance"  # under this governor intel_pstate and amd-pstate fix the preference to the same word
-PROFILE = "/sys/firmware/acpi/platform_profile"
 
 STATE = re.compile(r"state[0-9]{1,2}", re.ASCII)
 # A frequency domain: policy0, or cpu0 on a kernel older than 4.3.
@@ -83,12 +81,12 @@ def observe(host: Host) -> PowerFacts:
         governors_offered=_offered(host, domains, "scaling_available_governors"),
         preferences=preferences or None,
         preferences_offered=_offered(host, domains, "energy_performance_available_preferences"),
-        turbo=turbo(host),
+        turbo=sys_files.TURBO.read(host),
         biases=biases(host) or None,
         uncore=table(host, packages(host), "min_freq_khz") or None,
         uncore_limits={name: _uncore_limits(host, name) for name in packages(host)},
-        profile=host.line(PROFILE),
-        profiles_offered=tuple((host.line(f"{PROFILE}_choices") or "").split()),
+        profile=sys_files.PROFILE.read(host),
+        profiles_offered=tuple((host.line(f"{sys_files.PROFILE.paths[0]}_choices") or "").split()),
     )
 
 
@@ -185,15 +183,6 @@ def project(before: PowerFacts, online: Iterable[int]) -> PowerFacts:
     governors, preferences = for_domains(before.governors), for_domains(before.preferences)
     bias = before.biases and {f"cpu{cpu}": before.biases.get(f"cpu{cpu}", "") for cpu in sorted(alive)}
     return before._replace(frequency_cpus=cpus, governors=governors, preferences=preferences, biases=bias)
-
-
-def turbo(host: Host) -> Optional[str]:
-    """Whether CPUs may clock above their nominal frequency; None where the host has no switch for it."""
-    no_turbo = host.line(NO_TURBO)
-    if no_turbo is not None:
-        return "disabled" if no_turbo == "1" else "enabled"
-    boost = host.line(BOOST)
-    return None if boost is None else "enabled" if boost == "1" else "disabled"
 
 
 def _states(host: Host, cpu: int) -> Tuple[IdleState, ...]:

@@ -13,10 +13,9 @@ from typing import FrozenSet, NamedTuple, Optional, Tuple
 
 from .._error import NearmetalError
 from .._parse import cmdline, cpulist
+from . import sys_files
 from .host import Host
 from .topology import CPU, Cpus, TopologyFacts
-
-CONTROL = CPU + "/smt/control"
 
 _CPU_NAME = re.compile(r"cpu([0-9]{1,5})", re.ASCII)
 
@@ -38,7 +37,7 @@ def observe(host: Host) -> SmtFacts:
     """Read smt/control, which CPUs can be switched, and the command line."""
     arguments = cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or "")
     return SmtFacts(
-        control=host.line(CONTROL),
+        control=sys_files.SMT.read(host),
         offline=offline(host),
         removable=removable(host),
         arguments=disabling(arguments),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from abc import ABC, abstractmethod
 from copy import copy
 from typing import AbstractSet, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple, TypeVar
@@ -205,25 +204,6 @@ class KernelFile(Lever):
 
     def obstacle(self) -> str:
         return unwritable(self.host, self.path())
-
-
-class KernelValue(KernelFile):
-    """A word in a kernel file."""
-
-    def __init__(self, what: str, path: str, pattern: str) -> None:
-        super().__init__(what)
-        self.files = (path,)
-        self.pattern = re.compile(pattern)
-
-    def path(self) -> str:
-        return self.files[0]
-
-    def fits(self, where: str, value: Value) -> bool:
-        return isinstance(value, str) and self.pattern.fullmatch(value) is not None
-
-    def read(self) -> Value:
-        text = self.host.text(self.path())
-        return text.strip() if text is not None else None
 
 
 def impossible(lever: Lever, value: object, where: str = "") -> NearmetalError:

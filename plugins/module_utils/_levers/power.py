@@ -13,7 +13,7 @@ from .._facts.topology import CPU
 from .._host.host import WritableHost
 from .._parse import cpulist
 from .._plan import Value
-from .base import Beside, KernelFile, KernelValue, Key, put
+from .base import Beside, KernelFile, Key, put
 from .values import SetValues, TableValues
 
 _WORD = re.compile(r"[a-z0-9_]{1,32}", re.ASCII)
@@ -223,33 +223,10 @@ class Preferences(FrequencyTable):
         return {name: power.FIXING if governors.get(name) == power.FIXING else word for name, word in words.items()}
 
 
-class Turbo(KernelFile):
-    """Turbo: enabled or disabled. intel_pstate has the file no_turbo, other drivers boost, which is the inverse."""
-
-    files = (power.NO_TURBO, power.BOOST)
-
-    def fits(self, where: str, value: Value) -> bool:
-        return value in ("enabled", "disabled")
-
-    def path(self) -> str:
-        return power.NO_TURBO if self.host.exists(power.NO_TURBO) else power.BOOST
-
-    def read(self) -> Value:
-        return power.turbo(self.host)
-
-    def word(self, value: Value) -> str:
-        return "1" if (self.path() == power.NO_TURBO) == (value == "disabled") else "0"
-
-    def choice(self) -> Value:
-        return "enabled"
-
-
 LEVERS = (
     IdleDisabled("power.idle_disabled"),
     Governors("power.governors", "scaling_governor", "scaling_available_governors"),
     Preferences("power.preferences", "energy_performance_preference", "energy_performance_available_preferences"),
-    Turbo("power.turbo"),
     Biases("power.biases"),
     Uncore("power.uncore"),
-    KernelValue("power.profile", power.PROFILE, "[a-z-]{1,32}"),
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
-from typing import Dict, Iterator, Mapping
+from typing import Dict, Iterator, List, Mapping
 
 from .._error import NearmetalError
 from .._host.host import WritableHost
@@ -15,11 +15,11 @@ from .base import Key, Lever
 
 # The first part of a lever's name → the modules with such LEVERS. Families that are looked up by path come first.
 _FAMILIES = {
-    "clock": ("clock",),
+    "clock": ("sys_files",),
     "smt": ("smt",),
-    "power": ("power",),
-    "hugepages": ("hugepages", "hugepages.hugetlbfs"),
-    "memory": ("memory",),
+    "power": ("power", "sys_files"),
+    "hugepages": ("hugepages", "hugepages.hugetlbfs", "sys_files"),
+    "memory": ("sysctl", "sys_files"),
     "block": ("block",),
     "boot": ("boot_arguments.lever",),
     "files": ("files",),
@@ -35,7 +35,8 @@ _FAMILIES = {
 def _family(name: str) -> Dict[str, Lever]:
     """The levers of a family, loaded when the first of them is needed, because loading costs milliseconds."""
     modules = [import_module(f"{__package__}.{module}") for module in _FAMILIES.get(name, ())]
-    return {lever.what: lever for module in modules for lever in module.LEVERS}
+    levers: List[Lever] = [lever for module in modules for lever in module.LEVERS]
+    return {lever.what: lever for lever in levers if lever.what.partition(".")[0] == name}
 
 
 class _Levers(Mapping[str, Lever]):

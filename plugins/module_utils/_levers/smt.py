@@ -8,17 +8,18 @@ from contextlib import suppress
 from typing import AbstractSet, Dict, Iterable, List, Mapping, Tuple
 
 from .._error import NearmetalError
-from .._facts import smt
+from .._facts import smt, sys_files
 from .._facts.topology import CPU
 from .._host import store
 from .._host.host import WritableHost
 from .._parse import cpulist
 from .._plan import Value
-from .base import KernelValue, Lever, put, unwritable
+from .base import Lever, put, unwritable
+from .sys_files import OneWord
 from .values import SetValues
 
 
-class SmtControl(KernelValue):
+class SmtControl(OneWord):
     """smt/control, by which the kernel takes all second threads offline or online.
 
     Up to Linux 6.16 `on` brings every CPU online, also a first thread that somebody took offline by hand
@@ -28,9 +29,6 @@ class SmtControl(KernelValue):
 
     disruptive = True
     hides = (("smt.offline", ""),)
-
-    def __init__(self, what: str) -> None:
-        super().__init__(what, smt.CONTROL, r"on|off")
 
     def write(self, value: Value) -> None:
         if value != "on":
@@ -64,7 +62,7 @@ def complete_killed(host: WritableHost) -> None:
 def _complete(host: WritableHost, before: str) -> None:
     """Take CPUs offline again that were `before` SMT was switched on, and that aren't second threads."""
     earlier = set(cpulist.parse(before))
-    if host.line(smt.CONTROL) == "on":
+    if sys_files.SMT.read(host) == "on":
         for cpu in sorted(earlier.intersection(cpulist.parse(smt.offline(host) or ""))):
             _switch(host, cpu, online=True)  # only beside its siblings does it show whether it is the first of them
     back = sorted(earlier.difference(cpulist.parse(smt.offline(host) or "")))
@@ -135,6 +133,6 @@ class OfflineCpus(Lever):
 
 
 LEVERS = (
-    SmtControl("smt.control"),
+    SmtControl(sys_files.SMT),
     OfflineCpus("smt.offline"),
 )

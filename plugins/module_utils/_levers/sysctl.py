@@ -1,18 +1,22 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lever of kernel parameters. PRIVATE to the collection."""
+"""The levers of kernel parameters. PRIVATE to the collection."""
 
 from __future__ import annotations
 
 import re
+from typing import List, Tuple
 
-from .._facts import sysctl
+from .._facts import memory, sysctl
 from .._parameters import RESERVED_PORTS
 from .._plan import Value
-from .base import KernelFile, put
+from .base import KernelFile, Lever, put, unwritable
 
 _PORTS = re.compile(r"[0-9,-]{0,4000}", re.ASCII)
 _VALUE = re.compile(r"[A-Za-z0-9_-]{1,32}(?: [0-9]{1,20}){0,2}", re.ASCII)
+
+# 0% is no value of the option, and yet a host may have it and get it back.
+_LIMIT = re.compile(r"(?:0|[1-9][0-9]?|100)%|[1-9][0-9]{0,18}", re.ASCII)
 
 
 class Sysctl(KernelFile):
@@ -36,4 +40,34 @@ class Sysctl(KernelFile):
         put(self.host, self.path(), str(value), f"{value} for {self.where}")
 
 
-LEVERS = (Sysctl("sysctl"),)
+class DirtyLimit(Lever):
+    """A limit of dirty file cache: a share such as 20%, or bytes. `where` is dirty or dirty_background.
+
+    Each has a file of its own, and the kernel makes the other 0, which nobody can write there.
+    """
+
+    def has_place(self, where: str) -> bool:
+        return where in sysctl.DIRTY
+
+    def fits(self, where: str, value: Value) -> bool:
+        return isinstance(value, str) and _LIMIT.fullmatch(value) is not None
+
+    def read(self) -> Value:
+        return memory.dirty(self.host, self.where)
+
+    def write(self, value: Value) -> None:
+        for key, number in writes(self.where, value):
+            put(self.host, sysctl.path(key), number, f"{number} for {key}")
+
+    def obstacle(self) -> str:
+        return unwritable(self.host, sysctl.path(f"vm.{self.where}_ratio"))
+
+
+def writes(where: str, value: Value) -> List[Tuple[str, str]]:
+    """The kernel parameters that set a limit, each with its value."""
+    key, number = memory.dirty_parameter(where, str(value))
+    # While bytes are used the share reads 0, and to the kernel another 0 is no change, so the bytes would stay.
+    return [(key, "1"), (key, number)] if number == "0" else [(key, number)]
+
+
+LEVERS = (Sysctl("sysctl"), DirtyLimit("memory.dirty"))

@@ -9,8 +9,7 @@ from contextlib import suppress
 from typing import Iterable, Iterator, Set
 
 from .._error import Damaged
-from .._facts import memory, sysctl
-from .._facts.hugepages import choice
+from .._facts import memory, sys_files, sysctl
 from .._host.host import WritableHost
 from .._levers.base import Key
 from .._levers.registry import LEVERS, place_of
@@ -78,7 +77,7 @@ def _set_by_lines(host: WritableHost, text: str) -> Iterator[Key]:
         lever = next((lever for lever in LEVERS.values() if path in lever.files), None)
         files = lever.at(host, "").files_at(path) if lever is not None else []
         lines = [line for line in map(host.line, files) if line is not None]
-        if lever is not None and lines and all((choice(line)[0] or line) == word for line in lines):
+        if lever is not None and lines and all(sys_files.chosen(line) == word for line in lines):
             yield lever.what, ""
 
 

@@ -8,7 +8,8 @@ import re
 from typing import Optional, Tuple
 
 from ..._facts.facts import Facts
-from ..._facts.power import BOOST, CPUFREQ, FIXING, NO_TURBO, PowerFacts
+from ..._facts.power import CPUFREQ, FIXING, PowerFacts
+from ..._facts.sys_files import TURBO
 from ..._plan import Plan, Wanted
 from ..._planning.join import joined
 from ..._planning.knob import Knob
@@ -29,7 +30,7 @@ _TURBO = Knob(
     {"type": "str", "choices": ["kernel", "enabled", "disabled"]},
     takes_effect="at_once",
     # Both files, as each driver has its own: systemd-tmpfiles skips a missing one.
-    at_boot={NO_TURBO: {"disabled": "1", "enabled": "0"}, BOOST: {"disabled": "0", "enabled": "1"}},
+    at_boot=TURBO.at_boot,
     tuned=("cpu.no_turbo", "cpu.boost"),
     tuned_words={
         "cpu.no_turbo": {"1": "disabled", "true": "disabled", "0": "enabled", "false": "enabled"},

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ..._facts.facts import Facts
-from ..._facts.power import PROFILE
+from ..._facts.sys_files import PROFILE
 from ..._facts.topology import CPU
 from ..._plan import Plan, Wanted
 from ..._planning.join import joined
@@ -39,7 +39,7 @@ _PROFILE = Knob(
     "Linux kernel, sysfs-platform_profile; unmeasured",
     {"type": "str"},
     takes_effect="at_once",
-    at_boot={PROFILE: {}},
+    at_boot=PROFILE.at_boot,
 )
 KNOBS = (_BIAS, _UNCORE, _PROFILE)
 

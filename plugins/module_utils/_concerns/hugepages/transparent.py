@@ -8,7 +8,8 @@ import re
 from typing import Any, Mapping, Optional
 
 from ..._facts.facts import Facts
-from ..._facts.hugepages import FOLDERS, MAX_PTES_NONE, HugepageFacts
+from ..._facts.hugepages import HugepageFacts
+from ..._facts.sys_files import KHUGEPAGED_DEFRAG, MAX_PTES_NONE, THP, THP_DEFRAG, THP_FOLDERS, THP_SHMEM, SysFile
 from ..._plan import Finding, Plan, Wanted
 from ..._planning.boot_argument import plan_argument
 from ..._planning.join import joined
@@ -16,55 +17,48 @@ from ..._planning.knob import Knob, boot_argument
 
 NAME = "hugepages"
 REFERENCE = "AWS, 2017"
-_THP = "/sys/kernel/mm/transparent_hugepage"
 
 
-def _knob(
-    name: str, file: str, words: str, numbers: Optional[Mapping[str, Mapping[str, str]]] = None, **more: Any
-) -> Knob:
+def _knob(file: SysFile, words: str, **more: Any) -> Knob:
     spec = {"type": "str", "choices": ["kernel", *words.split()]}
-    at_boot = {f"{folder}/{file}": (numbers or {}).get(folder, {}) for folder in FOLDERS}
-    return Knob(NAME, name, f"hugepages.{name}", REFERENCE, spec, at_boot=at_boot, kubelet=True, **more)
+    return Knob(NAME, file.name, file.lever, REFERENCE, spec, at_boot=file.at_boot, kubelet=True, **more)
 
 
 _OF_THP = (
     "vm.transparent_hugepages",
     "vm.transparent_hugepage",
-    f"sysfs.{_THP}/enabled",
+    f"sysfs.{THP_FOLDERS[0]}/enabled",
     "cmdline.transparent_hugepage",
 )
-_OF_DEFRAG = ("vm.transparent_hugepage.defrag", f"sysfs.{_THP}/defrag")
+_OF_DEFRAG = ("vm.transparent_hugepage.defrag", f"sysfs.{THP_FOLDERS[0]}/defrag")
 # What SAP asks for, which differs by distribution: the first versions that are to have madvise; never before them.
 BY_SAP = "sap"
 _SAP_MADVISE = {"rhel": (9, 2), "sles": (15, 5), "sles_sap": (15, 5)}
 _NEW: Mapping[str, Any] = {"comparable": True, "takes_effect": "new_memory"}
-_ENABLED = _knob("thp", "enabled", "always madvise never sap", tuned=_OF_THP, by_unit=(BY_SAP,), **_NEW)
+_ENABLED = _knob(THP, "always madvise never sap", tuned=_OF_THP, by_unit=(BY_SAP,), **_NEW)
 _WORDS = (
     _ENABLED,
-    _knob("thp_defrag", "defrag", "always defer defer+madvise madvise never", tuned=_OF_DEFRAG, **_NEW),
+    _knob(THP_DEFRAG, "always defer defer+madvise madvise never", tuned=_OF_DEFRAG, **_NEW),
     _knob(
-        "thp_shmem",
-        "shmem_enabled",
+        THP_SHMEM,
         "always within_size advise never deny force",
-        tuned=(f"sysfs.{_THP}/shmem_enabled",),
+        tuned=(f"sysfs.{THP_FOLDERS[0]}/shmem_enabled",),
         **_NEW,
     ),
     _knob(
-        "khugepaged_defrag",
-        "khugepaged/defrag",
+        KHUGEPAGED_DEFRAG,
         "enabled disabled",
-        dict(zip(FOLDERS, ({"enabled": "1", "disabled": "0"}, {"enabled": "yes", "disabled": "no"}))),
-        tuned=(f"sysfs.{_THP}/khugepaged/defrag",),
+        tuned=(f"sysfs.{THP_FOLDERS[0]}/khugepaged/defrag",),
         takes_effect="slowly",
     ),
 )
 _EMPTY = Knob(
     NAME,
-    "max_ptes_none",
-    "hugepages.max_ptes_none",
+    MAX_PTES_NONE.name,
+    MAX_PTES_NONE.lever,
     "Linux kernel, transhuge",
     {"type": "int", "range": (0, 8191)},
-    at_boot={MAX_PTES_NONE: {}},
+    at_boot=MAX_PTES_NONE.at_boot,
     takes_effect="slowly",
     kubelet=True,
 )

@@ -1,89 +1,21 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The levers of huge pages. PRIVATE to the collection."""
+"""The lever of reserved huge pages. PRIVATE to the collection."""
 
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterable, List, Mapping, Tuple
+from typing import Dict, List, Mapping, Tuple
 
 from ..._error import NearmetalError
 from ..._facts import hugepages
 from ..._host.host import WritableHost
 from ..._plan import Value
 from ..._words import shown
-from ..base import KernelFile, KernelValue, Key, Lever, put, unwritable
-from ..sysctl import Sysctl
+from ..base import Lever, put, unwritable
 from ..values import TableValues
 
 COMPACT = "/proc/sys/vm/compact_memory"
-_SYSCTL, _MIN_FREE = Sysctl("sysctl"), "vm.min_free_kbytes"
-_WORD = re.compile(r"[a-z_+]{1,32}", re.ASCII)
-
-
-class Transparent(KernelFile):
-    """A choice of transparent huge pages, in the file `name` of their folder."""
-
-    def __init__(self, what: str, name: str) -> None:
-        super().__init__(what)
-        self.name = name
-        self.files = tuple(f"{folder}/{name}" for folder in hugepages.FOLDERS)
-
-    def fits(self, where: str, value: Value) -> bool:
-        return isinstance(value, str) and _WORD.fullmatch(value) is not None
-
-    def read(self) -> Value:
-        return hugepages.choice(self.host.line(self.path()))[0]
-
-    def meaning(self, word: str) -> Value:
-        return word if word in hugepages.choice(self.host.line(self.path()))[1] else None
-
-    def choice(self) -> Value:
-        return hugepages.kernel_choice(self.host)[self.what.partition(".")[2]]
-
-    def path(self) -> str:
-        return f"{hugepages.thp_folder(self.host) or hugepages.FOLDERS[0]}/{self.name}"
-
-
-class StartsKhugepaged(Transparent):
-    """A choice with which the kernel starts or stops khugepaged, and moves vm.min_free_kbytes.
-
-    It raises the number to what huge pages need, and since Linux 5.16 it lowers it when khugepaged ends. A number
-    that it lowers is set again, because packets may need the memory, and network_stack may have set it.
-    """
-
-    disturbing = True
-
-    def min_free(self) -> Sysctl:
-        """The place of that number."""
-        return _SYSCTL.at(self.host, _MIN_FREE)
-
-    def disturbs(self) -> Iterable[Key]:
-        return ((_SYSCTL.what, _MIN_FREE),)
-
-    def moves(self, before: Value, after: Value) -> bool:
-        return (before == "never") is not (after == "never")
-
-    def write(self, value: Value) -> None:
-        before = self.min_free().read()
-        super().write(value)
-        if before is not None and int(str(self.min_free().read() or before)) < int(str(before)):
-            self.min_free().write(before)
-
-
-class KhugepagedDefrag(Transparent):
-    """Whether khugepaged defragments memory: enabled or disabled; in the file 1 or 0, on RHEL 6 yes or no."""
-
-    def read(self) -> Value:
-        return hugepages.khugepaged_defrag(self.host)
-
-    def meaning(self, word: str) -> Value:
-        return hugepages.KHUGEPAGED_WORDS.get(word)
-
-    def word(self, value: Value) -> str:
-        old = self.path().startswith(hugepages.FOLDERS[1])
-        words = ("yes", "no") if old else ("1", "0")
-        return words[value != "enabled"]
 
 
 class ReservedValues(TableValues):
@@ -155,11 +87,4 @@ def _reserve(host: WritableHost, size: str, place: str, count: int) -> None:
         )
 
 
-LEVERS = (
-    StartsKhugepaged("hugepages.thp", "enabled"),
-    Transparent("hugepages.thp_defrag", "defrag"),
-    StartsKhugepaged("hugepages.thp_shmem", "shmem_enabled"),
-    KhugepagedDefrag("hugepages.khugepaged_defrag", "khugepaged/defrag"),
-    KernelValue("hugepages.max_ptes_none", hugepages.MAX_PTES_NONE, "[0-9]{1,5}"),
-    Reserved("hugepages.pages"),
-)
+LEVERS = (Reserved("hugepages.pages"),)
