@@ -17,12 +17,12 @@ from .._levers.block import Scheduler
 from .._levers.boot_arguments.lever import BootArguments
 from .._levers.files import NativeFile, read_again
 from .._levers.hugepages import Reserved
-from .._levers.hugepages.hugetlbfs import Mount, unit_text
+from .._levers.hugepages.hugetlbfs import Mount
 from .._levers.irqbalance import IrqbalanceArguments, changed_text
 from .._levers.network import QueueTable
 from .._levers.nic_settings import DriverField, Queues, Sysfs
 from .._levers.power import IdleDisabled, WordTable
-from .._levers.routing.lever import Paths, looked_up
+from .._levers.routing.lever import Paths
 from .._levers.smt import OfflineCpus
 from .._levers.sys_files import StartsKhugepaged
 from .._levers.sysctl import DirtyLimit, Sysctl, writes
@@ -130,7 +130,7 @@ def _driver_field(place: DriverField, value: Value) -> List[str]:
 
 @commands.register(Paths)
 def _paths(place: Paths, value: Value) -> List[str]:
-    index, text = looked_up(place.host, place.where)
+    index, text = routes.looked_up(place.host, place.where)
     device, family, number = place.where.partition("/")[0], routes.family_of(text), routes.table(index)
     tool = "ip -6" if family == routes.IPV6 else "ip"
     if value == routes.MAIN:
@@ -181,7 +181,7 @@ def _mount(place: Mount, value: Value) -> List[str]:
     if value is None:
         return [f"systemctl disable --now {_quoted(name)}", f"rm -f {_quoted(unit)}", "systemctl daemon-reload"]
     options = str(place.values.remembered(value))
-    made = _file(unit, unit_text(place.where, options, made=not place.host.exists(place.where)))
+    made = _file(unit, hugetlbfs.unit_text(place.where, options, made=not place.host.exists(place.where)))
     return [*made, "systemctl daemon-reload", f"systemctl enable --now {_quoted(name)}"]
 
 

@@ -16,7 +16,6 @@ from .._error import Damaged, NearmetalError
 from .._facts.facts import Facts
 from .._host import store
 from .._host.host import RUNNING, SANDBOX, WritableHost
-from .._host.log import log_line
 from .._levers.registry import lever_of
 from .._memory import failures
 from .._memory.entry import Entry
@@ -119,7 +118,7 @@ def _log(host: WritableHost, origin: Origin, outcomes: Sequence[Outcome]) -> Non
     name = "restored" if origin.name == ANONYMOUS.name else origin.name
     user = printable(os.environ.get("SUDO_USER", "root"))
     journal = f"{JOURNAL}{f', failed: {failed}' if failed else ''}"
-    log_line(host, f"nearmetal {origin.version}: {name}, by {user}, {changed} changed, journal {journal}")
+    host.log(f"nearmetal {origin.version}: {name}, by {user}, {changed} changed, journal {journal}")
 
 
 def run_step(host: WritableHost, ask: Ask, conditions: Conditions) -> Run:

@@ -17,6 +17,24 @@ WANTS = f"{FOLDER}/local-fs.target.wants"
 PATH = r"(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}){1,8}"
 OPTIONS = r"pagesize=([0-9]{1,4}[KMG])(?:,gid=([0-9]{1,10}),mode=1770)?"
 ABSENT = " (not mounted)"
+_RESERVED = "/sys/kernel/mm/hugepages"
+MADE = "# Its folder was made for it.\n"
+# On an instance type without pages of this size the mount is left out; a mount that fails delays no boot.
+_UNIT = """{mark} (concern hugepages): restore with state: restored, don't edit
+{made}[Unit]
+Description=Huge pages for programs that open them as files
+ConditionPathExists={reserved}/hugepages-{kib}kB
+
+[Mount]
+What=hugetlbfs
+Where={path}
+Type=hugetlbfs
+Options={options}
+
+[Install]
+WantedBy=local-fs.target
+"""
+_KIB = {"K": 1, "M": 1024, "G": 1024 * 1024}
 _SET = r"^(Where|Options)=(.{1,512})$"
 
 
@@ -50,3 +68,17 @@ def _unit(host: Host, name: str) -> Tuple[Optional[str], Optional[str]]:
         return None, None
     values = dict(re.findall(_SET, text, re.ASCII | re.MULTILINE))
     return values.get("Where"), values.get("Options")
+
+
+def unit_text(path: str, options: str, made: bool) -> str:
+    """The unit of a mount, whose folder was `made` for it or not."""
+    match = re.fullmatch(OPTIONS, options, re.ASCII)
+    size = match.group(1) if match is not None else ""
+    return _UNIT.format(
+        mark=MARK,
+        made=MADE if made else "",
+        reserved=_RESERVED,
+        kib=int(size[:-1]) * _KIB[size[-1]],
+        path=path,
+        options=options,
+    )

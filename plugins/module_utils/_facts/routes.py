@@ -12,6 +12,7 @@ import os
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from .._parse import route_message
+from . import nic
 from .host import Host
 from .interface import NET
 
@@ -140,6 +141,58 @@ def written(own_routes: Iterable[Route]) -> str:
         for route in own_routes
     }
     return ", ".join(sorted(texts, key=lambda text: texts[text])) or NO_ROUTES
+
+
+def parsed(path: str, family: int) -> Optional[List[Route]]:
+    """The routes in a table's text, without interface and table; None for any other text."""
+    listed = [_route(part, family) for part in path.split(", ") if path != NO_ROUTES]
+    known = [route for route in listed if route is not None]
+    return known if len(known) == len(listed) else None
+
+
+def _route(text: str, family: int) -> Optional[Route]:
+    """The route that a part of a path names; None for a text that names none."""
+    destination, via, gateway = text.partition(" via ")
+    version = 6 if family == IPV6 else 4
+    try:
+        if destination != "default" and str(ipaddress.ip_network(destination)) != destination:
+            return None
+    except ValueError:
+        return None
+    versions: List[int] = [ipaddress.ip_network(destination).version] if destination != "default" else []
+    if via:
+        versions.append(version_of(gateway) or 0)
+    if any(number != version for number in versions) or not (via or versions):
+        return None
+    # IPv6 gives every route a metric; this is its default (IP6_RT_PRIO_USER).
+    return Route(0, family, 0, destination, gateway, 1024 if version == 6 else 0)
+
+
+def version_of(text: str) -> Optional[int]:
+    """The version of an address in its usual form; None for any other text."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return address.version if str(address) == text else None
+
+
+def looked_up(host: Host, where: str) -> Tuple[int, str]:
+    """The number of the interface of a place/address, 0 without one, and the address."""
+    place, _slash, text = where.partition("/")
+    name = nic.name_at(host, place)
+    return (host.number(f"{NET}/{name}/ifindex") or 0 if name is not None else 0), text
+
+
+def nearmetal_rules(host: Host, state: State, where: str) -> List[Rule]:
+    """nearmetal's rules for the address, without that of another interface to which it has moved."""
+    index, text = looked_up(host, where)
+    elsewhere = {
+        table(address.interface)
+        for address in addresses(host) or ()
+        if address.text == text and address.interface != index
+    }
+    return [rule for rule in state.nearmetal_rules(family_of(text), text) if rule.table not in elsewhere]
 
 
 def places(host: Host) -> Dict[str, str]:

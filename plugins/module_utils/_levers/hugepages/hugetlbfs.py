@@ -9,7 +9,6 @@ from typing import Iterable
 
 from ..._error import Damaged
 from ..._facts import hugetlbfs
-from ..._facts.hugepages import RESERVED
 from ..._facts.native_files import MARK
 from ..._host import store
 from ..._plan import Value
@@ -17,24 +16,7 @@ from ..base import Lever
 from ..files import masked, read_only
 from ..values import NearmetalValues
 
-_MADE = "# Its folder was made for it.\n"
-# On an instance type without pages of this size the mount is left out; a mount that fails delays no boot.
-_UNIT = """{mark} (concern hugepages): restore with state: restored, don't edit
-{made}[Unit]
-Description=Huge pages for programs that open them as files
-ConditionPathExists={reserved}/hugepages-{kib}kB
-
-[Mount]
-What=hugetlbfs
-Where={path}
-Type=hugetlbfs
-Options={options}
-
-[Install]
-WantedBy=local-fs.target
-"""
 _FOREIGN = "exists and nearmetal didn't write it"
-_KIB = {"K": 1, "M": 1024, "G": 1024 * 1024}
 
 
 class MountValues(NearmetalValues):
@@ -72,7 +54,7 @@ class Mount(Lever):
         value = self.values.remembered(value)  # a restored mount is mounted, even if it wasn't: it was wanted
         name = hugetlbfs.unit_of(self.where)
         unit, wants = f"{hugetlbfs.FOLDER}/{name}", f"{hugetlbfs.WANTS}/{name}"
-        made = _MADE in (self.host.text(unit, 4096) or "") or not self.host.exists(self.where)
+        made = hugetlbfs.MADE in (self.host.text(unit, 4096) or "") or not self.host.exists(self.where)
         if self.host.booted() and self.where in hugetlbfs.mounts(self.host):
             self.host.command(("systemctl", "stop", name))
         if value is None:
@@ -81,7 +63,7 @@ class Mount(Lever):
                 store.remove_empty(self.host, self.where)
             store.remove_file(self.host, unit)
         else:
-            text = unit_text(self.where, str(value), made)
+            text = hugetlbfs.unit_text(self.where, str(value), made)
             store.replace_file(self.host, unit, text.encode(), mode=0o644, folder_mode=0o755)
             store.link_unit(self.host, wants)
         if self.host.booted():
@@ -100,20 +82,6 @@ class Mount(Lever):
 
     def temporary(self) -> Iterable[str]:
         return (store.temporary_path(f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(self.where)}"),)
-
-
-def unit_text(path: str, options: str, made: bool) -> str:
-    """The unit of a mount, whose folder was `made` for it or not."""
-    match = re.fullmatch(hugetlbfs.OPTIONS, options, re.ASCII)
-    size = match.group(1) if match is not None else ""
-    return _UNIT.format(
-        mark=MARK,
-        made=_MADE if made else "",
-        reserved=RESERVED,
-        kib=int(size[:-1]) * _KIB[size[-1]],
-        path=path,
-        options=options,
-    )
 
 
 LEVERS = (Mount("hugepages.mounts"),)

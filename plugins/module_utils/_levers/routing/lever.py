@@ -9,16 +9,14 @@ looked up at each write. Nothing is changed but rules with nearmetal's priority,
 from __future__ import annotations
 
 import errno
-import ipaddress
-from typing import List, Optional, Tuple
+from typing import List
 
 from ..._error import Damaged, NearmetalError
-from ..._facts import nic, routes
-from ..._facts.interface import NET
-from ..._facts.routes import MAIN, NO_ROUTES, PRIORITY, State
+from ..._facts import routes
+from ..._facts.routes import MAIN, PRIORITY, State
 from ..._host.host import WritableHost
 from ..._parse import route_message
-from ..._parse.route_message import Address, Route, Rule
+from ..._parse.route_message import Address, Rule
 from ..._plan import Value
 from ..base import refused
 from ..network import OnNic
@@ -51,30 +49,29 @@ class Paths(OnNic):
 
     def has_place(self, where: str) -> bool:
         place, _slash, text = where.partition("/")
-        return super().has_place(place) and _address(text) is not None
+        return super().has_place(place) and routes.version_of(text) is not None
 
     def fits(self, where: str, value: Value) -> bool:
-        parts = value.split(", ") if isinstance(value, str) else []
-        family = routes.family_of(where.partition("/")[2])
-        return value in (MAIN, NO_ROUTES) or (
-            0 < len(parts) <= _MOST_ROUTES and all(_route(part, family) for part in parts)
-        )
+        if not isinstance(value, str):
+            return False
+        listed = routes.parsed(value, routes.family_of(where.partition("/")[2]))
+        return value == MAIN or (listed is not None and len(listed) <= _MOST_ROUTES)
 
     def read(self) -> Value:
-        index, text = looked_up(self.host, self.where)
-        family, state = routes.family_of(text), _state(self.host)
+        index, text = routes.looked_up(self.host, self.where)
+        family, state = routes.family_of(text), self._state()
         held = any((address.interface, address.text) == (index, text) for address in routes.addresses(self.host) or ())
-        if not held and not _nearmetal_rules(self.host, self.where):
+        if not held and not self._nearmetal_rules():
             return None
         return state.path(index, Address(index, family, text, 0))
 
     def write(self, value: Value) -> None:
-        index, text = looked_up(self.host, self.where)
-        family, state = routes.family_of(text), _state(self.host)
+        index, text = routes.looked_up(self.host, self.where)
+        family, state = routes.family_of(text), self._state()
         own = state.own_routes(index, family)
         rule = Rule(family, PRIORITY, text, routes.table(index))
         stale = (
-            _nearmetal_rules(self.host, self.where)
+            self._nearmetal_rules()
             if value == MAIN
             else [old for old in state.nearmetal_rules(family, text) if old != rule]
         )
@@ -84,7 +81,8 @@ class Paths(OnNic):
         elif not index:
             raise NearmetalError(self.absent())
         else:
-            goal = [_made(part, family, index) for part in str(value).split(", ") if value != NO_ROUTES]
+            listed = routes.parsed(str(value), family) or ()
+            goal = [route._replace(interface=index, table=rule.table) for route in listed]
         try:
             # The rule comes first and goes last: with an empty table the next rule decides, as it did before.
             if value != MAIN and rule not in state.rules:
@@ -102,30 +100,21 @@ class Paths(OnNic):
         listed = None not in (routes.addresses(self.host), routes.routes(self.host), routes.rules(self.host))
         return "" if listed else "the kernel doesn't list its addresses, routes and rules: run on the host itself"
 
+    def _state(self) -> State:
+        known, rules = routes.routes(self.host), routes.rules(self.host)
+        if known is None or rules is None:
+            raise Damaged("the kernel doesn't list its routes and rules")  # the other concerns go on
+        return State(known, rules)
+
+    def _nearmetal_rules(self) -> List[Rule]:
+        return routes.nearmetal_rules(self.host, self._state(), self.where)
+
     def choice(self) -> Value:
         return MAIN
 
     def detached(self) -> bool:
         """Whether the device left, and no rule of nearmetal is left of it."""
-        return super().detached() and not _nearmetal_rules(self.host, self.where)
-
-
-def looked_up(host: WritableHost, where: str) -> Tuple[int, str]:
-    """The number of the interface, 0 without one, and the address."""
-    place, _slash, text = where.partition("/")
-    name = nic.name_at(host, place)
-    return (host.number(f"{NET}/{name}/ifindex") or 0 if name is not None else 0), text
-
-
-def _nearmetal_rules(host: WritableHost, where: str) -> List[Rule]:
-    """nearmetal's rules for the address, without that of another interface to which it has moved."""
-    index, text = looked_up(host, where)
-    elsewhere = {
-        routes.table(address.interface)
-        for address in routes.addresses(host) or ()
-        if address.text == text and address.interface != index
-    }
-    return [rule for rule in _state(host).nearmetal_rules(routes.family_of(text), text) if rule.table not in elsewhere]
+        return super().detached() and not self._nearmetal_rules()
 
 
 def _removed(host: WritableHost, request: bytes) -> None:
@@ -135,47 +124,6 @@ def _removed(host: WritableHost, request: bytes) -> None:
     except OSError as error:
         if error.errno not in (errno.ESRCH, errno.ENOENT, errno.ENODEV):
             raise
-
-
-def _state(host: WritableHost) -> State:
-    known, rules = routes.routes(host), routes.rules(host)
-    if known is None or rules is None:
-        raise Damaged("the kernel doesn't list its routes and rules")  # the other concerns go on
-    return State(known, rules)
-
-
-def _made(text: str, family: int, index: int) -> Route:
-    route = _route(text, family)
-    if route is None:
-        raise NearmetalError(f"{text} isn't a route")
-    return route._replace(interface=index, table=routes.table(index))
-
-
-def _route(text: str, family: int) -> Optional[Route]:
-    """The route that a part of a path names; None for a text that names none."""
-    destination, via, gateway = text.partition(" via ")
-    version = 6 if family == routes.IPV6 else 4
-    try:
-        if destination != "default" and str(ipaddress.ip_network(destination)) != destination:
-            return None
-    except ValueError:
-        return None
-    versions: List[int] = [ipaddress.ip_network(destination).version] if destination != "default" else []
-    if via:
-        versions.append(_address(gateway) or 0)
-    if any(number != version for number in versions) or not (via or versions):
-        return None
-    # IPv6 gives every route a metric; this is its default (IP6_RT_PRIO_USER).
-    return Route(0, family, 0, destination, gateway, 1024 if version == 6 else 0)
-
-
-def _address(text: str) -> Optional[int]:
-    """The version of an address in its usual form; None for any other text."""
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return None
-    return address.version if str(address) == text else None
 
 
 LEVERS = (Paths("routes.paths"),)
