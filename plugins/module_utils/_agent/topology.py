@@ -15,7 +15,7 @@ from .captured import read
 from .captured_host import CapturedHost
 from .output import print_error, print_line
 from .picture.drawing import stack, svg, text
-from .picture.host import DARK, LIGHT, panels
+from .picture.host import LOOKS, panels
 from .picture.scene import scene_of, sentences, summary
 from .replay import planned
 
@@ -51,7 +51,7 @@ def _picture(states: List[Tuple[str, Facts]], in_words: bool) -> str:
         return "\n".join([title, counts, *lines, "To draw it: nearmetal topology > host.svg"])
     drawn = stack([text(title, "title"), text(counts, "muted"), *panels(scenes)], "page")
     description = " ".join(f"{name}: {'. '.join(sentences(scene))}." for name, scene in scenes)
-    return svg(title, f"{counts}. {description}", drawn, LIGHT, DARK)
+    return svg(title, f"{counts}. {description}", drawn, LOOKS)
 
 
 def _title(known: Optional[PlatformFacts]) -> str:

@@ -65,14 +65,14 @@ def box(style: str, *parts: Part) -> Part:
 
 
 class Look(NamedTuple):
-    """The colors of a class of boxes or texts."""
+    """The colors of a class of boxes or texts, on a light page and on a dark one."""
 
-    fill: str
-    stroke: str = ""
-    more: str = ""  # further CSS, which is the same on dark and light pages
+    fill: Tuple[str, str]
+    stroke: Tuple[str, str] = ("", "")
+    more: str = ""  # further CSS, which is the same on both
 
 
-def svg(title: str, description: str, part: Part, light: Mapping[str, Look], dark: Mapping[str, Look]) -> str:
+def svg(title: str, description: str, part: Part, looks: Mapping[str, Look]) -> str:
     """The SVG of a part on a page of its own, of ASCII alone: whatever the terminal's encoding, its file is UTF-8."""
     page = _item(box("page", part), ROOM + 2 * _PADS["page"])
     size = f'viewBox="0 0 {page.width} {page.height}" width="{page.width}" height="{page.height}"'
@@ -81,7 +81,7 @@ def svg(title: str, description: str, part: Part, light: Mapping[str, Look], dar
             f'<svg xmlns="http://www.w3.org/2000/svg" class="host" role="img" aria-labelledby="title about" {size}>',
             f'<title id="title">{_escaped(printable(title))}</title>',
             f'<desc id="about">{_escaped(printable(description))}</desc>',
-            f"<style>\n{_css(light, dark)}</style>",
+            f"<style>\n{_css(looks)}</style>",
             page.draw(0, 0),
             "</svg>",
         )
@@ -179,22 +179,20 @@ def _escaped(words: str) -> str:
     return html.escape(words, quote=True)
 
 
-def _css(light: Mapping[str, Look], dark: Mapping[str, Look]) -> str:
+def _css(looks: Mapping[str, Look]) -> str:
     """Colors are written out, because several programs that show SVG know no variables of CSS."""
+    light, dark = ([_rule(style, look, page) for style, look in looks.items()] for page in (0, 1))
     rules = [
         f".host {{ color-scheme: light dark; font: 11px {_FONT}; max-width: 100%; height: auto; }}",
         ".host .middle { text-anchor: middle; }",
-        *_rules(light),
+        *light,
         "@media (prefers-color-scheme: dark) {",
-        *_rules(dark),
+        *dark,
         "}",
     ]
     return "".join(f"{rule}\n" for rule in rules)
 
 
-def _rules(looks: Mapping[str, Look]) -> List[str]:
-    rules = []
-    for style, look in looks.items():
-        stroke = f" stroke: {look.stroke};" if look.stroke else ""
-        rules.append(f".host .{style} {{ fill: {look.fill};{stroke}{look.more} }}")
-    return rules
+def _rule(style: str, look: Look, page: int) -> str:
+    stroke = f" stroke: {look.stroke[page]};" if look.stroke[page] else ""
+    return f".host .{style} {{ fill: {look.fill[page]};{stroke}{look.more if page == 0 else ''} }}"
