@@ -129,63 +129,61 @@ def seconds_option(default: float) -> Mapping[str, Any]:
     return {"type": "float", "default": default}
 
 
-def smaller(tool: str, name: str, value: Any, unit: str) -> Metric:
-    """A metric of which less is better. Raises NearmetalError for a value that no benchmark has."""
-    return Metric(name, _figure(tool, name, value), unit, SMALLER)
+class Reader(NamedTuple):
+    """Reads what a tool printed. Raises NearmetalError for anything that no benchmark prints."""
 
+    tool: str
 
-def larger(tool: str, name: str, value: Any, unit: str) -> Metric:
-    """A metric of which more is better. Raises NearmetalError for a value that no benchmark has."""
-    return Metric(name, _figure(tool, name, value), unit, LARGER)
+    def smaller(self, name: str, value: Any, unit: str) -> Metric:
+        """A metric of which less is better."""
+        return Metric(name, self._figure(name, value), unit, SMALLER)
 
+    def larger(self, name: str, value: Any, unit: str) -> Metric:
+        """A metric of which more is better."""
+        return Metric(name, self._figure(name, value), unit, LARGER)
 
-def _figure(tool: str, name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not SMALLEST <= value <= LARGEST:
-        raise NearmetalError(
-            f"{tool} has {shown(value)} for {name}, which isn't a number above zero: run the benchmark again"
-        )
-    return float(value)
+    def _figure(self, name: str, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not SMALLEST <= value <= LARGEST:
+            raise NearmetalError(
+                f"{self.tool} has {shown(value)} for {name}, which isn't a number above zero: run the benchmark again"
+            )
+        return float(value)
 
+    def number(self, value: Any) -> float:
+        """The number of a text or of JSON."""
+        text = value if isinstance(value, str) else ""
+        if text and not (len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text)):
+            raise self.unreadable(f"{shown(text)} isn't a number")
+        if not text and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            raise self.unreadable(f"{shown(value)} isn't a number")
+        return float(value)
 
-def number_of(tool: str, value: Any) -> float:
-    """The number of a text or of JSON. Raises NearmetalError for anything else."""
-    text = value if isinstance(value, str) else ""
-    if text and not (len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text)):
-        raise unreadable(tool, f"{shown(text)} isn't a number")
-    if not text and (isinstance(value, bool) or not isinstance(value, (int, float))):
-        raise unreadable(tool, f"{shown(value)} isn't a number")
-    return float(value)
+    def whole(self, value: Any) -> int:
+        """A count of JSON."""
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+            raise self.unreadable("a count isn't a whole number")
+        return value
 
-
-def count_of(tool: str, value: Any) -> int:
-    """A count of JSON. Raises NearmetalError for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
-        raise unreadable(tool, "a count isn't a whole number")
-    return value
-
-
-def json_of(tool: str, output: str) -> Any:
-    """The JSON that a tool printed, with what stood before it left out. Raises NearmetalError for anything else."""
-    start = output.find("{")
-    try:
-        return json_text.parse(output[max(start, 0) :])
-    except ValueError as error:
-        raise unreadable(tool, str(error)) from None
-
-
-def value_at(tool: str, document: Any, *path: Any) -> Any:
-    """The value at a path into what json_of returned. Raises NearmetalError when it is absent."""
-    for step in path:
+    def json(self, output: str) -> Any:
+        """The JSON that the tool printed, with what stood before it left out."""
+        start = output.find("{")
         try:
-            document = document[step]
-        except (KeyError, IndexError, TypeError):
-            raise unreadable(tool, f"{'.'.join(map(str, path))} is absent") from None
-    return document
+            return json_text.parse(output[max(start, 0) :])
+        except ValueError as error:
+            raise self.unreadable(str(error)) from None
 
+    def value(self, document: Any, *path: Any) -> Any:
+        """The value at a path into the JSON."""
+        for step in path:
+            try:
+                document = document[step]
+            except (KeyError, IndexError, TypeError):
+                raise self.unreadable(f"{'.'.join(map(str, path))} is absent") from None
+        return document
 
-def unreadable(tool: str, reason: str) -> NearmetalError:
-    """The error for an output of another form."""
-    return NearmetalError(
-        f"{tool} printed what this version of nearmetal can't read ({reason}): this version of {tool} may be too old"
-        " or too new"
-    )
+    def unreadable(self, reason: str) -> NearmetalError:
+        """The error for an output of another form."""
+        return NearmetalError(
+            f"{self.tool} printed what this version of nearmetal can't read ({reason}): this version of {self.tool}"
+            " may be too old or too new"
+        )

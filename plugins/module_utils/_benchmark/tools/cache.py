@@ -9,22 +9,10 @@ from typing import Any, Dict, Sequence
 
 from ..._error import NearmetalError
 from . import pair
-from .benchmark import (
-    Benchmark,
-    Command,
-    Limits,
-    Machine,
-    Options,
-    Result,
-    Run,
-    Tool,
-    larger,
-    number_of,
-    seconds_option,
-    unreadable,
-)
+from .benchmark import Benchmark, Command, Limits, Machine, Options, Reader, Result, Run, Tool, seconds_option
 
 _TOOL = "memcaslap"
+_READER = Reader(_TOOL)
 # Keys of 64 bytes and values of 1,024 bytes; command 0 is set, 1 is get, each with its share.
 _LOAD = "key\n64 64 1\nvalue\n1024 1024 1\ncmd\n0 0.1\n1 0.9\n"
 _MOST_THREADS = 128
@@ -90,11 +78,11 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
         return pair.served(outputs[0])
     rate, misses = _RATE.search(outputs[0]), _MISSES.search(outputs[0])
     if rate is None or misses is None:
-        raise unreadable(_TOOL, "no line with TPS and get_misses")
+        raise _READER.unreadable("no line with TPS and get_misses")
     details: Dict[str, Any] = {"get_misses": int(misses[1]), **pair.details(options)}
     if options["part"] == pair.BOTH:
         details["threads"] = options.get("threads", 1)
-    return Result((larger(_TOOL, "requests", number_of(_TOOL, rate[1]), "1/s"),), details)
+    return Result((_READER.larger("requests", _READER.number(rate[1]), "1/s"),), details)
 
 
 CACHE = Benchmark(

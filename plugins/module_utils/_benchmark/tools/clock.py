@@ -7,21 +7,10 @@ from __future__ import annotations
 from typing import Any, Dict, Sequence
 
 from ..._words import plain
-from .benchmark import (
-    Benchmark,
-    Command,
-    Limits,
-    Options,
-    Result,
-    Run,
-    json_of,
-    seconds_option,
-    smaller,
-    unreadable,
-    value_at,
-)
+from .benchmark import Benchmark, Command, Limits, Options, Reader, Result, Run, seconds_option
 
 PROGRAM = "clock_read"
+_READER = Reader(PROGRAM)
 
 
 def _limits(options: Options) -> Limits:
@@ -33,15 +22,15 @@ def _run(options: Options, _folder: str) -> Run:
 
 
 def _read(outputs: Sequence[str], _options: Options) -> Result:
-    document = json_of(PROGRAM, outputs[0])
-    calls, source = value_at(PROGRAM, document, "system_calls"), value_at(PROGRAM, document, "clock_source")
+    document = _READER.json(outputs[0])
+    calls, source = _READER.value(document, "system_calls"), _READER.value(document, "clock_source")
     if calls is not None and (isinstance(calls, bool) or not isinstance(calls, int) or calls < 0):
-        raise unreadable(PROGRAM, f"{plain(str(calls))} system calls")
+        raise _READER.unreadable(f"{plain(str(calls))} system calls")
     details: Dict[str, Any] = {
         "clock_source": plain(str(source or "unknown")),
         "system_calls_per_1000_reads": calls,  # None: nobody may trace a process
     }
-    return Result((smaller(PROGRAM, "read", value_at(PROGRAM, document, "read_ns"), "ns"),), details)
+    return Result((_READER.smaller("read", _READER.value(document, "read_ns"), "ns"),), details)
 
 
 CLOCK = Benchmark(

@@ -11,24 +11,10 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from ..._error import NearmetalError
 from ..._prove.statistics.metrics import Metric
 from ..._words import plain, shown
-from .benchmark import (
-    Benchmark,
-    Command,
-    Limits,
-    Options,
-    Result,
-    Run,
-    Tool,
-    count_of,
-    json_of,
-    larger,
-    seconds_option,
-    smaller,
-    unreadable,
-    value_at,
-)
+from .benchmark import Benchmark, Command, Limits, Options, Reader, Result, Run, Tool, seconds_option
 
 FIO = Tool("fio", ("--version",), {"debian": "fio", "fedora": "fio", "amzn": "fio", "suse": "fio"})
+_READER = Reader(FIO.program)
 _MIB = 1024 * 1024
 STEPS = tuple(range(10, 130, 10))  # percent of the most that the disk does
 _ERRORS = 4096  # the kernel's numbers of errors are below it
@@ -119,7 +105,7 @@ def _then(outputs: Sequence[str], options: Options) -> Tuple[Command, ...]:
     if not options["sweep"] or len(outputs) > 1:
         return ()
     (direction,) = _directions(SHAPES[options["shape"]])
-    most = larger("fio", "rate", value_at("fio", _job(outputs[0]), direction, "iops"), "1/s").value
+    most = _READER.larger("rate", _READER.value(_job(outputs[0]), direction, "iops"), "1/s").value
     return tuple(_command(options, max(1, round(most * percent / 100))) for percent in STEPS)
 
 
@@ -151,10 +137,10 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
     metrics: List[Metric] = []
     for direction in _directions(shape):
         if shape.pattern == direction:
-            rate = larger("fio", f"{direction}_bandwidth", value_at("fio", job, direction, "bw_bytes"), "MiB/s")
+            rate = _READER.larger(f"{direction}_bandwidth", _READER.value(job, direction, "bw_bytes"), "MiB/s")
             metrics.append(rate._replace(value=rate.value / _MIB))
         else:
-            metrics.append(larger("fio", f"{direction}_rate", value_at("fio", job, direction, "iops"), "1/s"))
+            metrics.append(_READER.larger(f"{direction}_rate", _READER.value(job, direction, "iops"), "1/s"))
         metrics.append(_percentile(job, direction, "99"))
     details: Dict[str, Any] = {"shape": options["shape"], "disks": _disks(outputs[0])}
     if options["sweep"]:
@@ -162,20 +148,20 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
         details["steps"] = steps
         knee = _knee(steps)
         if knee is not None:
-            metrics.append(larger("fio", "knee", knee["rate"], "1/s"))
+            metrics.append(_READER.larger("knee", knee["rate"], "1/s"))
         details["knee_percent"] = None if knee is None else knee["percent"]
-        details["above_100"] = _above(float(value_at("fio", job, _directions(shape)[0], "iops")), steps)
+        details["above_100"] = _above(float(_READER.value(job, _directions(shape)[0], "iops")), steps)
     return Result(tuple(metrics), details)
 
 
 def _steps(outputs: Sequence[str], direction: str) -> List[Dict[str, Any]]:
     if len(outputs) != len(STEPS):
-        raise unreadable("fio", f"{len(outputs)} of {len(STEPS)} runs")
+        raise _READER.unreadable(f"{len(outputs)} of {len(STEPS)} runs")
     jobs = [_job(output) for output in outputs]
     return [
         {
             "percent": percent,
-            "rate": round(larger("fio", "rate", value_at("fio", job, direction, "iops"), "1/s").value, 1),
+            "rate": round(_READER.larger("rate", _READER.value(job, direction, "iops"), "1/s").value, 1),
             "p50_ms": round(_percentile(job, direction, "50").value, 4),
             "p99_ms": round(_percentile(job, direction, "99").value, 4),
         }
@@ -205,21 +191,21 @@ def _above(most: float, steps: Sequence[Dict[str, Any]]) -> str:
 
 
 def _job(output: str) -> Any:
-    job = value_at("fio", json_of("fio", output), "jobs", 0)
-    error = count_of("fio", value_at("fio", job, "error"))
+    job = _READER.value(_READER.json(output), "jobs", 0)
+    error = _READER.whole(_READER.value(job, "error"))
     if error:
         raise NearmetalError(f"fio couldn't measure: {os.strerror(error) if error < _ERRORS else error}")
     return job
 
 
 def _percentile(job: Any, direction: str, percent: str) -> Metric:
-    nanoseconds = value_at("fio", job, direction, "clat_ns", "percentile", f"{percent}.000000")
-    metric = smaller("fio", f"{direction}_p{percent}", nanoseconds, "ms")
+    nanoseconds = _READER.value(job, direction, "clat_ns", "percentile", f"{percent}.000000")
+    metric = _READER.smaller(f"{direction}_p{percent}", nanoseconds, "ms")
     return metric._replace(value=metric.value / 1e6)
 
 
 def _disks(output: str) -> List[str]:
-    document = json_of("fio", output)
+    document = _READER.json(output)
     disks = document.get("disk_util") if isinstance(document, dict) else None  # absent on some file systems
     return [plain(str(disk.get("name"))) for disk in disks if isinstance(disk, dict)] if isinstance(disks, list) else []
 

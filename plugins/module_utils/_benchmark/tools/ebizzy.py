@@ -7,22 +7,10 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Sequence
 
-from .benchmark import (
-    Benchmark,
-    Command,
-    Limits,
-    Options,
-    Result,
-    Run,
-    Tool,
-    larger,
-    number_of,
-    require_path,
-    seconds_option,
-    unreadable,
-)
+from .benchmark import Benchmark, Command, Limits, Options, Reader, Result, Run, Tool, require_path, seconds_option
 
 _TOOL = "ebizzy"
+_READER = Reader(_TOOL)
 # How it asks for memory: as the C library likes, by mmap for each record, or never by mmap.
 _ALLOCATIONS = {"library": (), "mmap": ("-m",), "heap": ("-M",)}
 _RATE = re.compile(r"^([0-9]{1,20}) records/s$", re.ASCII | re.MULTILINE)
@@ -54,14 +42,14 @@ def _run(options: Options, _folder: str) -> Run:
 def _read(outputs: Sequence[str], options: Options) -> Result:
     rate, times = _RATE.search(outputs[0]), dict(_TIME.findall(outputs[0]))
     if rate is None or len(times) < 3:
-        raise unreadable(_TOOL, "no lines with records/s, real, user and sys")
-    user, system = number_of(_TOOL, times["user"]), number_of(_TOOL, times["sys"])
+        raise _READER.unreadable("no lines with records/s, real, user and sys")
+    user, system = _READER.number(times["user"]), _READER.number(times["sys"])
     details: Dict[str, Any] = {"allocation": options["allocation"]}
     details.update((name, int(value)) for name, value in _SETTING.findall(outputs[0]))
     details["user_seconds"], details["system_seconds"] = user, system
     if user + system > 0:
         details["system_percent"] = round(100 * system / (user + system), 1)
-    return Result((larger(_TOOL, "records", number_of(_TOOL, rate[1]), "1/s"),), details)
+    return Result((_READER.larger("records", _READER.number(rate[1]), "1/s"),), details)
 
 
 EBIZZY = Benchmark(

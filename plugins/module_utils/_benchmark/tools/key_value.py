@@ -9,23 +9,10 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from ..._prove.statistics.metrics import Metric
 from . import pair
-from .benchmark import (
-    Benchmark,
-    Command,
-    Limits,
-    Machine,
-    Options,
-    Result,
-    Run,
-    Tool,
-    larger,
-    number_of,
-    seconds_option,
-    smaller,
-    unreadable,
-)
+from .benchmark import Benchmark, Command, Limits, Machine, Options, Reader, Result, Run, Tool, seconds_option
 
 _TOOL = "redis-benchmark"
+_READER = Reader(_TOOL)
 _TESTS = ("GET", "SET")
 # Amazon Linux 2023 calls the programs of its package redis6-server and redis6-benchmark.
 _OTHERS = {"fedora": "redis", "amzn": "redis6", "suse": "redis"}
@@ -135,10 +122,10 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
         metrics: List[Metric] = []
         for name in _TESTS:
             row = tests[name]
-            metrics.append(larger(_TOOL, name.lower(), number_of(_TOOL, row["rps"]), "1/s"))
-            metrics.append(smaller(_TOOL, f"{name.lower()}_p99", number_of(_TOOL, row["p99_latency_ms"]), "ms"))
+            metrics.append(_READER.larger(name.lower(), _READER.number(row["rps"]), "1/s"))
+            metrics.append(_READER.smaller(f"{name.lower()}_p99", _READER.number(row["p99_latency_ms"]), "ms"))
     except (StopIteration, KeyError, csv.Error) as error:
-        raise unreadable(_TOOL, f"no row of GET and SET with {error}" if error.args else "no header") from None
+        raise _READER.unreadable(f"no row of GET and SET with {error}" if error.args else "no header") from None
     details: Dict[str, Any] = {**pair.details(options), "client_threads": options.get("client_threads", 1)}
     if options["part"] == pair.BOTH:
         details["threads"] = options.get("threads", 1)

@@ -7,23 +7,10 @@ from __future__ import annotations
 from typing import Dict, Sequence
 
 from ..._number import is_number
-from .benchmark import (
-    Benchmark,
-    Command,
-    Limits,
-    Options,
-    Result,
-    Run,
-    Tool,
-    count_of,
-    json_of,
-    seconds_option,
-    smaller,
-    unreadable,
-    value_at,
-)
+from .benchmark import Benchmark, Command, Limits, Options, Reader, Result, Run, Tool, seconds_option
 
 _TOOL = "cyclictest"
+_READER = Reader(_TOOL)
 _FILE = "result.json"
 _MOST_US = 10000  # of the histogram; later wake-ups count in max alone
 _SHARE = 0.99
@@ -55,25 +42,25 @@ def _run(options: Options, _folder: str) -> Run:
 
 
 def _read(outputs: Sequence[str], options: Options) -> Result:
-    threads = value_at(_TOOL, json_of(_TOOL, outputs[0]), "thread")
+    threads = _READER.value(_READER.json(outputs[0]), "thread")
     if not isinstance(threads, dict) or not threads:
-        raise unreadable(_TOOL, "it measured no thread")
+        raise _READER.unreadable("it measured no thread")
     counts: Dict[int, int] = {}
     cycles, latest = 0, 0
     for thread in threads.values():
-        cycles += count_of(_TOOL, value_at(_TOOL, thread, "cycles"))
-        latest = max(latest, count_of(_TOOL, value_at(_TOOL, thread, "max")))
-        histogram = value_at(_TOOL, thread, "histogram")
+        cycles += _READER.whole(_READER.value(thread, "cycles"))
+        latest = max(latest, _READER.whole(_READER.value(thread, "max")))
+        histogram = _READER.value(thread, "histogram")
         if not isinstance(histogram, dict):
-            raise unreadable(_TOOL, "histogram isn't a mapping")
+            raise _READER.unreadable("histogram isn't a mapping")
         for us, count in histogram.items():
             if not (isinstance(us, str) and is_number(us)):
-                raise unreadable(_TOOL, "histogram has a time that isn't a number")
-            counts[int(us)] = counts.get(int(us), 0) + count_of(_TOOL, count)
+                raise _READER.unreadable("histogram has a time that isn't a number")
+            counts[int(us)] = counts.get(int(us), 0) + _READER.whole(count)
     return Result(
         (
-            smaller(_TOOL, "p99", _percentile(counts, cycles, latest), "us"),
-            smaller(_TOOL, "max", latest, "us"),
+            _READER.smaller("p99", _percentile(counts, cycles, latest), "us"),
+            _READER.smaller("max", latest, "us"),
         ),
         {"interval_us": options["interval_us"], "threads": len(threads), "wake_ups": cycles},
     )

@@ -9,25 +9,10 @@ import re
 from typing import Dict, List, Sequence, Tuple
 
 from ..._error import NearmetalError
-from .benchmark import (
-    Benchmark,
-    Command,
-    Limits,
-    Machine,
-    Options,
-    Result,
-    Run,
-    Tool,
-    count_of,
-    json_of,
-    larger,
-    number_of,
-    seconds_option,
-    unreadable,
-    value_at,
-)
+from .benchmark import Benchmark, Command, Limits, Machine, Options, Reader, Result, Run, Tool, seconds_option
 
 _SYSBENCH, _STRESS_NG, PROGRAM = "sysbench", "stress-ng", "page_fault"
+_OF_SYSBENCH, _OF_STRESS_NG, _OF_PROGRAM = Reader(_SYSBENCH), Reader(_STRESS_NG), Reader(PROGRAM)
 BLOCKS, STREAM, FRESH = "blocks", "stream", "fresh"
 _OPERATIONS = ("read", "write")
 _STACK_MIB = 8  # of each thread
@@ -104,38 +89,38 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
     for operation, output in zip(_OPERATIONS, outputs):
         match = _RATE.search(output)
         if match is None:
-            raise unreadable(_SYSBENCH, "no rate in MiB/sec")
-        metrics.append(larger(_SYSBENCH, operation, number_of(_SYSBENCH, match[1]), "MiB/s"))
+            raise _OF_SYSBENCH.unreadable("no rate in MiB/sec")
+        metrics.append(_OF_SYSBENCH.larger(operation, _OF_SYSBENCH.number(match[1]), "MiB/s"))
     return Result(tuple(metrics), details)
 
 
 def _read_stream(output: str, options: Options, details: Dict[str, object]) -> Result:
     rates = _STREAM_RATE.findall(output)
     if len(rates) != options["threads"]:
-        raise unreadable(_STRESS_NG, f"{len(rates)} memory rates of {options['threads']} threads")
+        raise _OF_STRESS_NG.unreadable(f"{len(rates)} memory rates of {options['threads']} threads")
     sums: List[Tuple[str, float]] = []
     for name, place in (("read", 0), ("write", 1)):
-        given = [number_of(_STRESS_NG, rate[place]) for rate in rates if rate[place]]
+        given = [_OF_STRESS_NG.number(rate[place]) for rate in rates if rate[place]]
         if len(given) == len(rates):
             sums.append((name, sum(given)))
     if len(sums) == 1:
         sums = [("stream", sums[0][1])]
     # stress-ng writes MB, and divides by 2 to the power of 20.
-    return Result(tuple(larger(_STRESS_NG, name, value, "MiB/s") for name, value in sums), details)
+    return Result(tuple(_OF_STRESS_NG.larger(name, value, "MiB/s") for name, value in sums), details)
 
 
 def _read_fresh(output: str, options: Options, details: Dict[str, object]) -> Result:
-    document = json_of(PROGRAM, output)
+    document = _OF_PROGRAM.json(output)
     seconds, user, system = (
-        number_of(PROGRAM, value_at(PROGRAM, document, name)) for name in ("seconds", "user_seconds", "system_seconds")
+        _OF_PROGRAM.number(_OF_PROGRAM.value(document, name)) for name in ("seconds", "user_seconds", "system_seconds")
     )
-    blocks, faults = (count_of(PROGRAM, value_at(PROGRAM, document, name)) for name in ("blocks", "page_faults"))
+    blocks, faults = (_OF_PROGRAM.whole(_OF_PROGRAM.value(document, name)) for name in ("blocks", "page_faults"))
     if not (blocks and 0 < seconds < 1e6 and user + system > 0):
-        raise unreadable(PROGRAM, "it wrote no block")
+        raise _OF_PROGRAM.unreadable("it wrote no block")
     mib = blocks * options.get("block_kib", _FRESH_KIB) / 1024
     details["page_faults_per_mib"] = round(faults / mib, 1)
     details["system_percent"] = round(100 * system / (user + system), 1)
-    return Result((larger(PROGRAM, "fresh", mib / seconds, "MiB/s"),), details)
+    return Result((_OF_PROGRAM.larger("fresh", mib / seconds, "MiB/s"),), details)
 
 
 _SCOPE = "local"  # each thread has a block of its own, so that blocks of any size add up

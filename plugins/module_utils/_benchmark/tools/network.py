@@ -10,27 +10,12 @@ from typing import Any, Dict, List, Sequence
 from ..._error import NearmetalError
 from ..._words import plain
 from . import pair
-from .benchmark import (
-    Benchmark,
-    Command,
-    Limits,
-    Options,
-    Result,
-    Run,
-    Tool,
-    count_of,
-    json_of,
-    larger,
-    number_of,
-    seconds_option,
-    smaller,
-    unreadable,
-    value_at,
-)
+from .benchmark import Benchmark, Command, Limits, Options, Reader, Result, Run, Tool, seconds_option
 from .pair import BOTH, CLIENT, SERVER
 
 _TOOL = "iperf3"
 _SOCKPERF = "sockperf"
+_OF_IPERF, _OF_SOCKPERF = Reader(_TOOL), Reader(_SOCKPERF)
 _TOOLS = {
     _TOOL: Tool(_TOOL, ("--version",), {"debian": "iperf3", "fedora": "iperf3", "amzn": "iperf3", "suse": "iperf"}),
     _SOCKPERF: Tool(_SOCKPERF, ("--version",), {"debian": "sockperf", "fedora": "sockperf"}),
@@ -103,50 +88,50 @@ def _read_sockperf(output: str, options: Options) -> Result:
     percentiles = dict(_PERCENTILE.findall(output))
     counts = _LOST.search(output)
     if counts is None or not {"50.000", "99.000", "99.900"} <= set(percentiles):
-        raise unreadable(_SOCKPERF, "no percentiles of the answers' times")
-    lost = number_of(_SOCKPERF, counts[1])
+        raise _OF_SOCKPERF.unreadable("no percentiles of the answers' times")
+    lost = _OF_SOCKPERF.number(counts[1])
     details.update(round_trips="TCP", message_bytes=_BYTES, lost=int(lost))
     names = (("p50", "50.000"), ("p99", "99.000"), ("p99.9", "99.900"))
     return Result(
-        tuple(smaller(_SOCKPERF, name, number_of(_SOCKPERF, percentiles[key]), "us") for name, key in names), details
+        tuple(_OF_SOCKPERF.smaller(name, _OF_SOCKPERF.number(percentiles[key]), "us") for name, key in names), details
     )
 
 
 def _read_iperf(outputs: Sequence[str], options: Options) -> Result:
-    document = json_of(_TOOL, outputs[0])
+    document = _OF_IPERF.json(outputs[0])
     if isinstance(document, dict) and document.get("error"):
         raise NearmetalError(f"iperf3 couldn't measure: {plain(str(document['error']))}")
-    end = value_at(_TOOL, document, "end")
-    protocol = value_at(_TOOL, document, "start", "test_start", "protocol")
-    details: Dict[str, Any] = {"part": options["part"], "streams": len(_list(value_at(_TOOL, end, "streams")))}
-    if options["part"] == SERVER and value_at(_TOOL, document, "start", "test_start", "reverse"):
+    end = _OF_IPERF.value(document, "end")
+    protocol = _OF_IPERF.value(document, "start", "test_start", "protocol")
+    details: Dict[str, Any] = {"part": options["part"], "streams": len(_list(_OF_IPERF.value(end, "streams")))}
+    if options["part"] == SERVER and _OF_IPERF.value(document, "start", "test_start", "reverse"):
         return Result((), {**details, "figures_at": CLIENT})  # the server doesn't know what arrived
     if protocol == "TCP":
-        bits = larger(_TOOL, "throughput", value_at(_TOOL, end, "sum_received", "bits_per_second"), "Gbit/s")
+        bits = _OF_IPERF.larger("throughput", _OF_IPERF.value(end, "sum_received", "bits_per_second"), "Gbit/s")
         if details["streams"] > 1:
             flows = [
-                _gbit(value_at(_TOOL, flow, "receiver", "bits_per_second")) for flow in value_at(_TOOL, end, "streams")
+                _gbit(_OF_IPERF.value(flow, "receiver", "bits_per_second")) for flow in _OF_IPERF.value(end, "streams")
             ]
             details.update(slowest_flow_gbit=min(flows), fastest_flow_gbit=max(flows))
         return Result((bits._replace(value=bits.value / 1e9),), details)
-    received = value_at(_TOOL, end, "sum_received") if "sum_received" in end else value_at(_TOOL, end, "sum")
-    lost, sent = (count_of(_TOOL, value_at(_TOOL, received, name)) for name in ("lost_packets", "packets"))
-    seconds = number_of(_TOOL, value_at(_TOOL, received, "seconds"))
+    received = _OF_IPERF.value(end, "sum_received") if "sum_received" in end else _OF_IPERF.value(end, "sum")
+    lost, sent = (_OF_IPERF.whole(_OF_IPERF.value(received, name)) for name in ("lost_packets", "packets"))
+    seconds = _OF_IPERF.number(_OF_IPERF.value(received, "seconds"))
     if not sent or not 0 < seconds < 1e6:
-        raise unreadable(_TOOL, "it sent no packets")
-    metric = larger(_TOOL, "packets", sent - lost, "1/s")
+        raise _OF_IPERF.unreadable("it sent no packets")
+    metric = _OF_IPERF.larger("packets", sent - lost, "1/s")
     rate = metric.value / seconds
     details.update(lost_percent=round(100 * lost / sent, 2), budget_ns=round(1e9 / rate, 1))
-    return Result((larger(_TOOL, "packets", rate, "1/s"),), details)
+    return Result((_OF_IPERF.larger("packets", rate, "1/s"),), details)
 
 
 def _gbit(bits: Any) -> float:
-    return round(number_of(_TOOL, bits) / 1e9, 3)
+    return round(_OF_IPERF.number(bits) / 1e9, 3)
 
 
 def _list(value: Any) -> List[Any]:
     if not isinstance(value, list):
-        raise unreadable(_TOOL, "streams isn't a list")
+        raise _OF_IPERF.unreadable("streams isn't a list")
     return value
 
 

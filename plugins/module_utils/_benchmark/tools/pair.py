@@ -10,10 +10,11 @@ from typing import Any, Dict, Mapping, Tuple
 from ..._error import NearmetalError
 from ..._planning.options import Spec
 from ..._words import shown
-from .benchmark import Command, Machine, Options, Result, Tool, count_of, json_of, value_at
+from .benchmark import Command, Machine, Options, Reader, Result, Tool
 
 BOTH, SERVER, CLIENT = "both", "server", "client"
 PROGRAM = "connections"
+_READER = Reader(PROGRAM)
 LOOPBACK = "127.0.0.1"
 # Seconds that a server waits for its client: Ansible starts one after the other, which takes long on slow hosts.
 WAITS = 120
@@ -83,7 +84,7 @@ def client_cpus(options: Options, machine: Machine) -> int:
 
 def served(output: str) -> Result:
     """The result on a host with the server alone: the client has the figures."""
-    most = count_of(PROGRAM, value_at(PROGRAM, json_of(PROGRAM, output), "connections"))
+    most = _READER.whole(_READER.value(_READER.json(output), "connections"))
     if not most:
         raise NearmetalError(
             f"no client came within {WAITS} s: check that the port is open to it and that it got this address"

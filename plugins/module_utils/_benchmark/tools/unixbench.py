@@ -9,22 +9,10 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ..._error import NearmetalError
 from ..._prove.statistics.metrics import Metric
-from .benchmark import (
-    Benchmark,
-    Command,
-    Limits,
-    Options,
-    Result,
-    Run,
-    Tool,
-    larger,
-    number_of,
-    require_path,
-    seconds_option,
-    unreadable,
-)
+from .benchmark import Benchmark, Command, Limits, Options, Reader, Result, Run, Tool, require_path, seconds_option
 
 _TOOL = "UnixBench"
+_READER = Reader(_TOOL)
 
 
 class Row(NamedTuple):
@@ -99,13 +87,13 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
     rows: Dict[str, float] = {}
     for title, index in _LINE.findall(outputs[0]):
         if titles.get(title) in _chosen(options):
-            rows[titles[title]] = number_of(_TOOL, index)
+            rows[titles[title]] = _READER.number(index)
     index = _INDEX.search(outputs[0])
     absent = [test for test in _chosen(options) if test not in rows]
     if index is None or absent:
-        raise unreadable(_TOOL, f"no row of {', '.join(absent)}" if absent else "no index score")
-    metrics: List[Metric] = [larger(_TOOL, "index", number_of(_TOOL, index[1]), "index")]
-    metrics += [larger(_TOOL, row.metric, rows[row.test], "index") for row in ROWS if row.metric and row.test in rows]
+        raise _READER.unreadable(f"no row of {', '.join(absent)}" if absent else "no index score")
+    metrics: List[Metric] = [_READER.larger("index", _READER.number(index[1]), "index")]
+    metrics += [_READER.larger(row.metric, rows[row.test], "index") for row in ROWS if row.metric and row.test in rows]
     version = _VERSION.search(outputs[0])
     details: Dict[str, Any] = {
         "copies": options["copies"],

@@ -8,26 +8,10 @@ from typing import Any, Dict, Sequence
 
 from ..._error import NearmetalError
 from . import pair
-from .benchmark import (
-    Benchmark,
-    Command,
-    Limits,
-    Machine,
-    Options,
-    Result,
-    Run,
-    Tool,
-    count_of,
-    json_of,
-    larger,
-    number_of,
-    seconds_option,
-    smaller,
-    unreadable,
-    value_at,
-)
+from .benchmark import Benchmark, Command, Limits, Machine, Options, Reader, Result, Run, Tool, seconds_option
 
 _TOOL = "wrk"
+_READER = Reader(_TOOL)
 _SERVER_TOOL = Tool(
     "nginx", ("-v",), {"debian": "nginx-light", "fedora": "nginx", "amzn": "nginx", "suse": "nginx"}, "nginx"
 )
@@ -103,20 +87,20 @@ def _run(options: Options, folder: str) -> Run:
 def _read(outputs: Sequence[str], options: Options) -> Result:
     if options["part"] == pair.SERVER:
         return pair.served(outputs[0])
-    document = json_of(_TOOL, outputs[0])
-    errors = value_at(_TOOL, document, "errors")
+    document = _READER.json(outputs[0])
+    errors = _READER.value(document, "errors")
     if errors != 0:
-        count = count_of(_TOOL, errors)
+        count = _READER.whole(errors)
         raise NearmetalError(f"wrk had {count} errors: the server doesn't keep up, use fewer connections")
-    requests, us = (count_of(_TOOL, value_at(_TOOL, document, name)) for name in ("requests", "us"))
+    requests, us = (_READER.whole(_READER.value(document, name)) for name in ("requests", "us"))
     if not us:
-        raise unreadable(_TOOL, "it measured no time")
-    p99 = smaller(_TOOL, "p99", number_of(_TOOL, value_at(_TOOL, document, "p99_us")), "ms")
+        raise _READER.unreadable("it measured no time")
+    p99 = _READER.smaller("p99", _READER.number(_READER.value(document, "p99_us")), "ms")
     details: Dict[str, Any] = pair.details(options)
     if options["part"] == pair.BOTH:  # otherwise the server has its own settings, which the client doesn't know
         details.update(reuseport=options["reuseport"], workers=options.get("workers", 1))
     return Result(
-        (larger(_TOOL, "requests", requests / us * 1e6, "1/s"), p99._replace(value=p99.value / 1000)), details
+        (_READER.larger("requests", requests / us * 1e6, "1/s"), p99._replace(value=p99.value / 1000)), details
     )
 
 
