@@ -171,3 +171,10 @@ class FakeKernel(WritableHost):
 
     def _put(self, path: str, text: str) -> None:
         (Path(self.root) / path.lstrip("/")).write_text(text)
+
+
+def everything(host: FakeKernel) -> Dict[str, str]:
+    """Each file of the host, but for the lock, the note of what failed, and what the fake kernel itself remembers."""
+    root, hidden = Path(host.root), ("lock", "failed.json", ".kept")
+    files = (path for path in root.rglob("*") if path.is_file() and path.name not in hidden)
+    return {str(path.relative_to(root)): path.read_text() for path in files}

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.modules import block_storage, restore
 
 from tests.support.boot_trees import debian
-from tests.support.fake_kernel import FakeKernel
+from tests.support.fake_kernel import FakeKernel, everything
 from tests.support.hosts import files_of
 from tests.support.kernel.disks import EBS, STORE, disk_files
 
@@ -33,12 +33,6 @@ EVERYTHING: Dict[str, Any] = {
 def host(tmp_path: Path) -> FakeKernel:
     """A host with an EBS volume, and two instance stores in an array that is mounted at /data."""
     return FakeKernel(tmp_path, files_of("nitro_big"))
-
-
-def everything(host: FakeKernel) -> Dict[str, str]:
-    root = Path(host.root)
-    files = [path for path in root.rglob("*") if path.is_file() and path.name not in ("lock", "failed.json")]
-    return {str(path.relative_to(root)): path.read_text() for path in files}
 
 
 def read(host: FakeKernel, name: str, attribute: str) -> str:

@@ -16,7 +16,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import store
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, network_stack, restore, tune
 
-from tests.support.fake_kernel import CLOCK, FakeKernel
+from tests.support.fake_kernel import CLOCK, FakeKernel, everything
 from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
@@ -29,16 +29,6 @@ JOURNAL = "/var/lib/nearmetal/journal.json"
 def host(tmp_path: Path) -> FakeKernel:
     """A Xen HVM instance on its slow default clock."""
     return FakeKernel(tmp_path, files_of("xen_hvm"))
-
-
-def everything(host: FakeKernel) -> Dict[str, str]:
-    """Every file of the host but the lock and what failed, which live until the next boot."""
-    root = Path(host.root)
-    return {
-        str(path.relative_to(root)): path.read_text()
-        for path in sorted(root.rglob("*"))
-        if path.is_file() and path.name not in ("lock", "failed.json")
-    }
 
 
 def current(host: FakeKernel) -> str:

@@ -14,7 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command impor
 from ansible_collections.nearmetal.ec2.plugins.modules import hugepages, restore
 
 from tests.support.boot_trees import debian
-from tests.support.fake_kernel import FakeKernel
+from tests.support.fake_kernel import FakeKernel, everything
 from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
@@ -27,15 +27,6 @@ PAGES = [{"size": "2M", "count": 1024}]
 def host(tmp_path: Path) -> FakeKernel:
     """A metal instance of two nodes with 16 GiB."""
     return FakeKernel(tmp_path, files_of("metal"))
-
-
-def everything(host: FakeKernel) -> Dict[str, str]:
-    root = Path(host.root)
-    return {
-        str(path): path.read_text()
-        for path in root.rglob("*")
-        if path.is_file() and path.name not in ("lock", "failed.json")
-    }
 
 
 def reserved(host: FakeKernel) -> list[str]:

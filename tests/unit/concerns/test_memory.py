@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.modules import memory, restore, tune
 
-from tests.support.fake_kernel import FakeKernel
+from tests.support.fake_kernel import FakeKernel, everything
 from tests.support.fresh_host import fresh
 
 Call = Callable[..., Dict[str, Any]]
@@ -37,12 +37,6 @@ SET = {
     "vm/dirty_background_bytes": "0",
 }
 NATIVE = "etc/sysctl.d/99-nearmetal-memory.conf"
-
-
-def everything(host: FakeKernel) -> Dict[str, str]:
-    """Every file except the lock."""
-    root = Path(host.root)
-    return {str(path): path.read_text() for path in root.rglob("*") if path.is_file() and path.name != "lock"}
 
 
 def parameters(host: FakeKernel) -> Dict[str, str]:

@@ -14,7 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import run
 from ansible_collections.nearmetal.ec2.plugins.modules import network_irq, network_stack, restore, tune
 
-from tests.support.fake_kernel import FakeKernel
+from tests.support.fake_kernel import FakeKernel, everything
 from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
 
@@ -28,16 +28,6 @@ OPTIONS = {
     "mtu": 8900,
 }
 ROUTE = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\nens5\t00000000\t01\t0003\t0\t0\t0\t00000000\n"
-
-
-def everything(host: FakeKernel) -> Dict[str, str]:
-    """Every file except the record of failures."""
-    root = Path(host.root)
-    return {
-        str(path): path.read_text()
-        for path in root.rglob("*")
-        if path.is_file() and path.name not in ("lock", "failed.json")
-    }
 
 
 def drivers(host: FakeKernel) -> Dict[str, Dict[str, Any]]:

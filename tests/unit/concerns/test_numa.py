@@ -11,22 +11,13 @@ from typing import Any, Callable, Dict, List
 from ansible_collections.nearmetal.ec2.plugins.modules import numa, restore
 
 from tests.support.boot_trees import debian
-from tests.support.fake_kernel import FakeKernel
+from tests.support.fake_kernel import FakeKernel, everything
 from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
 FILE = "/etc/sysctl.d/99-nearmetal-numa.conf"
 GENERATOR = "etc/systemd/system-generators/nearmetal-numa"
 SERVICES = [{"unit": "db.service", "nodes": "1"}]
-
-
-def everything(host: FakeKernel) -> Dict[str, str]:
-    root = Path(host.root)
-    return {
-        str(path): path.read_text()
-        for path in root.rglob("*")
-        if path.is_file() and path.name not in ("lock", "failed.json")
-    }
 
 
 def test_check_apply_check_apply_restore(tmp_path: Path, call: Call) -> None:

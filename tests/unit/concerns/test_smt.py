@@ -15,7 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Wanted
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, smt, tune
 
 from tests.support.boot_trees import BootHost, rhel_files
-from tests.support.fake_kernel import FakeKernel
+from tests.support.fake_kernel import FakeKernel, everything
 from tests.support.hosts import files_of, lay_out
 
 Call = Callable[..., Dict[str, Any]]
@@ -29,15 +29,6 @@ SHAPES: Dict[str, Dict[str, Optional[str]]] = {"with smt/control": {}, "without"
 def host(request: pytest.FixtureRequest, tmp_path: Path) -> FakeKernel:
     """A Nitro instance of 4 cores, siblings half-way."""
     return FakeKernel(tmp_path, files_of("nitro", SHAPES[request.param]))
-
-
-def everything(host: FakeKernel) -> Dict[str, str]:
-    root = Path(host.root)
-    return {
-        str(path): path.read_text()
-        for path in root.rglob("*")
-        if path.is_file() and path.name not in ("lock", "failed.json")
-    }
 
 
 def online(host: FakeKernel) -> str:
@@ -154,15 +145,3 @@ def test_knobs_that_depend_on_cpus_are_planned_for_the_cpus_that_will_be_online(
             host.write_value(f"{CPU}/cpu{cpu}/online", "0\n")
         truth = observe(Host(str(root)), CONCERN.domains)
         assert predicted.topology == truth.topology
-
-
-def test_maxcpus_of_exactly_half_is_no_mistake(tmp_path: Path) -> None:
-    says = {}
-    for count in (7, 8):
-        root = tmp_path / str(count)
-        lay_out(root, files_of("metal", {"/proc/cmdline": f"maxcpus={count}\n"}))
-        facts = observe(Host(str(root)), CONCERN.domains)
-        findings = CONCERN.plan(facts, Wanted({"threads": "disabled"})).findings
-        (says[count],) = [finding.reason for finding in findings if finding.status == "advice"]
-    assert "one less than half of 16" in says[7]
-    assert "one short" not in says[8]

@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.smt import OfflineCpus
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, smt
 
-from tests.support.fake_kernel import FakeKernel
+from tests.support.fake_kernel import FakeKernel, everything
 from tests.support.hosts import files_of
 from tests.support.sequences.faults import Killed, Writes
 
@@ -47,11 +47,6 @@ def by_hand(host: FakeKernel, *cpus: int) -> None:
 
 def control(host: FakeKernel) -> str:
     return (Path(host.root) / CONTROL[1:]).read_text().strip()
-
-
-def everything(host: FakeKernel) -> Dict[str, str]:
-    files = (path for path in Path(host.root).rglob("*") if path.is_file())
-    return {str(path): path.read_text() for path in files if path.name not in ("lock", "failed.json")}
 
 
 @pytest.mark.parametrize("cpus", [(1,), (5,), (1, 5), (1, 6), (4, 5), (4, 5, 6, 7)])

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import hosts
-from tests.support.fake_kernel import CLOCK, FakeKernel
+from tests.support.fake_kernel import CLOCK, FakeKernel, everything
 
 SOURCES = ("tsc", "kvm-clock", "xen", "hpet", "acpi_pm")
 
@@ -41,23 +41,14 @@ def tune(host: FakeKernel, concerns: Dict[str, Any], check: bool = False) -> Run
     return (plan_run if check else run)(host, lambda _known: tune_requests([], concerns, {"allow_not_ec2": True}))
 
 
-def snapshot(host: FakeKernel) -> Dict[str, str]:
-    root = Path(host.root)
-    return {
-        str(path.relative_to(root)): path.read_text()
-        for path in sorted(root.rglob("*"))
-        if path.is_file() and path.name not in ("lock", "failed.json")
-    }
-
-
 @given(tuned_hosts())
 def test_apply_leaves_nothing_to_do_and_restore_is_identity(case: Dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         host = FakeKernel(Path(folder), hosts.files_of(case["name"], case["changes"]))
-        before = snapshot(host)
+        before = everything(host)
         concerns = {"clocksource": case["asked"]}
         promised = tune(host, concerns, check=True)
-        assert snapshot(host) == before, "check mode wrote"
+        assert everything(host) == before, "check mode wrote"
         done = tune(host, concerns)
         assert not any(outcome.error for outcome in done.outcomes)
         assert [outcome.plan.actions for outcome in promised.outcomes] == [
@@ -65,16 +56,16 @@ def test_apply_leaves_nothing_to_do_and_restore_is_identity(case: Dict[str, Any]
         ]
         assert all(not outcome.plan.actions for outcome in tune(host, concerns, check=True).outcomes)
         run(host, lambda known: restore_requests(None, known))
-        assert snapshot(host) == before
+        assert everything(host) == before
 
 
 @given(st.lists(tuned_hosts(), min_size=1, max_size=4))
 def test_any_number_of_runs_is_taken_back_at_once(cases: List[Dict[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         host = FakeKernel(Path(folder), hosts.files_of(cases[0]["name"], cases[0]["changes"]))
-        before = snapshot(host)
+        before = everything(host)
         for case in cases:
             with suppress(NearmetalError):  # another case's source may not be offered on this host
                 tune(host, {"clocksource": case["asked"]})
         run(host, lambda known: restore_requests(None, known))
-        assert snapshot(host) == before
+        assert everything(host) == before

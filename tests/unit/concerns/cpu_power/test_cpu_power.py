@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.modules import cpu_power, restore
 
 from tests.support.boot_trees import debian
-from tests.support.fake_kernel import FakeKernel
+from tests.support.fake_kernel import FakeKernel, everything
 from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
@@ -28,13 +28,6 @@ EVERYTHING = {
 def host(tmp_path: Path) -> FakeKernel:
     """A metal instance of 16 CPUs with intel_idle and intel_pstate."""
     return FakeKernel(tmp_path, files_of("metal"))
-
-
-def everything(host: FakeKernel) -> Dict[str, str]:
-    root = Path(host.root)
-    # The run's lock, its note of what failed, and what the fake kernel itself remembers.
-    hidden = ("lock", "failed.json", ".kept")
-    return {str(path): path.read_text() for path in root.rglob("*") if path.is_file() and path.name not in hidden}
 
 
 def read(host: FakeKernel, path: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.modules import cpu_power, restore, smt, tune
 
-from tests.support.fake_kernel import FakeKernel
+from tests.support.fake_kernel import FakeKernel, everything
 from tests.support.hosts import files_of
 
 Call = Callable[..., Dict[str, Any]]
@@ -24,15 +24,6 @@ POWER = {"governor": "performance", "energy_performance_preference": "performanc
 def host(request: pytest.FixtureRequest, tmp_path: Path) -> FakeKernel:
     """A metal instance of 8 cores, a policy per thread."""
     return FakeKernel(tmp_path, files_of("metal", request.param))
-
-
-def everything(host: FakeKernel) -> Dict[str, str]:
-    root = Path(host.root)
-    return {
-        str(path): path.read_text()
-        for path in root.rglob("*")
-        if path.is_file() and path.name not in ("lock", ".kept")  # what the fake kernel itself remembers
-    }
 
 
 def governors(host: FakeKernel) -> str:

@@ -20,7 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import r
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import native_files, network_sample
 from ansible_collections.nearmetal.ec2.plugins.modules import network_facts, network_irq, restore
 
-from tests.support.fake_kernel import FakeKernel
+from tests.support.fake_kernel import FakeKernel, everything
 from tests.support.hosts import files_of, lay_out
 from tests.support.kernel.cpus import numbers
 from tests.support.kernel.nics import nic_files
@@ -31,11 +31,9 @@ ALL = {"policy": "auto", "rps": "auto", "rfs": "auto", "xps": "auto", "persist":
 FLOWS = "/proc/sys/net/core/rps_sock_flow_entries"
 
 
-def everything(host: FakeKernel) -> Dict[str, str]:
-    """Every file except the record of failures, and an interrupt's delivery, which only the next interrupt moves."""
-    root = Path(host.root)
-    files = [path for path in root.rglob("*") if path.is_file() and path.name not in ("lock", "failed.json")]
-    return {str(path): path.read_text() for path in files if not path.name.startswith("effective")}
+def settings(host: FakeKernel) -> Dict[str, str]:
+    """Every file except an interrupt's delivery, which only the next interrupt moves."""
+    return {path: text for path, text in everything(host).items() if "/effective" not in path}
 
 
 def pins(host: FakeKernel, name: str) -> List[str]:
@@ -60,9 +58,9 @@ def xen(tmp_path: Path) -> FakeKernel:
 
 
 def test_check_apply_check_apply_restore(xen: FakeKernel, call: Call) -> None:
-    before = everything(xen)
+    before = settings(xen)
     checked = call(network_irq.main, xen, check=True, **ALL)
-    assert everything(xen) == before
+    assert settings(xen) == before
     applied = call(network_irq.main, xen, **ALL)
     # Node 2 has the cores 4 and 5, with the second threads 12 and 13: a queue on each core.
     assert pins(xen, "ens3") == ["4", "5"]
@@ -71,12 +69,12 @@ def test_check_apply_check_apply_restore(xen: FakeKernel, call: Call) -> None:
     assert [result["changed"] for result in results] == [True, True, False, False]
     assert checked["diff"] == applied["diff"]
     assert call(restore.main, xen)["changed"]
-    assert everything(xen) == before
+    assert settings(xen) == before
 
 
 def test_few_queues_get_help_from_the_free_cores_of_their_node(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("xen_pv", {"/sys/hypervisor/guest_type": "HVM\n"}))
-    before = everything(host)
+    before = settings(host)
     options = {**ALL, "policy": "spread"}
     result = call(network_irq.main, host, **options)
     assert result["changed"], result
@@ -87,7 +85,7 @@ def test_few_queues_get_help_from_the_free_cores_of_their_node(tmp_path: Path, c
     assert read(host, FLOWS) == "32768"
     assert not call(network_irq.main, host, **options)["changed"]
     call(restore.main, host)
-    assert everything(host) == before
+    assert settings(host) == before
 
 
 def test_more_and_fewer_queues_are_placed_in_the_same_run_and_taken_back(tmp_path: Path, call: Call) -> None:
@@ -132,24 +130,24 @@ def test_a_renamed_interface_keeps_its_place_in_the_journal(tmp_path: Path, call
 
 
 def test_an_interrupt_that_the_kernel_manages_fails_by_name_and_all_is_taken_back(xen: FakeKernel, call: Call) -> None:
-    before = everything(xen)
+    before = settings(xen)
     for mood in ("EIO", "EPERM"):
         xen.moods["/proc/irq/26/smp_affinity_list"] = mood
         failed = call(network_irq.main, xen, **ALL)
         assert "the kernel manages this interrupt itself" in failed["msg"]
-        assert everything(xen) == before
+        assert settings(xen) == before
 
 
 def test_a_driver_that_refuses_a_number_of_queues_changes_nothing(tmp_path: Path, call: Call) -> None:
     host = FakeKernel(tmp_path, files_of("nitro_big"))
     host.nics.channels = {"ens5": [8, 4], "ens6": [8, 4]}
     host.nics.stubborn["ens6"] = "EINVAL"
-    before = everything(host)
+    before = settings(host)
     failed = call(network_irq.main, host, queues="6", persist=False)
     assert "the kernel refused queues 6 of ens6, whose driver is ena (EINVAL" in failed["msg"]
     assert host.nics.channels == {"ens5": [8, 4], "ens6": [8, 4]}
     assert pins(host, "ens5") == ["0-15"] * 4
-    assert set(everything(host)) >= set(before)
+    assert set(settings(host)) >= set(before)
 
 
 def test_named_values_that_the_host_cannot_take_fail_with_what_it_could(tmp_path: Path, call: Call) -> None:
@@ -366,12 +364,12 @@ def test_two_queues_whose_interrupts_have_one_name_get_a_cpu_each(tmp_path: Path
     line = "  {}:          0          0   xen-dyn-event      eth0\n"
     files["/proc/interrupts"] = "           CPU0       CPU1\n" + line.format(25) + line.format(26)
     host = FakeKernel(tmp_path, files)
-    before = everything(host)
+    before = settings(host)
     assert call(network_irq.main, host, policy="spread", **M3)["changed"]
     assert sorted(read(host, f"/proc/irq/{number}/smp_affinity_list") for number in (25, 26)) == ["0", "1"]
     assert not call(network_irq.main, host, policy="spread", **M3)["changed"]
     call(restore.main, host)
-    assert everything(host) == before
+    assert settings(host) == before
 
 
 def test_a_queue_without_an_interrupt_of_its_own_stops_no_other(tmp_path: Path, call: Call) -> None:
