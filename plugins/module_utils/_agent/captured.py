@@ -108,7 +108,7 @@ def _is_file(text: Any) -> bool:
 
 
 def _is_link(target: Any) -> bool:
-    """Whether it can be the text of a symbolic link; a lone surrogate has no bytes."""
+    """Whether the target can be the text of a symbolic link; a lone surrogate has no bytes."""
     if not isinstance(target, str) or not 0 < len(target) <= _LONGEST_PATH or "\0" in target:
         return False
     return len(target.encode("utf-8", "ignore")) == len(target.encode("utf-8", "surrogatepass")) <= _LONGEST_PATH
@@ -126,7 +126,7 @@ def _wrong_driver(device: str, answers: Any) -> Iterator[str]:
 
 
 def _plain(value: Any) -> bool:
-    """Whether it is made of tables, lists and short scalars, as options are."""
+    """Whether the value is made of tables, lists and short scalars, as options are."""
     if isinstance(value, dict):
         return all(len(name) <= _SHORT and _plain(item) for name, item in value.items())
     if isinstance(value, list):

@@ -92,7 +92,7 @@ class CapturedHost(WritableHost):
         return posixpath.join(self._place(folder), name)
 
     def _place(self, path: str) -> str:
-        """The real path; empty, which no path is, at the end of a loop."""
+        """The real path; an empty text where links lead in a loop."""
         found = self._resolved(path)
         return "" if found is None else found or "/"
 

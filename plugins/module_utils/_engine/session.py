@@ -88,7 +88,7 @@ class Session:
         return {name: self.stored.get(name) for name in dict.fromkeys(names)}
 
     def observed(self, domains: Iterable[str]) -> Facts:
-        """The host's facts; the platform, which no run changes, is observed once."""
+        """The host's facts. The platform is observed once, because no run changes it."""
         return observe(self.host, [name for name in domains if name != "platform"])._replace(platform=self.platform)
 
     def prepare(self) -> None:

@@ -67,5 +67,5 @@ def _addresses(host: Host) -> Iterator[str]:
 
 
 def _real(host: Host, path: str) -> bool:
-    """Whether it is hardware; devices of containers and tunnels come and go, and don't count."""
+    """Whether the device is hardware; devices of containers and tunnels come and go, and don't count."""
     return "/virtual/" not in (host.link(path) or "")

@@ -41,7 +41,7 @@ def explain(path: str, error: OSError) -> NearmetalError:
 
 
 def is_closed(descriptor: int) -> bool:
-    """Whether it belongs to root (or to the user of a test root), and nobody else may write to it."""
+    """Whether the file belongs to root (or to the user of a test root), and nobody else may write to it."""
     state = os.fstat(descriptor)
     return state.st_uid in (0, os.geteuid()) and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 

@@ -72,7 +72,7 @@ class OnNic(Lever):
         )
 
     def identity(self) -> str:
-        """The permanent address, which no bond and no operator changes; empty where a driver lets them."""
+        """The permanent address; empty where the driver lets a bond or an operator change that too."""
         name = nic.name_at(self.host, self.place)
         if name is None or nic.replaces_address(self.host, name):
             return ""

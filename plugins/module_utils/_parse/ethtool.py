@@ -98,7 +98,7 @@ DRIVER_QUESTION = struct.pack("=I", GET_DRIVER) + bytes(192)
 
 
 def address(record: bytes) -> Optional[str]:
-    """The answer to ADDRESS_QUESTION, such as 0a:1b:…; None for an address of zeros, which no device has."""
+    """The answer to ADDRESS_QUESTION, such as 0a:1b:…; None if all octets are zero."""
     size = struct.unpack_from("=I", record, 4)[0] if len(record) >= 8 else 0
     octets = record[8 : 8 + min(size, _LONGEST_ADDRESS)]
     return octets.hex(":") if any(octets) else None

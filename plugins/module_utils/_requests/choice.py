@@ -128,7 +128,7 @@ def _recognized(host: WritableHost, applies: bool, prune: bool, waived: bool) ->
 
 
 def programs_by_workload(running: RunningFacts) -> Dict[str, List[Program]]:
-    """Workload → the programs by which it is recognized, in the order in which workloads are combined."""
+    """Workload → the programs that it is recognized by. Workloads are in the order of their combination."""
     programs = {program.name: program for program in running.programs}
     recognized: Dict[str, List[Program]] = {}
     for name, sign in SIGNS.items():

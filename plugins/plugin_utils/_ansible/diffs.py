@@ -69,6 +69,6 @@ def _is_text(value: Any) -> bool:
 
 
 def _lines(value: Any) -> str:
-    """The content of a file, of which no line is mistaken for a command by a terminal; empty for an absent file."""
+    """The content of a file without what a terminal takes for a command; empty for an absent file."""
     lines = (value or "")[:HOST].split("\n")
     return "\n".join(map(text, lines))

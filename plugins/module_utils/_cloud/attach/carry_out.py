@@ -103,7 +103,7 @@ class _Instance:
         raise Failed(self.calls.explain("create_network_interface", error))
 
     def _attach(self, interface_id: str, place: Place) -> None:
-        """Attach it until AWS shows it attached to the instance, whatever the answers are."""
+        """Attach the interface until AWS shows it attached to the instance, whatever the answers are."""
         error: Optional[BaseException] = None
         given_up = False
         for _attempt in attempts(BRIEF_SECONDS):

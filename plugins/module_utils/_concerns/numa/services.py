@@ -238,7 +238,7 @@ def _cpus(facts: Facts, binding: _Binding) -> Set[int]:
 
 
 def _is_bound(facts: Facts, process: Process, binding: _Binding) -> bool:
-    """Whether it runs on the nodes' CPUs alone and its memory has the policy; a CPU that is offline doesn't count."""
+    """Whether the process runs on the nodes' CPUs alone, not counting offline ones, and its memory has the policy."""
     of_nodes = _cpus(facts, binding)
     allowed = set(listed(process.cpus or "")).intersection(facts.online)
     placed = not of_nodes or (bool(allowed) and allowed <= of_nodes)

@@ -153,7 +153,7 @@ def _around(before: load_sample.Sample, after: load_sample.Sample, options: Mapp
 
 
 def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    """Run the load on a client host, of which nothing else is changed."""
+    """Run the load on a client host, and change nothing else there."""
     before = samples.before_load(host, ())
     ticks = load_sample.ticks(host)  # around the load alone: observing keeps a CPU busy too
     ran = _run_load(host, options["command"] or "", longest_load(options["seconds"]), load.is_awaited)

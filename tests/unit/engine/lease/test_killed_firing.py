@@ -33,7 +33,7 @@ class Firings:
         self._call = call
 
     def killed(self, after: bool, *confirmed: str, full: bool = False) -> Iterator[Systemd]:
-        """Tune the sources that are `confirmed`, then hpet, which nobody confirms, until a run ends by itself.
+        """Tune the `confirmed` sources, then hpet without a confirmation, until a run ends by itself.
 
         The disk takes no file of nearmetal during the dead-man run when it is `full`.
         """
