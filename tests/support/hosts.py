@@ -11,6 +11,7 @@ after the manuals; no recording is copied.
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
 from contextlib import suppress
@@ -42,7 +43,7 @@ def names() -> Tuple[str, ...]:
 
 
 def files_of(name: str, changes: Optional[Dict[str, Optional[str]]] = None) -> Dict[str, str]:
-    """Path → text of a host, with `changes` (None removes a file)."""
+    """Path → text of a host, with `changes` (None removes a file); a path with * is each file that matches."""
     return built(json.loads((FOLDER / f"{name}.json").read_text()), changes)
 
 
@@ -62,11 +63,14 @@ def built(host: Dict[str, Any], changes: Optional[Dict[str, Optional[str]]] = No
     if "disks" in host:
         files.update(disk_files(host["disks"]))
     files.update(host["files"])
-    for path, text in (changes or {}).items():
-        if text is None:
-            del files[path]
-        else:
-            files[path] = text
+    for name, text in (changes or {}).items():
+        paths = fnmatch.filter(files, name) if "*" in name else [name]
+        assert paths, f"the host has no file {name}"
+        for path in paths:
+            if text is None:
+                del files[path]
+            else:
+                files[path] = text
     return files
 
 

@@ -3,7 +3,8 @@
 """Plans as data: one file per case, in the folder of its concern. Adding a case needs no Python.
 
 host      a file of tests/hosts, or a list of several that have the same plan
-changes   path → text of the host's files that differ; null removes one; "/rtnetlink" is what ip(8) would list
+changes   path → text of the host's files that differ, * for each that matches; null removes one; "/rtnetlink" is what
+          ip(8) would list
 wanted    the concern's options; `by` names those that a workload or `auto` wants instead of a user
 about     the knob of the case, or a list of several; without it the case is about all knobs of the concern
 actions, findings
