@@ -317,6 +317,16 @@ def examples() -> "list[Job]":
     ]
 
 
+def programs() -> "list[Job]":
+    """Servers that say themselves what they find wrong with a simulated host."""
+    return [replace(_pytest("programs", "", ".venv", ["tests/programs"]), present=_servers)]
+
+
+def _servers() -> bool:
+    """Only root may put a simulated host's files over those of the kernel, for a server alone."""
+    return os.geteuid() == 0 and unpacked.SERVERS.present()
+
+
 def molecule() -> "list[Job]":
     """The scenarios on the lab, without the long ones and those that run only by name."""
     names = (path.parent.name for path in ROOT.glob("molecule/*/molecule.yml"))
@@ -369,6 +379,7 @@ GROUPS = {
     "browser": browser,
     "monitoring": monitoring,
     "examples": examples,
+    "programs": programs,
     "mutations": mutations,
     "lab": lab,
     "molecule": molecule,

@@ -18,11 +18,15 @@ from dev import ROOT
 
 
 class Packages:
-    """Packages of the distribution below .cache, each with those of its files that the tests need."""
+    """Packages of the distribution below .cache, each with those of its files that the tests need.
 
-    def __init__(self, name: str, files: Dict[str, Tuple[str, ...]]) -> None:
+    With `libraries`, what a package depends on and this machine lacks is unpacked too.
+    """
+
+    def __init__(self, name: str, files: Dict[str, Tuple[str, ...]], libraries: bool = False) -> None:
         self.home = ROOT / ".cache" / name
         self._files = files
+        self._libraries = libraries
 
     def present(self) -> bool:
         """Whether all files are there, after trying to unpack the packages of those that aren't."""
@@ -33,14 +37,19 @@ class Packages:
 
     def path(self, file: str) -> str:
         """Where a file of a package is, or a program of the machine with its name; empty without either."""
-        unpacked = self.home / file
-        return str(unpacked) if unpacked.exists() else shutil.which(unpacked.name) or ""
+        unpacked = next(self.home.glob(file), None)  # a folder may have the version in its name
+        return str(unpacked) if unpacked is not None else shutil.which(Path(file).name) or ""
 
     def _unpack(self, package: str) -> None:
+        names = [package]
+        if self._libraries:
+            words = ["apt-get", "-s", "-o", "APT::Install-Recommends=false", "install", package]
+            plan = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+            names = [line.split()[1] for line in plan.splitlines() if line.startswith("Inst ")] or names
         with tempfile.TemporaryDirectory() as folder:
             # Without permissions for apt's own user the download still works, with a warning.
-            done = subprocess.run(["apt-get", "-q", "download", package], cwd=folder, capture_output=True, check=False)
-            for file in Path(folder).glob(f"{package}_*.deb") if not done.returncode else ():
+            done = subprocess.run(["apt-get", "-q", "download", *names], cwd=folder, capture_output=True, check=False)
+            for file in Path(folder).glob("*.deb") if not done.returncode else ():
                 self.home.mkdir(parents=True, exist_ok=True)
                 subprocess.run(["dpkg-deb", "--extract", str(file), str(self.home)], check=True)
 
@@ -49,5 +58,18 @@ MODULES = "usr/lib/python3/dist-packages"
 CLOUD_INIT = Packages(
     "cloud-init",
     {"cloud-init": ("usr/bin/cloud-init",), "python3-configobj": (f"{MODULES}/configobj/__init__.py",)},
+)
+SERVERS = Packages(
+    "servers",
+    {
+        "haproxy": ("usr/sbin/haproxy",),
+        "mariadb-server": ("usr/sbin/mariadbd",),
+        "memcached": ("usr/bin/memcached",),
+        "nginx-light": ("usr/sbin/nginx",),
+        "postgresql": ("usr/lib/postgresql/*/bin/postgres",),
+        "redis-server": ("usr/bin/redis-server",),
+        "varnish": ("usr/sbin/varnishd",),
+    },
+    libraries=True,
 )
 PACKER = Packages("packer", {"packer": ("usr/bin/packer",)})

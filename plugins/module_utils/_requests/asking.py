@@ -138,6 +138,8 @@ def _applied(host: WritableHost, versions: Dict[str, str], down: Sequence[str]) 
 def _finding(name: str, version: str, known: Sequence[Wish], open_wishes: Sequence[Wish], down: bool) -> Finding:
     program = program_of(name)
     reason = f"{_called(program, version)}: its maintainers ask for {_listed(known) or 'nothing that nearmetal sets'}"
+    if program.left:
+        reason += f"; left to you: {program.left}"
     if down:
         reason += "; it isn't running now, and what an earlier run applied stays: tune_prune: true takes it back"
     if open_wishes:
