@@ -27,6 +27,7 @@ SWAPPINESS, DIRTY, MIN_FREE, BACKLOG = (
     for name in ("vm/swappiness", "vm/dirty_ratio", "vm/min_free_kbytes", "net/ipv4/tcp_max_syn_backlog")
 )
 THP, DEFRAG = (f"/sys/kernel/mm/transparent_hugepage/{name}" for name in ("enabled", "khugepaged/defrag"))
+NO_TURBO = "/sys/devices/system/cpu/intel_pstate/no_turbo"
 # A value that the operator's host had before nearmetal, and the one that is wanted instead.
 WANTED: Dict[str, Dict[str, Any]] = {"memory": {"swappiness": 1}, "hugepages": {"thp": "never"}}
 CONFIG = {f"/boot/config-{files_of('nitro')[RELEASE].strip()}": "CONFIG_TRANSPARENT_HUGEPAGE_MADVISE=y\n"}
@@ -111,6 +112,17 @@ def test_a_line_of_somebody_else_comes_before_the_original(host: FakeKernel, cal
     call(restore.main, host)
     assert (text(host, SWAPPINESS), text(host, DIRTY)) == ("25", "35")
     assert "[always]" in text(host, THP)
+
+
+def test_a_line_of_somebody_else_is_in_the_words_of_the_kernel(tmp_path: Path, call: Call) -> None:
+    host = fresh(tmp_path, "metal")
+    write(host, "/etc/tmpfiles.d/turbo.conf", f"w {NO_TURBO} - - - - 1\n")
+    host.write_value(NO_TURBO, "1\n")
+    call(tune.main, host, concerns={"cpu_power": {"turbo": "enabled"}})
+    host.reboot(SECOND)
+    host.write_value(NO_TURBO, "0\n")
+    call(restore.main, host)
+    assert text(host, NO_TURBO) == "1"
 
 
 REFUSED = {
