@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
@@ -118,6 +117,8 @@ class WritableHost(Host):
 
         A host without a log, or one whose log is busy, goes without.
         """
+        import socket  # a run without a change, such as the timer's look, does without it
+
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as stream:
             stream.connect(self.real(_LOG))
             stream.send(f"<{_INFO_OF_A_DAEMON}>nearmetal[{os.getpid()}]: {text}".encode())
