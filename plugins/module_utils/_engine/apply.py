@@ -125,7 +125,7 @@ def _due(host: WritableHost, entries: Sequence[Entry], actions: Sequence[Action]
     return [
         action
         for action, place in zip(actions, places)
-        if action.key in kept or not place.values.same(place.read(), action.after)
+        if action.key in kept or not place.same(place.read(), action.after)
     ]
 
 
@@ -165,12 +165,12 @@ def _disturbed(host: WritableHost, neighbors: Sequence[Action], written: Abstrac
     for neighbor in neighbors:
         place = place_of(host, neighbor.key)
         now = place.read()
-        present = place.values.elements(now)
-        earlier = place.values.elements(neighbor.before) if place.values.partial else {}
+        present = place.elements(now)
+        earlier = place.elements(neighbor.before) if place.partial else {}
         lost = {name: None for name in earlier if name not in present}
         changed = {} if neighbor.key in written or now == neighbor.before else present
         if now is not None and (changed or lost):
-            disturbed.append(neighbor._replace(after=place.values.composed({**changed, **lost}, now)))
+            disturbed.append(neighbor._replace(after=place.composed({**changed, **lost}, now)))
     return disturbed
 
 
@@ -209,8 +209,8 @@ class _Failure(NamedTuple):
 def _lasts(host: WritableHost, failure: _Failure) -> bool:
     """Whether an element still differs from before, or is absent and would come back with the value that was set."""
     action, place = failure.action, place_of(host, failure.action.key)
-    present = place.elements()
-    before = place.values.elements(action.before, place.values.elements(action.after))
+    present = place.present_elements()
+    before = place.elements(action.before, place.elements(action.after))
     return any(
         name not in present or _differs(place, present, name, before[name])
         for name in failure.elements
@@ -229,7 +229,7 @@ def _take_back(host: WritableHost, actions: Sequence[Action]) -> List[_Failure]:
             trouble += _restore_each_element(host, group)
         for action, value in _not_restored(host, group):
             place = place_of(host, action.key)
-            names = tuple(place.values.elements(value, place.elements()))
+            names = tuple(place.elements(value, place.present_elements()))
             trouble.append(_Failure(action, names, f"{action.what} {action.where} doesn't take {_shown(value)}"))
     return trouble
 
@@ -239,9 +239,9 @@ def _restore_each_element(host: WritableHost, group: Sequence[Action]) -> List[_
     trouble = []
     for action, value in _not_restored(host, group):
         place = place_of(host, action.key)
-        for name, part in place.values.elements(value, place.elements()).items():
+        for name, part in place.elements(value, place.present_elements()).items():
             try:
-                place.write(place.values.composed({name: part}, place.read()))
+                place.write(place.composed({name: part}, place.read()))
             except NearmetalError as error:
                 trouble.append(_Failure(action, (name,), str(error)))
     return trouble
@@ -252,16 +252,16 @@ def _not_restored(host: WritableHost, group: Sequence[Action]) -> List[Tuple[Act
     not_restored = []
     for action in group:
         place = place_of(host, action.key)
-        present = place.elements()
-        before = place.values.elements(action.before, place.values.elements(action.after))
-        after = place.values.elements(action.after, before)
+        present = place.present_elements()
+        before = place.elements(action.before, place.elements(action.after))
+        after = place.elements(action.after, before)
         changed = {
             name: part
             for name, part in before.items()
             if name in after and after[name] != part and _differs(place, present, name, part)
         }
         if changed:
-            not_restored.append((action, place.values.composed(changed, place.read())))
+            not_restored.append((action, place.composed(changed, place.read())))
     return not_restored
 
 
@@ -269,7 +269,7 @@ def _differs(place: Lever, present: Mapping[str, Value], name: str, part: Value)
     """Whether an element isn't, or isn't known to be, as it was before an action."""
     if name not in present:
         return place.may_return(name)
-    return not place.values.same_element(place.values.remembered(present[name]), place.values.remembered(part))
+    return not place.same_element(place.remembered(present[name]), place.remembered(part))
 
 
 def _groups(actions: Sequence[Action]) -> List[List[Action]]:
@@ -289,7 +289,7 @@ def _require_held(host: WritableHost, done: Sequence[Action], remaining: Sequenc
     for action in done:
         place = place_of(host, action.key)
         now = place.read()
-        if not place.values.applied(now, action.before, action.after) or action.key in to_do:
+        if not place.applied(now, action.before, action.after) or action.key in to_do:
             name = f"{action.what} {action.where}".strip()
             raise NearmetalError(
                 f"{action.concern}.{action.knob}: the kernel did not take {_shown(action.after)} for {name}: it has"

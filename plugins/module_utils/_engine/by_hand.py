@@ -16,13 +16,12 @@ from .._levers.base import KernelFile, Lever
 from .._levers.block import Scheduler
 from .._levers.boot_arguments.lever import BootArguments
 from .._levers.files import NativeFile, read_again
-from .._levers.hugepages import Reserved
-from .._levers.hugepages.hugetlbfs import Mount
+from .._levers.hugepages import Mount, Reserved
 from .._levers.irqbalance import IrqbalanceArguments, changed_text
 from .._levers.network import QueueTable
 from .._levers.nic_settings import DriverField, Queues, Sysfs
 from .._levers.power import IdleDisabled, WordTable
-from .._levers.routing.lever import Paths
+from .._levers.routing import Paths
 from .._levers.smt import OfflineCpus
 from .._levers.sys_files import StartsKhugepaged
 from .._levers.sysctl import DirtyLimit, Sysctl, writes
@@ -145,7 +144,7 @@ def _paths(place: Paths, value: Value) -> List[str]:
 def _boot_arguments(place: BootArguments, value: Value) -> List[str]:
     provider = boot.observe(place.host).provider
     before = boot.read_record(place.host).arguments.get(place.where, "")
-    after = str(place.values.remembered(value) or "")
+    after = str(place.remembered(value) or "")
     if provider == "bls":
         removed = [f"grubby --update-kernel=ALL --remove-args={_quoted(before)}"] if before else []
         return [*removed, f"grubby --update-kernel=ALL --args={_quoted(after)}"] if after else removed
@@ -180,7 +179,7 @@ def _mount(place: Mount, value: Value) -> List[str]:
     unit = f"{hugetlbfs.FOLDER}/{name}"
     if value is None:
         return [f"systemctl disable --now {_quoted(name)}", f"rm -f {_quoted(unit)}", "systemctl daemon-reload"]
-    options = str(place.values.remembered(value))
+    options = str(place.remembered(value))
     made = _file(unit, hugetlbfs.unit_text(place.where, options, made=not place.host.exists(place.where)))
     return [*made, "systemctl daemon-reload", f"systemctl enable --now {_quoted(name)}"]
 

@@ -100,8 +100,8 @@ def _by_command(place: Lever, value: Value, how: str) -> str:
 
 def _unverified(entry: Entry, name: str) -> str:
     """How an element may have its value by a run that was interrupted before it read back what it had written."""
-    intended = entry.values.elements(entry.set_values[-1], [name]).get(name)
-    if entry.whole or entry.disturbed_by or intended == entry.values.elements(entry.original, [name]).get(name):
+    intended = entry.lever.elements(entry.set_values[-1], [name]).get(name)
+    if entry.whole or entry.disturbed_by or intended == entry.lever.elements(entry.original, [name]).get(name):
         return ""
     return (
         f"or the kernel made it from {intended}, which a run of nearmetal wrote and could not verify, because the run"
@@ -114,7 +114,7 @@ def out_of_reach(entry: Entry, judged: Judged, cpus: AbstractSet[int]) -> Iterat
     lever = lever_of(entry.what)
     absent = [name for name in judged.absent if lever.cpu_of(name) not in cpus]
     if absent:
-        initial = entry.values.elements(entry.original, absent)
+        initial = entry.lever.elements(entry.original, absent)
         places = _listed(absent) or f"{entry.what} {entry.where}".strip()
         yield advice(
             entry,

@@ -72,7 +72,7 @@ def plan_restore(
         now = place.read()
         set_values = entry.set_values
         if void and entry.key in at_boot:
-            set_values = (*set_values, place.values.remembered(now))
+            set_values = (*set_values, place.remembered(now))
         original = entry.original
         if void:
             original = boot_value(place, entry) if settable else None
@@ -103,10 +103,10 @@ def plan_restore(
                 where=entry.where,
                 before=(
                     {name: now[name] for name in goal if name in now}
-                    if place.values.partial and isinstance(now, Mapping)
+                    if place.partial and isinstance(now, Mapping)
                     else now
                 ),
-                after=place.values.composed(goal, now),
+                after=place.composed(goal, now),
                 scope=place.scope,
                 disruptive=place.disruptive,
                 reason=left_behind.kept_back(fits.chosen, restorable, "it gets what the kernel chooses")
@@ -149,7 +149,7 @@ def entries_by_files(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entr
         at_boot = set_at_boot(host, (entry,))
         for key in dict.fromkeys((*set_now(host, entry), *sorted(at_boot))):
             place, knob = place_of(host, key), knob_name(entry.concern, *key)
-            original, present = boot_value(place), place.values.remembered(place.read())
+            original, present = boot_value(place), place.remembered(place.read())
             if key not in known and (original is not None or key in at_boot):
                 new_entries[key] = Entry(entry.concern, knob, *key, original, (present,), boot_id)
     return tuple(new_entries.values())
@@ -157,8 +157,8 @@ def entries_by_files(host: WritableHost, entries: Sequence[Entry]) -> Tuple[Entr
 
 def _goal(place: Lever, entry: Entry, judged: Judged, renewed: bool, cpus: AbstractSet[int]) -> Mapping[str, Value]:
     """The elements to restore, and absent ones that a step of the same run may create again, such as queues."""
-    initial = place.values.elements(entry.original) if place.values.partial else {}
-    absent = set(initial) - set(place.elements()) if renewed else set()
+    initial = place.elements(entry.original) if place.partial else {}
+    absent = set(initial) - set(place.present_elements()) if renewed else set()
     if not judged.restorable and not absent and not any(place.cpu_of(name) in cpus for name in judged.absent):
         return {}
     return {
@@ -179,7 +179,7 @@ class _Fitting(NamedTuple):
 def _fitting(place: Lever, judged: Judged, original: Value, fitted: Value) -> _Fitting:
     if fitted == original:
         return _Fitting(judged.restorable)
-    parts = place.values.elements(fitted) if fitted is not None else {}
+    parts = place.elements(fitted) if fitted is not None else {}
     same = {name: part for name, part in judged.restorable.items() if parts.get(name) == part}
     kept = {name: part for name, part in judged.restorable.items() if name not in same}
     chosen = {name: parts[name] for name in kept if parts.get(name, judged.held[name]) != judged.held[name]}

@@ -34,13 +34,12 @@ class Beside(NamedTuple):
 ALONE = Beside()
 
 
-class Lever(ABC):
+class Lever(Values, ABC):
     """One way to set a knob; bound to a host and to where it acts (`at`) it is a place.
 
     What only some levers can do has a neutral answer here.
     """
 
-    values = Values()  # how its values are compared
     scope = "runtime"
     disruptive = False  # a write disturbs traffic or a service
     batch = False  # places that follow each other in a plan are written in one go
@@ -102,10 +101,10 @@ class Lever(ABC):
     def obstacle(self) -> str:
         """Why the place can't be written, known before anything is changed; empty when it can."""
 
-    def elements(self) -> Dict[str, Value]:
+    def present_elements(self) -> Dict[str, Value]:
         """The elements that can be read now; of a set those in it and not."""
         present = self.read()
-        return {} if present is None and self.scope == "runtime" else self.values.elements(present)
+        return {} if present is None and self.scope == "runtime" else self.elements(present)
 
     def may_return(self, element: str) -> bool:
         """Whether an element that can't be read now may come back with the value that it went with."""

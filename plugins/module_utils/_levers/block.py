@@ -15,13 +15,15 @@ from .._facts import block, disk
 from .._parse import block_queue
 from .._plan import Value
 from .base import Beside, KernelFile, Key
-from .values import Values
 
 
-class QueueValues(Values):
-    """Values of one file of a queue, which the kernel rounds or marks among others."""
+class QueueFile(KernelFile):
+    """One file of the queue of a disk, of which the kernel rounds a value or marks it among others."""
+
+    on_device = True
 
     def __init__(self, attribute: str) -> None:
+        super().__init__(f"block.{attribute}")
         self.attribute = attribute
 
     def same(self, present: Value, value: Value) -> bool:
@@ -31,17 +33,6 @@ class QueueValues(Values):
 
     def remembered(self, value: Value) -> Value:
         return block_queue.remembered(self.attribute, value) if isinstance(value, str) else value
-
-
-class QueueFile(KernelFile):
-    """One file of the queue of a disk."""
-
-    on_device = True
-
-    def __init__(self, attribute: str) -> None:
-        super().__init__(f"block.{attribute}")
-        self.attribute = attribute
-        self.values = QueueValues(attribute)
 
     def has_place(self, where: str) -> bool:
         return disk.PLACE.fullmatch(where) is not None

@@ -52,8 +52,14 @@ def masked(host: WritableHost, path: str) -> str:
     return f"{path} is masked: run `systemctl unmask {os.path.basename(path)}`, and run again"
 
 
-class FileValues(NearmetalValues):
-    """Texts of files of nearmetal."""
+class NativeFile(NearmetalValues, Lever):
+    """A configuration file of nearmetal in a directory of the distribution; `where` is its path.
+
+    A reader of several files that are written in one go is notified once.
+    """
+
+    scope = "boot"
+    batch = True
 
     def remembered(self, value: Value) -> Value:
         if value is None:
@@ -61,17 +67,6 @@ class FileValues(NearmetalValues):
         import hashlib  # imported late: a plan without files doesn't need it
 
         return hashlib.sha256(str(value).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-class NativeFile(Lever):
-    """A configuration file of nearmetal in a directory of the distribution; `where` is its path.
-
-    A reader of several files that are written in one go is notified once.
-    """
-
-    values = FileValues()
-    scope = "boot"
-    batch = True
 
     def has_place(self, where: str) -> bool:
         return is_nearmetal_file(where)

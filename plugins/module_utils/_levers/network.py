@@ -23,7 +23,7 @@ from .._parse import cpulist, cpumask
 from .._plan import Value
 from .._words import shown
 from .base import Beside, Key, Lever, impossible, refused, unwritable
-from .values import TableValues, Values
+from .values import TableValues
 
 _MOST_QUEUES = 1024
 _BUSES = ("pci", "virtio", "xen", "vmbus")
@@ -86,10 +86,8 @@ class OnNic(Lever):
         return nic.name_at(self.host, self.place) or self.where
 
 
-class QueueTable(OnNic):
+class QueueTable(TableValues, OnNic):
     """A value per queue of one NIC: `label` → CPUs as a kernel list, or a number of flows."""
-
-    values: Values = TableValues()
 
     def fits(self, where: str, value: Value) -> bool:
         if not isinstance(value, dict) or len(value) > 2 * _MOST_QUEUES:
@@ -120,8 +118,8 @@ class QueueTable(OnNic):
 
     def changes(self, paths: Mapping[str, str], value: Value) -> Dict[str, Value]:
         """The elements of a value that differ now, of the queues with these files."""
-        present = self.values.elements(self.read())
-        entries = self.values.elements(value).items()
+        present = self.elements(self.read())
+        entries = self.elements(value).items()
         return {label: entry for label, entry in entries if label in paths and present.get(label) != entry}
 
     def write(self, value: Value) -> None:
@@ -151,7 +149,7 @@ class Affinity(QueueTable):
     def fitting(self, original: Value, beside: Beside) -> Value:
         """An interrupt of CPUs that are all offline stays where the kernel has moved it."""
         online = frozenset(beside.online or cpulist.parse(self.host.line(f"{CPU}/online") or ""))
-        tables = self.values.elements(original).items()
+        tables = self.elements(original).items()
         return {label: cpus for label, cpus in tables if not online or online.intersection(cpulist.parse(str(cpus)))}
 
     def read(self) -> Value:
@@ -210,18 +208,12 @@ class QueueFile(QueueTable):
         return dict.fromkeys(self.paths(interface), self.default) if interface and self.default is not None else None
 
 
-class RpsValues(TableValues):
-    """Sets of CPUs, of which the kernel may take fewer."""
+class Rps(QueueFile):
+    """The CPUs that share the packets of each receive queue."""
 
     def partial_write(self, present: Value, original: Value, value: Value) -> bool:
         # The kernel leaves out CPUs that are isolated, since Linux 5.9.
         return bool(present) and set(network.cpus(str(present))) < set(network.cpus(str(value)))
-
-
-class Rps(QueueFile):
-    """The CPUs that share the packets of each receive queue."""
-
-    values = RpsValues()
 
 
 class QueueNumber(QueueFile):

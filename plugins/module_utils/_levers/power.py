@@ -23,7 +23,7 @@ def _is_offline(host: WritableHost, cpu: int) -> bool:
     return cpu in cpulist.parse(smt.offline(host) or "")
 
 
-class IdleValues(SetValues):
+class IdleDisabled(SetValues, KernelFile):
     """State → the CPUs where it is disabled, as a kernel list. An element is state/CPU."""
 
     def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
@@ -41,12 +41,6 @@ class IdleValues(SetValues):
             if word == "1":
                 cpus[state].append(int(cpu))
         return {state: cpulist.render(numbers) for state, numbers in cpus.items()}
-
-
-class IdleDisabled(KernelFile):
-    """The idle states that are disabled, and on which CPUs."""
-
-    values = IdleValues()
 
     def fits(self, where: str, value: Value) -> bool:
         if not isinstance(value, Mapping) or not 0 < len(value) <= 32:
@@ -75,7 +69,7 @@ class IdleDisabled(KernelFile):
             for cpu in sorted([*disabled, *enabled]):
                 put(self.host, f"{CPU}/cpu{cpu}/cpuidle/{state}/disable", "1" if cpu in disabled else "0")
 
-    def elements(self) -> Dict[str, Value]:
+    def present_elements(self) -> Dict[str, Value]:
         return {
             f"{state}/{cpu}": "1" if off else "0" for state, cpu, off in power.switches(self.host) if off is not None
         }
@@ -91,10 +85,9 @@ class IdleDisabled(KernelFile):
         return power.kernel_choice(self.host)
 
 
-class WordTable(KernelFile):
+class WordTable(TableValues, KernelFile):
     """One word per CPU, frequency domain or package, in its file `name`."""
 
-    values = TableValues()
     pattern = power.DOMAIN  # of an element's name
 
     def __init__(self, what: str, name: str) -> None:
@@ -130,7 +123,7 @@ class WordTable(KernelFile):
     def changes(self, value: Value) -> Dict[str, Value]:
         """The elements of a value that differ now."""
         present = self.present()
-        words = self.values.elements(value).items()
+        words = self.elements(value).items()
         return {element: word for element, word in words if present.get(element, word) != word}
 
     def write(self, value: Value) -> None:
@@ -146,7 +139,7 @@ class FrequencyTable(WordTable):
         self.offered = offered
 
     def fitting(self, original: Value, beside: Beside) -> Value:
-        words = self.values.elements(original)
+        words = self.elements(original)
         offered = power.table(self.host, tuple(words), self.offered)  # without those that are offline
         return {
             name: word
@@ -217,9 +210,9 @@ class Preferences(FrequencyTable):
     def fitting(self, original: Value, beside: Beside) -> Value:
         governors = {
             **power.table(self.host, power.frequency_domains(self.host), "scaling_governor"),
-            **self.values.elements(beside.after.get(("power.governors", ""))),
+            **self.elements(beside.after.get(("power.governors", ""))),
         }
-        words = self.values.elements(super().fitting(original, beside))
+        words = self.elements(super().fitting(original, beside))
         return {name: power.FIXING if governors.get(name) == power.FIXING else word for name, word in words.items()}
 
 

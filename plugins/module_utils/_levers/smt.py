@@ -82,8 +82,10 @@ def _first_of_core(host: WritableHost, cpu: int) -> int:
     return min(cpulist.parse(host.line(f"{CPU}/cpu{cpu}/topology/thread_siblings_list") or ""), default=-1)
 
 
-class OfflineValues(SetValues):
-    """A set of offline CPUs, as a kernel list."""
+class OfflineCpus(SetValues, Lever):
+    """The set of offline CPUs; written CPU by CPU through the files `online`."""
+
+    disruptive = True
 
     def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
         offline = {str(cpu) for cpu in cpulist.parse(str(value or ""))}
@@ -93,24 +95,16 @@ class OfflineValues(SetValues):
         words = {**self.elements(value), **elements}
         return cpulist.render(int(cpu) for cpu, word in words.items() if word == "offline")
 
-
-class OfflineCpus(Lever):
-    """The set of offline CPUs; written CPU by CPU through the files `online`."""
-
-    values = OfflineValues()
-
-    disruptive = True
-
     def fits(self, where: str, value: Value) -> bool:
         return isinstance(value, str) and cpulist.parse(value) is not None
 
     def read(self) -> Value:
         return smt.offline(self.host)
 
-    def elements(self) -> Dict[str, Value]:
+    def present_elements(self) -> Dict[str, Value]:
         offline = smt.offline(self.host)
         present = cpulist.parse(self.host.line(f"{CPU}/present") or "")
-        return self.values.elements(offline, map(str, present)) if offline is not None else {}
+        return self.elements(offline, map(str, present)) if offline is not None else {}
 
     def changes(self, value: Value) -> Tuple[List[int], List[int]]:
         """The CPUs that go offline for a value, and those that come online."""
@@ -129,7 +123,7 @@ class OfflineCpus(Lever):
         return smt.kernel_offline(self.host)
 
     def hidden(self, value: Value) -> AbstractSet[str]:
-        return self.values.elements(value).keys()
+        return self.elements(value).keys()
 
 
 LEVERS = (

@@ -14,7 +14,7 @@ from .._host.host import WritableHost
 from .._plan import Value
 from .base import Lever
 from .files import read_only
-from .values import NearmetalValues, Values
+from .values import NearmetalValues
 
 # An audit sends the agent to each host that has none: a larger one is a reason to look for what it needn't carry.
 MAX_BYTES = 640 * 1024
@@ -22,19 +22,14 @@ _MARK = rf"# nearmetal\.ec2 agent ({IDENTITY.pattern})\n"  # as `bundle.mark` wr
 _CACHE = r"nearmetal\.[a-z0-9-]{1,32}\.zip"
 
 
-class AgentValues(Values):
-    """Identities of the agent."""
+class Agent(Lever):
+    """The zip application; its value is its version and the digest of its sources."""
+
+    scope = "boot"
 
     def remembered(self, value: Value) -> Value:
         # Any version of the agent is nearmetal's, and is removed with the last concern that needs it.
         return None if value is None else "agent"
-
-
-class Agent(Lever):
-    """The zip application; its value is its version and the digest of its sources."""
-
-    values = AgentValues()
-    scope = "boot"
 
     def fits(self, where: str, value: Value) -> bool:
         return value is None or (isinstance(value, str) and IDENTITY.fullmatch(value) is not None)
@@ -90,18 +85,13 @@ def _caches(host: WritableHost) -> List[str]:
     return [f"{installed.FOLDER}/{name}" for name in names if re.fullmatch(_CACHE, name, re.ASCII)]
 
 
-class EnabledValues(NearmetalValues):
-    """Whether nearmetal's timer is enabled."""
+class Enabled(NearmetalValues, Lever):
+    """Whether systemd starts the timer at boot, by the link that `systemctl enable` makes; False: as it once was."""
+
+    scope = "boot"
 
     def remembered(self, value: Value) -> Value:
         return None if value is None else True  # an older version's link is nearmetal's, too
-
-
-class Enabled(Lever):
-    """Whether systemd starts the timer at boot, by the link that `systemctl enable` makes; False: as it once was."""
-
-    values = EnabledValues()
-    scope = "boot"
 
     def fits(self, where: str, value: Value) -> bool:
         return value is None or isinstance(value, bool)

@@ -36,15 +36,15 @@ def why_unsure(place: Lever, earlier: Entry) -> str:
         return "but with another kernel or size of this host" if earlier.machine else "with a kernel that isn't known"
     if place.on_device:
         return "and a rule of somebody else may set another for its device"
-    if isinstance(place.values, TableValues) and not _covers(place, earlier):
+    if isinstance(place, TableValues) and not _covers(place, earlier):
         return "but some of its CPUs were offline, or are"
     return ""
 
 
 def _covers(place: Lever, earlier: Entry) -> bool:
     """Whether the original has all elements of the place, those of offline CPUs too."""
-    names = {*place.elements(), *place.values.elements(earlier.set_values[-1])}
-    known = place.values.elements(earlier.original, names)
+    names = {*place.present_elements(), *place.elements(earlier.set_values[-1])}
+    known = place.elements(earlier.original, names)
     of_cpus = any(place.cpu_of(name) is not None for name in known)
     return known.keys() >= names and not (of_cpus and smt.offline(place.host))
 
@@ -60,7 +60,7 @@ def _set_by_others(place: Lever) -> Value:
     elif place.what == "memory.dirty":
         for line in boot_lines.sysctl_lines(host):
             value = memory.limit_of(place.where, line.name, line.value) or value
-    elif place.files and not isinstance(place.values, TableValues):
+    elif place.files and not isinstance(place, TableValues):
         files = [file for path in place.files for file in place.files_at(path) if host.exists(file)]
         words = (line.value for line in boot_lines.tmpfiles_lines(host) if fnmatchcase((files or [""])[0], line.name))
         word = next(words, None)

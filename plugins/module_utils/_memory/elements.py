@@ -29,13 +29,13 @@ def judge(place: Lever, original: Value, set_values: Sequence[Value], whole: boo
 
     Unless they are known to be `whole`, a run may have ended inside the write of an element.
     """
-    present = place.elements()
-    names = dict.fromkeys(name for value in (original, *set_values) for name in place.values.elements(value))
+    present = place.present_elements()
+    names = dict.fromkeys(name for value in (original, *set_values) for name in place.elements(value))
     names.update(dict.fromkeys(present))
     initial = originals(place, original, names)
     written: Dict[str, List[Value]] = {}
     for value in reversed(set_values):
-        for name, part in place.values.elements(value, names).items():
+        for name, part in place.elements(value, names).items():
             written.setdefault(name, []).append(part)
     held: Dict[str, Value] = {}
     restorable: Dict[str, Value] = {}
@@ -48,10 +48,10 @@ def judge(place: Lever, original: Value, set_values: Sequence[Value], whole: boo
             if changed and place.may_return(name):
                 absent[name] = changed[0]
         elif name not in initial or present[name] != initial[name]:
-            now = place.values.remembered(present[name])
-            matches = [part for part in parts if place.values.same_element(now, part)]
+            now = place.remembered(present[name])
+            matches = [part for part in parts if place.same_element(now, part)]
             if not matches and not whole and name in initial:
-                matches = [part for part in parts if place.values.partial_write(now, initial[name], part)]
+                matches = [part for part in parts if place.partial_write(now, initial[name], part)]
             if matches:
                 held[name] = matches[0]
                 if name in initial:
@@ -75,11 +75,11 @@ def removed_elements(place: Lever, original: Value, last: Mapping[str, Value], b
 
     What somebody had set since nearmetal's first change is to be restored, not the original.
     """
-    present, earlier = place.elements(), place.values.elements(before)
-    choice = list(place.values.elements(place.choice()).values())
+    present, earlier = place.present_elements(), place.elements(before)
+    choice = list(place.elements(place.choice()).values())
     held: Dict[str, Value] = {}
     to_restore: Dict[str, Value] = {}
-    for name, part in originals(place, original, ()).items() if place.values.partial else ():
+    for name, part in originals(place, original, ()).items() if place.partial else ():
         if name in present or place.may_return(name):
             continue
         if name in last and last[name] != part:
@@ -93,7 +93,7 @@ def removed_elements(place: Lever, original: Value, last: Mapping[str, Value], b
 def hidden_by_offline_cpus(place: Lever, names: Iterable[str]) -> List[str]:
     """The elements that can't be read because their CPUs are offline."""
     bound = [name for name in names if place.cpu_of(name) is not None]
-    present = place.elements() if bound else {}
+    present = place.present_elements() if bound else {}
     return [name for name in bound if name not in present and place.may_return(name)]
 
 
@@ -105,18 +105,18 @@ def changed(place: Lever, original: Value, parts: Mapping[str, Value]) -> Dict[s
 
 def originals(place: Lever, original: Value, names: Iterable[str]) -> Mapping[str, Value]:
     """Element → its value before nearmetal; empty when only a boot brings it back."""
-    return {} if original is None and place.scope == "runtime" else place.values.elements(original, names)
+    return {} if original is None and place.scope == "runtime" else place.elements(original, names)
 
 
 def with_new_elements(place: Lever, original: Value, after: Value) -> Value:
     """The original, with the kernel's own choice for elements that the run creates, such as queues."""
     initial = originals(place, original, ())
-    growing = place.values.partial and bool(initial)
-    new = [name for name in place.values.elements(after) if growing and name not in initial]
-    choice = list(place.values.elements(place.choice()).values()) if new else []
+    growing = place.partial and bool(initial)
+    new = [name for name in place.elements(after) if growing and name not in initial]
+    choice = list(place.elements(place.choice()).values()) if new else []
     if not choice or any(part != choice[0] for part in choice):
         return original
-    return place.values.composed({**initial, **dict.fromkeys(new, choice[0])}, original)
+    return place.composed({**initial, **dict.fromkeys(new, choice[0])}, original)
 
 
 def remaining(
@@ -124,7 +124,7 @@ def remaining(
 ) -> Dict[str, Value]:
     """nearmetal's elements after an action that set or kept `set_now`, and is to bring its place to `after`."""
     held = {**judged.held, **set_now, **judged.absent}
-    goal = place.values.elements(after, held)
+    goal = place.elements(after, held)
     initial = originals(place, original, held)
     restored = {name for name in goal if name in initial and goal[name] == initial[name] and name not in judged.absent}
     return {name: part for name, part in held.items() if name not in restored}
@@ -132,8 +132,8 @@ def remaining(
 
 def with_kernel_choice(place: Lever, before: Value, held: Mapping[str, Value], choice: Value) -> Value:
     """The value before nearmetal's change, with the kernel's choice for elements that nearmetal's file set at boot."""
-    if choice is None and len(held) == len(place.values.elements(before)):
+    if choice is None and len(held) == len(place.elements(before)):
         return None
-    chosen = {name: part for name, part in place.values.elements(choice, held).items() if name in held}
-    foreign = {name: part for name, part in place.values.elements(before).items() if name not in held}
-    return place.values.composed({**foreign, **chosen}, before)
+    chosen = {name: part for name, part in place.elements(choice, held).items() if name in held}
+    foreign = {name: part for name, part in place.elements(before).items() if name not in held}
+    return place.composed({**foreign, **chosen}, before)

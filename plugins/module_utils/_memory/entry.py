@@ -11,7 +11,7 @@ from .._error import NearmetalError
 from .._host.host import WritableHost
 from .._levers.base import Lever
 from .._levers.registry import lever_of, place_of
-from .._levers.values import TableValues, Values
+from .._levers.values import TableValues
 from .._plan import Action, Value
 from . import elements
 
@@ -49,9 +49,9 @@ class Entry(NamedTuple):
         return "" if self.written else self.disturbed_by
 
     @property
-    def values(self) -> Values:
-        """How the values of the place are compared."""
-        return lever_of(self.what).values
+    def lever(self) -> Lever:
+        """The lever of the place, by which its values are compared."""
+        return lever_of(self.what)
 
     def place(self, host: WritableHost) -> Lever:
         """The place on this host."""
@@ -74,19 +74,18 @@ class Entry(NamedTuple):
     def _values_at(self, now: Value) -> Tuple[Value, ...]:
         """The values that nearmetal has set when the place reads `now`."""
         if self.unread:
-            return (*self.set_values, self.values.remembered(now))
+            return (*self.set_values, self.lever.remembered(now))
         return self.set_values
 
     def holding(self, now: Value) -> Mapping[str, Value]:
         """The elements that have a value of nearmetal when the place reads `now`."""
-        present = self.values.elements(now)
-        tables = [self.values.elements(value, present) for value in self._values_at(now)]
+        present = self.lever.elements(now)
+        tables = [self.lever.elements(value, present) for value in self._values_at(now)]
         return {
             name: part
             for name, part in present.items()
             if any(
-                name in value and self.values.same_element(self.values.remembered(part), value[name])
-                for value in tables
+                name in value and self.lever.same_element(self.lever.remembered(part), value[name]) for value in tables
             )
         }
 
@@ -96,21 +95,21 @@ class Entry(NamedTuple):
         Of a table it is unchanged, too: an element that the last value lacks may be set by an earlier one.
         """
         last = self.set_values[-1:]
-        if self.whole or self.disturbed_by or last in ((), (None,)) or isinstance(self.values, TableValues):
+        if self.whole or self.disturbed_by or last in ((), (None,)) or isinstance(self.lever, TableValues):
             return self
-        now = self.values.remembered(self.place(host).read())
-        return self._replace(set_values=last, whole=True) if self.values.same_element(now, last[0]) else self
+        now = self.lever.remembered(self.place(host).read())
+        return self._replace(set_values=last, whole=True) if self.lever.same_element(now, last[0]) else self
 
     def last(self, now: Value) -> Mapping[str, Value]:
         """nearmetal's last value per element, without those that somebody else has set by `now`."""
-        held, present = self.holding(now), self.values.elements(now)
-        last = {name: part for value in self.set_values for name, part in self.values.elements(value).items()}
+        held, present = self.holding(now), self.lever.elements(now)
+        last = {name: part for value in self.set_values for name, part in self.lever.elements(value).items()}
         return {name: held.get(name, part) for name, part in last.items() if name in held or name not in present}
 
     def setting(self, action: Action) -> Dict[str, Value]:
         """The elements that an action sets or keeps; one that somebody else set to the wanted value stays foreign."""
-        before = self.values.elements(action.before)
-        after = self.values.elements(self.values.remembered(action.after), before)
+        before = self.lever.elements(action.before)
+        after = self.lever.elements(self.lever.remembered(action.after), before)
         held = self.holding(action.before)
         changed = {name: part for name, part in after.items() if name not in before or before[name] != part}
         kept = {name: part for name, part in after.items() if name in held or action.before == action.after}
@@ -119,7 +118,7 @@ class Entry(NamedTuple):
     def adding(self, host: WritableHost, action: Action) -> Entry:
         """The entry with the action's value as one more; after many killed runs only the last values stay."""
         set_now = self.setting(action)
-        intended = self.value(set_now) if set_now else self.values.remembered(action.after)
+        intended = self.value(set_now) if set_now else self.lever.remembered(action.after)
         earlier = [value for value in self.set_values if value != intended]
         if len(earlier) >= MOST_VALUES:
             judged = self.judged(host, self.original)
@@ -129,10 +128,10 @@ class Entry(NamedTuple):
 
     def with_made(self, host: WritableHost, action: Action) -> Entry:
         """The entry with what the kernel made of an action's value among those set; the intended one stays the last."""
-        present = self.place(host).elements()
-        before, after = (self.values.elements(value, present) for value in (action.before, action.after))
+        present = self.place(host).present_elements()
+        before, after = (self.lever.elements(value, present) for value in (action.before, action.after))
         made = {
-            name: self.values.remembered(part)
+            name: self.lever.remembered(part)
             for name, part in present.items()
             if name in after and part not in (before.get(name), after[name])
         }
@@ -148,7 +147,7 @@ class Entry(NamedTuple):
 
     def value(self, parts: Mapping[str, Value]) -> Value:
         """The value that has these elements."""
-        return self.values.composed(parts, self.original)
+        return self.lever.composed(parts, self.original)
 
     def as_attached(self, host: WritableHost) -> "Entry":
         """The entry for the device as it is attached now: an interrupted run has not changed one that came back since.
@@ -162,8 +161,8 @@ class Entry(NamedTuple):
         if self.written:
             return self._replace(whole=True)
         present = place.read()
-        values: Tuple[Value, ...] = (self.values.remembered(present),)
-        return self._replace(original=self.values.original(present), set_values=values, whole=True)
+        values: Tuple[Value, ...] = (self.lever.remembered(present),)
+        return self._replace(original=self.lever.original(present), set_values=values, whole=True)
 
     def exchanged(self, host: WritableHost) -> bool:
         """Whether the place has another device now."""
@@ -189,9 +188,9 @@ def entry_of(raw: Any) -> Entry:
         raise NearmetalError("an entry without values that nearmetal set")
     unknown = original is None and lever.scope == "runtime"
     lever.check(texts["where"], set_values[-1] if unknown else original)
-    for value in set_values if isinstance(lever.values, TableValues) else ():
+    for value in set_values if isinstance(lever, TableValues) else ():
         lever.check(texts["where"], value)
-    if lever.values.original(original) != original:
+    if lever.original(original) != original:
         raise NearmetalError(f"an original of {texts['where']} that nearmetal never keeps")
     disturbed_by = raw.get("disturbed_by", "")
     if not isinstance(disturbed_by, str):

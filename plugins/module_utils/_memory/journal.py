@@ -98,7 +98,7 @@ class Journal:
         for place in neighbors:
             before = entries.get(place.key)
             entry = self._started(before, place, boot_id)
-            set_values = entry.set_values or (entry.values.remembered(place.before),)
+            set_values = entry.set_values or (entry.lever.remembered(place.before),)
             written = before is not None and self._was_written(before, place)
             entries[entry.key] = entry._replace(
                 set_values=set_values,
@@ -115,7 +115,7 @@ class Journal:
         for place in already_set:
             if place.key not in {*entries, *self._by_files}:
                 entry = self._started(None, place, boot_id)
-                set_values = (entry.values.remembered(place.before),)
+                set_values = (entry.lever.remembered(place.before),)
                 entries[entry.key] = entry._replace(set_values=set_values)
         self._save(entries)
 
@@ -129,7 +129,7 @@ class Journal:
             action.knob,
             action.what,
             action.where,
-            place.values.original(action.before),
+            place.original(action.before),
             (),
             boot_id,
             device=place.identity(),
@@ -142,10 +142,10 @@ class Journal:
             held = elements.changed(place, entry.original, entry.holding(action.before))
             set_values = entry.set_values
         if action.key in self._by_files:
-            held = place.values.elements(action.before)
+            held = place.elements(action.before)
         if held:
             # A file of nearmetal set them: their originals are what the boot would have set without it.
-            set_values = set_values or (place.values.remembered(action.before),)
+            set_values = set_values or (place.remembered(action.before),)
             choice = boot_value.boot_value(place, entry)
             original = elements.with_kernel_choice(place, action.before, held, choice)
             writer = fresh if entry is None else entry
@@ -177,7 +177,7 @@ class Journal:
             held = elements.remaining(place, judged, set_now, entry.original, action.after)
             if before_run is not None and before_run.unread:  # what it changed beside its own
                 names = elements.originals(place, entry.original, ())
-                changed = elements.changed(place, entry.original, place.values.elements(action.before))
+                changed = elements.changed(place, entry.original, place.elements(action.before))
                 held = {**self._hidden(entry, names, changed), **held}
             kept = self._settled(entry, held, action.before, entries)
             settled += () if kept else (entry,)
@@ -185,7 +185,7 @@ class Journal:
         named = set_by_files.named(self._host, entries.values()) if settled else ()
         for entry in settled:
             if entry.key in named:
-                value = entry.values.remembered(entry.original)
+                value = entry.lever.remembered(entry.original)
                 entries[entry.key] = entry._replace(set_values=(value,), whole=True)
         for neighbor in neighbors:
             entry = entries.pop(neighbor.key, None)
@@ -207,10 +207,8 @@ class Journal:
         before = self._earlier.get(entry.key)
         was_written = before is not None and self._was_written(before, place)
         judged = entry._replace(disturbed_by="").judged(self._host, entry.original)
-        present, before_run = at.elements(), at.values.elements(place.before)
-        changed = {
-            name: at.values.remembered(part) for name, part in present.items() if before_run.get(name, part) != part
-        }
+        present, before_run = at.present_elements(), at.elements(place.before)
+        changed = {name: at.remembered(part) for name, part in present.items() if before_run.get(name, part) != part}
         changed = elements.changed(at, entry.original, changed)
         changed = {**self._hidden(entry, before_run, changed), **changed}
         return entry._replace(disturbed_by="" if was_written else entry.disturbed_by, written=False), {
@@ -241,9 +239,7 @@ class Journal:
         if not held and not removed.originals:
             return {}
         if removed.originals:
-            original = place.values.composed(
-                {**place.values.elements(entry.original), **removed.originals}, entry.original
-            )
+            original = place.composed({**place.elements(entry.original), **removed.originals}, entry.original)
             entry = entry._replace(original=original, disturbed_by=entry.disturbed_by if held else creators[0])
         return {entry.key: entry._replace(set_values=(entry.value({**held, **removed.last}),), whole=True)}
 

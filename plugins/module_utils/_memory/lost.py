@@ -28,7 +28,7 @@ def entries(host: WritableHost) -> Iterator[Entry]:
 def _entry(host: WritableHost, concern: str, what: str, where: str) -> Iterator[Entry]:
     place = place_of(host, (what, where))
     with suppress(Damaged):  # somebody else's, or a link
-        present = place.values.remembered(place.read())
+        present = place.remembered(place.read())
         if present is not None:
             knob = "agent" if concern == _UNIT else "persist"
             yield Entry(concern, knob, what, where, original=None, set_values=(present,), boot_id="")

@@ -158,4 +158,4 @@ def test_a_cpu_that_went_offline_counts_although_another_write_brought_the_other
     present: str, held: bool
 ) -> None:
     """smt/control brings CPUs online that a change of single CPUs leaves as they are."""
-    assert OfflineCpus.values.applied(present, "9", "5,9") == held
+    assert OfflineCpus("smt.offline").applied(present, "9", "5,9") == held

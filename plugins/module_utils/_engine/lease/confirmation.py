@@ -70,7 +70,7 @@ class Guard:
         What the run couldn't undo is left to the timer, which tries until it can.
         """
         places = [(place_of(self._host, action.key), action.before) for action in self._actions if self.armed]
-        if not all(place.detached() or place.values.same(place.read(), before) for place, before in places):
+        if not all(place.detached() or place.same(place.read(), before) for place, before in places):
             return True
         if self.armed:
             with suppress(NearmetalError):  # the timer will find nothing to put back

@@ -135,7 +135,7 @@ def set_values(host: WritableHost, actions: Sequence[Action]) -> Dict[str, str]:
             for group in (disturbing, undisturbing):  # the queues of a NIC, before the settings of each queue
                 places = [(action, place_of(host, action.key)) for action in group if action.concern == concern]
                 present = [(action, place, place.read()) for action, place in places]
-                differing = [(act, now) for act, place, now in present if not place.values.same(now, act.after)]
+                differing = [(act, now) for act, place, now in present if not place.same(now, act.after)]
                 apply(host, journal, [action._replace(before=now) for action, now in differing], tuple)
         except NearmetalError as error:
             failed[concern] = str(error)

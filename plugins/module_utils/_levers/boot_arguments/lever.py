@@ -28,22 +28,17 @@ PROVIDERS: Dict[str, Provider] = {
 }
 
 
-class ArgumentValues(NearmetalValues):
-    """Arguments that nearmetal adds: what somebody else set is none of its values."""
-
-    def remembered(self, value: Value) -> Value:
-        return value.get("argument") if isinstance(value, Mapping) else value
-
-
-class BootArguments(Lever):
+class BootArguments(NearmetalValues, Lever):
     """`where` is an argument's name, the value the text that nearmetal adds for it; None adds nothing.
 
     Arguments that somebody else set are no values of this lever, and stay as they are.
     """
 
-    values = ArgumentValues()
     scope = "boot"
     batch = shared = True
+
+    def remembered(self, value: Value) -> Value:
+        return value.get("argument") if isinstance(value, Mapping) else value
 
     def has_place(self, where: str) -> bool:
         return re.fullmatch(kernel_arguments.NAME, where, re.ASCII) is not None
@@ -73,7 +68,7 @@ class BootArguments(Lever):
         arguments = dict(known.arguments)
         for where, value in values.items():
             arguments.pop(where, None)
-            text = self.values.remembered(value)
+            text = self.remembered(value)
             if text is not None:
                 arguments[where] = str(text)
         kernel_arguments.agree(kernel_arguments.Claim(where, text) for where, text in sorted(arguments.items()))

@@ -46,6 +46,6 @@ def _differing(host: WritableHost, goals: List[Tuple[Action, Value]]) -> Iterato
     for action, goal in goals:
         place = place_of(host, action.key)
         now = place.read()
-        if not place.values.same(now, goal):
+        if not place.same(now, goal):
             name = f"{action.what} {action.where}".strip()
             yield f"{name} is {in_words(now, 'absent', 40)}, not {in_words(goal, 'absent', 40)}"

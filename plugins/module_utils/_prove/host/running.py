@@ -174,7 +174,7 @@ def compare(another: Sequence[Action], tuned: Sequence[Action]) -> Comparison:
         other = unmatched.pop(action.key, None)
         if other is None:
             difference.append(action)
-        elif lever_of(action.what).values.same(other.after, action.after):
+        elif lever_of(action.what).same(other.after, action.after):
             shared.append(action)
         else:
             difference.append(action._replace(before=other.after))

@@ -38,7 +38,7 @@ def test_a_queue_that_comes_has_the_kernels_choice_and_an_unknown_original_stays
 
 def test_only_interrupts_of_queues_that_went_are_to_be_placed_when_they_come_again(tmp_path: Path) -> None:
     interrupts = place_of(fresh(tmp_path, "nitro_big"), ("network.affinity", "0000:00:05.0"))
-    original = {**interrupts.elements(), "9": "1"}
+    original = {**interrupts.present_elements(), "9": "1"}
     gone = elements.RemovedElements({}, {"9": "1"})
     assert elements.removed_elements(interrupts, original, {"0": "3"}, {"0": "3"}) == gone
     (tmp_path / "proc/interrupts").write_text("CPU0\n")  # as long as the interface is down

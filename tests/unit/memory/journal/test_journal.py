@@ -132,8 +132,8 @@ def test_original_and_wanted_values_are_found_again(what: str, data: st.DataObje
         host = on_boot(Path(folder), BOOTS[0])
         Journal(host, None).begin([Action("some", "knob", what, before, after, "a test", "none", where)])
         [entry] = Journal(host, None).entries()
-        assert entry.original == LEVERS[what].values.original(before)
-        assert entry.set_values == (LEVERS[what].values.remembered(after),)
+        assert entry.original == LEVERS[what].original(before)
+        assert entry.set_values == (LEVERS[what].remembered(after),)
 
 
 @pytest.mark.parametrize("what", sorted(what for what, lever in LEVERS.items() if lever.scope == "runtime"))
@@ -146,13 +146,13 @@ def test_a_second_value_after_a_reboot(tmp_path: Path, kind: str, what: str) -> 
     second = on_boot(tmp_path, BOOTS[1], kind)
     Journal(second, None).begin([Action("some", "knob", what, values[0], values[1], "a test", "none", where)])
     [entry] = Journal(second, None).entries()
-    elements = LEVERS[what].values.elements
+    elements = LEVERS[what].elements
     assert set(elements(values[1])) == set(entry.holding(values[1]))
     assert set(elements(values[0])) == set(entry.holding(values[0])), "a run that was killed has left it"
     choice = LEVERS[what].at(second, where).choice()
     if isinstance(choice, dict):
         choice = {name: choice[name] for name in entry.original}
-    before = LEVERS[what].values.original(values[1])
+    before = LEVERS[what].original(values[1])
     if isinstance(before, dict):
         before = {name: part for name, part in before.items() if name in (entry.original or before)}
     assert entry.original in ((before, None) if choice is None else (choice,))

@@ -11,22 +11,23 @@ from __future__ import annotations
 import errno
 from typing import List
 
-from ..._error import Damaged, NearmetalError
-from ..._facts import routes
-from ..._facts.routes import MAIN, PRIORITY, State
-from ..._host.host import WritableHost
-from ..._parse import route_message
-from ..._parse.route_message import Address, Rule
-from ..._plan import Value
-from ..base import refused
-from ..network import OnNic
-from ..values import Values
+from .._error import Damaged, NearmetalError
+from .._facts import routes
+from .._facts.routes import MAIN, PRIORITY, State
+from .._host.host import WritableHost
+from .._parse import route_message
+from .._parse.route_message import Address, Rule
+from .._plan import Value
+from .base import refused
+from .network import OnNic
 
 _MOST_ROUTES = 64
 
 
-class PathValues(Values):
-    """Routes, or a word for none of nearmetal."""
+class Paths(OnNic):
+    """By which routes the replies from one address leave."""
+
+    disruptive = True
 
     def original(self, before: Value) -> Value:
         return MAIN  # a rule of nearmetal without a journal entry is a leftover, and no original
@@ -38,14 +39,6 @@ class PathValues(Values):
     def same_element(self, present: Value, value: Value) -> bool:
         # A rule with our priority is nobody else's, whatever its table has: routes go with their interface.
         return (present == MAIN) == (value == MAIN)
-
-
-class Paths(OnNic):
-    """By which routes the replies from one address leave."""
-
-    values = PathValues()
-
-    disruptive = True
 
     def has_place(self, where: str) -> bool:
         place, _slash, text = where.partition("/")
