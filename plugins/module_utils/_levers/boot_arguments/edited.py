@@ -149,12 +149,12 @@ def _write(host: WritableHost, old: Texts, new: Texts) -> None:
     grubs = [path for path in new if path.startswith(_BOOT)]
     try:
         for path in grubs:
-            _put(host, f"{path}.nearmetal-new", new[path], host.mode(path))
+            swap.put(host, f"{path}.nearmetal-new", new[path], host.mode(path))
         for path in new:
             if path in grubs:
                 swap.publish(host, path, f"{path}.nearmetal-new", keep_old=True)
             else:
-                _put(host, path, new[path], host.mode(path))
+                swap.put(host, path, new[path], host.mode(path))
     except NearmetalError as error:
         for path in grubs:
             with suppress(NearmetalError):  # a later run removes it
@@ -165,7 +165,7 @@ def _write(host: WritableHost, old: Texts, new: Texts) -> None:
                 if path in grubs:
                     swap.take_back(host, path)
                 else:
-                    _put(host, path, old[path], host.mode(path))
+                    swap.put(host, path, old[path], host.mode(path))
         changed = [path for path, same in _unchanged(host, old) if not same]
         if changed:
             raise UndoFailed(f"{error}; and {', '.join(changed)} could not be restored") from None
@@ -175,7 +175,3 @@ def _write(host: WritableHost, old: Texts, new: Texts) -> None:
 def _unchanged(host: WritableHost, old: Texts) -> Iterator[Tuple[str, Optional[bool]]]:
     for path, text in old.items():
         yield path, swap.is_unchanged(host, path, text)
-
-
-def _put(host: WritableHost, path: str, text: str, mode: int) -> None:
-    store.replace_file(host, path, text.encode("utf-8", "surrogateescape"), mode, 0o755)

@@ -70,24 +70,27 @@ class Generated:
         judge_shell(host, self.name, record)
 
     def realise(self, host: WritableHost, record: Record) -> None:
-        files = swap.Swap(host)
         config = boot.config_path(host, self.name)
         # `text_of` is for files that we write, as the shell file is; grub.cfg may be large, or a link.
         old_shell, old_config = swap.text_of(host, self.shell), host.raw(config)
         text = boot_shell.with_arguments(self.name, old_shell, record.tokens())
+        swap.keep(host, self.shell)
         try:
-            files.put(self.shell, text)
+            if text is None:
+                store.remove_file(host, self.shell)
+            else:
+                swap.put(host, self.shell, text, host.mode(self.shell))
             self._generate(host, record.arguments)
         except NearmetalError as error:
             with suppress(NearmetalError):
-                files.undo()
+                swap.undo(host, self.shell, was_there=old_shell is not None)
             changed = [] if swap.is_unchanged(host, self.shell, old_shell) else [self.shell]
             changed += [] if host.raw(config) == old_config else [config]
             if changed:
                 raise UndoFailed(f"{error}; and {', '.join(changed)} could not be restored") from None
             raise
         with suppress(NearmetalError):  # the change is complete; `copies` names files that stay
-            files.keep()
+            store.remove_file(host, swap.second_path(self.shell))
 
     def _generate(self, host: WritableHost, arguments: Mapping[str, str]) -> None:
         path = boot.config_path(host, self.name)

@@ -9,7 +9,7 @@ import fcntl
 import os
 import struct
 from contextlib import suppress
-from typing import Dict, Optional
+from typing import Optional
 
 from ..._error import NearmetalError
 from ..._host import safe_path, store
@@ -23,50 +23,29 @@ class UndoFailed(NearmetalError):
     """The change failed, and so did undoing it: files of the boot loader may hold the new arguments."""
 
 
-class Swap:
-    """Replaces several files as a whole: `undo` brings all old ones back, `keep` removes them."""
+def put(host: WritableHost, path: str, text: str, mode: int) -> None:
+    """Give `path` this content, every byte of which may be of a file that `text_of` read."""
+    store.replace_file(host, path, text.encode("utf-8", "surrogateescape"), mode, folder_mode=0o755)
 
-    def __init__(self, host: WritableHost) -> None:
-        self._host = host
-        self._old: Dict[str, bool] = {}  # path → whether it existed
 
-    def put(self, path: str, text: Optional[str]) -> None:
-        """Give `path` this content; None removes it. The old file stays beside under another name."""
-        folder, name = os.path.split(path)
-        try:
-            with store.directory(self._host, folder, create=0o755 if text is not None else None) as parent:
-                self._old[path] = _set_aside(parent, name)
-        except FileNotFoundError:
-            self._old[path] = False
-        except OSError as error:
-            raise safe_path.explain(path, error) from None
-        if text is None:
-            store.remove_file(self._host, path)
-        else:
-            data = text.encode("utf-8", "surrogateescape")
-            store.replace_file(self._host, path, data, self._host.mode(path), folder_mode=0o755)
+def keep(host: WritableHost, path: str) -> None:
+    """Give the file its second name, if there is one, so that `undo` needs no space."""
+    folder, name = os.path.split(path)
+    try:
+        with store.directory(host, folder) as parent:
+            _keep(parent, name, _aside(name))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise safe_path.explain(path, error) from None
 
-    def undo(self) -> None:
-        """Bring the old files back, the last one first; a rename needs no space."""
-        for path, was_there in reversed(list(self._old.items())):
-            folder, name = os.path.split(path)
-            if not was_there:
-                store.remove_file(self._host, path)
-                continue
-            try:
-                with store.directory(self._host, folder) as parent:
-                    os.rename(_aside(name), name, src_dir_fd=parent, dst_dir_fd=parent)
-                    os.fsync(parent)
-            except OSError as error:
-                raise safe_path.explain(path, error) from None
-        self._old = {}
 
-    def keep(self) -> None:
-        """The new files count: remove the old ones."""
-        for path, was_there in self._old.items():
-            if was_there:
-                store.remove_file(self._host, second_path(path))
-        self._old = {}
+def undo(host: WritableHost, path: str, was_there: bool) -> None:
+    """Undo what was done to the file after `keep`."""
+    if was_there:
+        _rename_back(host, path, _aside(os.path.basename(path)))
+    else:
+        store.remove_file(host, path)
 
 
 def publish(host: WritableHost, path: str, beside: str, keep_old: bool) -> None:
@@ -80,9 +59,7 @@ def publish(host: WritableHost, path: str, beside: str, keep_old: bool) -> None:
     old = f"{name}.nearmetal-old"
     try:
         with store.directory(host, folder) as parent:
-            with suppress(FileNotFoundError):
-                os.unlink(old, dir_fd=parent)
-            _second_name(parent, name, old)
+            _keep(parent, name, old)
             _settle(parent)
             os.rename(os.path.basename(beside), name, src_dir_fd=parent, dst_dir_fd=parent)
             try:
@@ -98,11 +75,16 @@ def publish(host: WritableHost, path: str, beside: str, keep_old: bool) -> None:
 
 
 def take_back(host: WritableHost, path: str) -> None:
-    """Undo a `publish` that kept the old file; a rename needs no space."""
+    """Undo a `publish` that kept the old file."""
+    _rename_back(host, path, f"{os.path.basename(path)}.nearmetal-old")
+
+
+def _rename_back(host: WritableHost, path: str, old: str) -> None:
+    """Give an old file its name again, which needs no space."""
     folder, name = os.path.split(path)
     try:
         with store.directory(host, folder) as parent:
-            os.rename(f"{name}.nearmetal-old", name, src_dir_fd=parent, dst_dir_fd=parent)
+            os.rename(old, name, src_dir_fd=parent, dst_dir_fd=parent)
             _settle(parent)
     except OSError as error:
         raise safe_path.explain(path, error) from None
@@ -139,15 +121,11 @@ def _aside(name: str) -> str:
     return f".{name}.nearmetal-old"
 
 
-def _set_aside(parent: int, name: str) -> bool:
-    """Give the file a second name; False when there is none."""
+def _keep(parent: int, name: str, old: str) -> None:
+    """Give the file this second name, also where a run that was killed has left it. Raises OSError."""
     with suppress(FileNotFoundError):
-        os.unlink(_aside(name), dir_fd=parent)  # left by a run that was killed
-    try:
-        _second_name(parent, name, _aside(name))
-    except FileNotFoundError:
-        return False
-    return True
+        os.unlink(old, dir_fd=parent)
+    _second_name(parent, name, old)
 
 
 def _second_name(parent: int, name: str, other: str) -> None:
