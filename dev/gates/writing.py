@@ -18,7 +18,7 @@ OF_OS = {
     *("symlink", "system", "truncate", "unlink", "utime", "write", "writev"),
 }
 # Functions that do the same, and methods: those of a host, of a place, of Ansible and of the standard library.
-FUNCTIONS = {"remove_empty", "remove_empty_data", "remove_file", "remove_temporary", "replace_file", "write_all"}
+FUNCTIONS = {"remove_empty", "remove_file", "remove_temporary", "replace_file", "write_all"}
 CALLS = {
     *FUNCTIONS,
     *("command", "output", "set_driver", "set_routing", "write", "write_value"),

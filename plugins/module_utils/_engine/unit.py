@@ -37,7 +37,7 @@ def plan_unit(session: Session, wanted: Mapping[str, Stored]) -> Tuple[Plan, Tup
         return Plan(), ()
     identity = bundle.identity(session.origin.version)
     last = any(stored.options.get("persist") == LAST for stored in wanted.values())
-    plan = unit.plan(facts.unit, facts.files, identity, metrics_file.directory_among(wanted), last)
+    plan = unit.plan(facts.unit, facts.files, identity, metrics_file.directory_of(wanted.get(unit.METRICS)), last)
     in_the_way = obstacles(session.host, plan.actions)
     if in_the_way:
         raise NearmetalError("; ".join(in_the_way))

@@ -129,16 +129,11 @@ def remove_temporary(host: WritableHost) -> None:
         if path.endswith(".new") and os.path.basename(path).startswith(".") and path != temporary_path(FINGERPRINT):
             remove_file(host, path)
     if host.exists(DATA) and not host.names(DATA):
-        remove_empty_data(host)
-
-
-def remove_empty_data(host: WritableHost) -> None:
-    """Remove nearmetal's data directory if nothing is in it, so that a restored host has no trace of nearmetal."""
-    remove_empty(host, DATA)
+        remove_empty(host, DATA)
 
 
 def remove_empty(host: WritableHost, path: str) -> None:
-    """Remove a directory of nearmetal if nothing is in it."""
+    """Remove a directory of nearmetal if nothing is in it, so that a restored host has no trace of nearmetal."""
     folder, name = os.path.split(path)
     try:
         with directory(host, folder) as parent:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import AbstractSet, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple, TypeVar
+from typing import AbstractSet, Dict, Iterable, List, Mapping, NamedTuple, Optional, Pattern, Tuple, TypeVar
 
 from .._error import NearmetalError
 from .._host.host import WritableHost
@@ -41,6 +42,7 @@ class Lever(Values, ABC):
     """
 
     scope = "runtime"
+    places: Pattern[str] = re.compile("")  # of a lever with one value for the host there is one, without a name
     disruptive = False  # a write disturbs traffic or a service
     batch = False  # places that follow each other in a plan are written in one go
     shared = False  # one write for all concerns of a run, before everything else
@@ -77,8 +79,8 @@ class Lever(Values, ABC):
             raise impossible(self, value, where)
 
     def has_place(self, where: str) -> bool:
-        """Whether there may be such a place; of a lever with one value for the host there is one, without a name."""
-        return not where
+        """Whether there may be such a place."""
+        return self.places.fullmatch(where) is not None
 
     @abstractmethod
     def fits(self, where: str, value: Value) -> bool:

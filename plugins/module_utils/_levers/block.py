@@ -21,6 +21,7 @@ class QueueFile(KernelFile):
     """One file of the queue of a disk, of which the kernel rounds a value or marks it among others."""
 
     on_device = True
+    places = disk.PLACE
 
     def __init__(self, attribute: str) -> None:
         super().__init__(f"block.{attribute}")
@@ -33,9 +34,6 @@ class QueueFile(KernelFile):
 
     def remembered(self, value: Value) -> Value:
         return block_queue.remembered(self.attribute, value) if isinstance(value, str) else value
-
-    def has_place(self, where: str) -> bool:
-        return disk.PLACE.fullmatch(where) is not None
 
     def fits(self, where: str, value: Value) -> bool:
         return block_queue.valid(self.attribute, value)

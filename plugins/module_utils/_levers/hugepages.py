@@ -26,15 +26,13 @@ class Reserved(TableValues, Lever):
     """Reserved pages of the size `where`: a table of node → count."""
 
     batch = True
+    places = re.compile(hugepages.SIZE, re.ASCII)
 
     def partial_write(self, present: Value, original: Value, value: Value) -> bool:
         # A signal may end the kernel's work after any page.
         if not (isinstance(present, int) and isinstance(original, int) and isinstance(value, int)):
             return False
         return min(original, value) < present < max(original, value)
-
-    def has_place(self, where: str) -> bool:
-        return re.fullmatch(hugepages.SIZE, where, re.ASCII) is not None
 
     def fits(self, where: str, value: Value) -> bool:
         if not isinstance(value, Mapping) or not 0 < len(value) <= 1024:
@@ -90,13 +88,11 @@ class Mount(NearmetalValues, Lever):
     """A mount at the path `where`, now and at each boot; the value is its mount options."""
 
     scope = "boot"
+    places = re.compile(hugetlbfs.PATH, re.ASCII)
 
     def remembered(self, value: Value) -> Value:
         # A mount that somebody unmounted is still nearmetal's.
         return value[: -len(hugetlbfs.ABSENT)] if isinstance(value, str) and value.endswith(hugetlbfs.ABSENT) else value
-
-    def has_place(self, where: str) -> bool:
-        return re.fullmatch(hugetlbfs.PATH, where, re.ASCII) is not None
 
     def fits(self, where: str, value: Value) -> bool:
         return value is None or bool(isinstance(value, str) and re.fullmatch(hugetlbfs.OPTIONS, value, re.ASCII))

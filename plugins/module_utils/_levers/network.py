@@ -33,9 +33,7 @@ class OnNic(Lever):
     """Its place is a NIC's, or begins with it."""
 
     on_device = True
-
-    def has_place(self, where: str) -> bool:
-        return nic.PLACE.fullmatch(where) is not None
+    places = nic.PLACE
 
     @property
     def place(self) -> str:

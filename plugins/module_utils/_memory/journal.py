@@ -304,7 +304,7 @@ class Journal:
             write(self._host, PATH, Content(self._instance, kept, self._unreadable), folder_mode=0o700)
         else:
             store.remove_file(self._host, PATH)
-            store.remove_empty_data(self._host)
+            store.remove_empty(self._host, store.DATA)
         self._entries = entries
         self._reunited()
         self._write_until_boot(waiting)

@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Mapping, Optional
+from typing import Any, Optional
 
 from .._error import NearmetalError
 from .._host import store
 from .._host.host import WritableHost
-from .._planning.unit import METRICS
 from .._words import shown
 from .stored import Stored
 
@@ -35,11 +34,6 @@ def directory_of(stored: Optional[Stored]) -> str:
         return ""
     directory: str = to_store(stored.options.get(_OPTION)).options[_OPTION]
     return directory
-
-
-def directory_among(wanted: Mapping[str, Stored]) -> str:
-    """The directory among all that is stored; empty without one."""
-    return directory_of(wanted.get(METRICS))
 
 
 def require(host: WritableHost, directory: str) -> None:

@@ -166,7 +166,7 @@ class StoredWanted:
             store.replace_file(self._host, PATH, data, mode=0o600, folder_mode=0o700)
         else:
             store.remove_file(self._host, PATH)
-            store.remove_empty_data(self._host)
+            store.remove_empty(self._host, store.DATA)
 
 
 def _decided(stored: Stored) -> Stored:

@@ -163,7 +163,7 @@ def release(host: WritableHost, kind: Kind) -> None:
         store.remove_file(host, kind.fired)
         if host.exists(kind.timer.agent):
             kind.timer.disarm(host)
-    store.remove_empty_data(host)
+    store.remove_empty(host, store.DATA)
 
 
 def read_texts(raw: Any) -> Tuple[str, ...]:

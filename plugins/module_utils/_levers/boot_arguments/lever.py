@@ -35,13 +35,11 @@ class BootArguments(NearmetalValues, Lever):
     """
 
     scope = "boot"
+    places = re.compile(kernel_arguments.NAME, re.ASCII)
     batch = shared = True
 
     def remembered(self, value: Value) -> Value:
         return value.get("argument") if isinstance(value, Mapping) else value
-
-    def has_place(self, where: str) -> bool:
-        return re.fullmatch(kernel_arguments.NAME, where, re.ASCII) is not None
 
     def fits(self, where: str, value: Value) -> bool:
         if value is None:
