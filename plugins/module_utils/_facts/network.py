@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
 
 from .._error import NearmetalError
 from .._parse import cpulist, cpumask, environment_file, proc_stat
-from . import ethtool, interrupts
+from . import ethtool, interrupts, systemd
 from .host import Host
 from .native_files import COMPUTE_CPUS
 from .nic import Nic, uppers
@@ -126,7 +126,7 @@ def observe(host: Host) -> NetworkFacts:
         uppers=uppers(host),
         default_route=_default_route(host),
         default_affinity=_list(default),
-        irqbalance=_irqbalance(host),
+        irqbalance=systemd.runs(host, "irqbalance.service"),
         isolated=_isolated(host),
         tickless=host.exists("/sys/devices/system/cpu/nohz_full"),
         load=_load(host),
@@ -299,12 +299,6 @@ class _Settings(NamedTuple):
     def most(self) -> Optional[int]:
         """The most queue pairs that the driver would take."""
         return self.channels["combined_max"] or self.channels["rx_max"] if self.channels is not None else None
-
-
-def _irqbalance(host: Host) -> bool:
-    """Whether its service has a process, by its control group of either version, without a program to ask."""
-    groups = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd")
-    return any(host.line("{}/system.slice/irqbalance.service/cgroup.procs".format(group)) for group in groups)
 
 
 def _isolated(host: Host) -> Optional[str]:

@@ -5,16 +5,15 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, FrozenSet, Mapping, NamedTuple, Optional
+from typing import FrozenSet, Mapping, NamedTuple, Optional
 
-from .._parse import cmdline
+from .._parse import cmdline, counts
 from . import services
 from .host import Host
 from .services import Device, Process
 from .topology import NODE
 
 _NODE = re.compile(r"node[0-9]{1,5}", re.ASCII)
-_LINE = re.compile(r"([a-z_]{3,32}) ([0-9]{1,20})", re.ASCII)
 
 
 class NumaFacts(NamedTuple):
@@ -31,7 +30,11 @@ class NumaFacts(NamedTuple):
 
 def observe(host: Host) -> NumaFacts:
     """Read each node's numastat, the command line, and where services run."""
-    counters = {node: _counters(host, node) for node in host.names(NODE) if _NODE.fullmatch(node)}
+    counters = {
+        node: counts.parse(host.text(f"{NODE}/{node}/numastat") or "")
+        for node in host.names(NODE)
+        if _NODE.fullmatch(node)
+    }
     arguments = cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or "")
     return NumaFacts(
         remote={node: _remote(pages) for node, pages in counters.items()},
@@ -41,11 +44,6 @@ def observe(host: Host) -> NumaFacts:
         processes=services.observe(host) if len(counters) > 1 else {},
         devices=services.devices(host) if len(counters) > 1 else {},
     )
-
-
-def _counters(host: Host, node: str) -> Dict[str, int]:
-    matches = (_LINE.fullmatch(line.strip()) for line in (host.text(f"{NODE}/{node}/numastat") or "").splitlines())
-    return {match.group(1): int(match.group(2)) for match in matches if match is not None}
 
 
 def _remote(pages: Mapping[str, int]) -> Optional[int]:

@@ -11,7 +11,7 @@ import re
 from typing import Dict, Mapping, NamedTuple, Optional, Set, Tuple
 
 from .._parse import os_release, tuned_profile
-from . import at_boot
+from . import at_boot, systemd
 from .host import Host
 
 _ACTIVE = "/etc/tuned/active_profile"
@@ -23,7 +23,6 @@ _PROFILE_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 _WANTED = "/etc/systemd/system/multi-user.target.wants/tuned.service"
 _UNIT = "/etc/systemd/system/tuned.service"
 _MASK = "/dev/null"
-_CGROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
 _NETWORKD = "/etc/systemd/system/multi-user.target.wants/systemd-networkd.service"
 # Options that say when and for what a section counts, not what it sets.
 ABOUT = ("type", "enabled", "replace", "devices", "priority", "uname_regex", "cpuinfo_regex")
@@ -47,7 +46,7 @@ class OwnersFacts(NamedTuple):
 
 def observe(host: Host) -> OwnersFacts:
     """Read profiles, sysctl files and the processes of services; no daemon is asked."""
-    running = tuple(name for name in ("tuned", "irqbalance", "kubelet") if _runs(host, name))
+    running = tuple(name for name in ("tuned", "irqbalance", "kubelet") if systemd.runs(host, f"{name}.service"))
     lines = (host.line(path) or "" for path in (_ACTIVE, _POST_LOADED))
     active = " ".join(filter(None, lines)) if "tuned" in running or _tuned_starts(host) else ""
     kubelet = "kubelet" in running or host.exists("/etc/kubernetes/kubelet.conf") or host.exists("/var/lib/kubelet")
@@ -56,14 +55,10 @@ def observe(host: Host) -> OwnersFacts:
         tuned_profile=active or None,
         tuned=_settings(host, active.split()),
         tuned_reapplies=_reapplies(host),
-        at_boot=at_boot.observe(host, _runs(host, "systemd-networkd") or host.exists(_NETWORKD)),
+        at_boot=at_boot.observe(host, systemd.runs(host, "systemd-networkd.service") or host.exists(_NETWORKD)),
         kubelet=kubelet,
         immutable=_immutable(host),
     )
-
-
-def _runs(host: Host, name: str) -> bool:
-    return any(host.line(f"{group}/{name}.service/cgroup.procs") for group in _CGROUPS)
 
 
 def _tuned_starts(host: Host) -> bool:

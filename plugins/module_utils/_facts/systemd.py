@@ -27,6 +27,9 @@ LIBRARY = r"libsystemd-shared-([0-9]{3})[0-9A-Za-z._-]{0,64}\.so"
 
 # The beginning of a line or an option → the first version that reads it, after systemd's NEWS and manual pages, and the
 # units and tools of 219, 229 and 237 themselves. 219 reads everything else that nearmetal writes.
+# The control groups of services, of either version.
+GROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
+
 _SINCE: Mapping[str, int] = {
     "LimitCPU=600:": 229,
     "StartLimitIntervalSec=": 230,
@@ -53,6 +56,11 @@ _BEFORE: Mapping[str, int] = {
     "ReadWriteDirectories=": 231,
     "ProtectSystem=full": 232,
 }
+
+
+def runs(host: Host, unit: str) -> bool:
+    """Whether a service has a process, by its control group, without a program to ask."""
+    return any(host.line(f"{group}/{unit}/cgroup.procs") for group in GROUPS)
 
 
 def version(host: Host) -> Optional[int]:

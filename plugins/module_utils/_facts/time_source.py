@@ -8,9 +8,9 @@ import re
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from .._parse import time_sources
+from . import systemd
 from .host import Host
 
-GROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
 PTP = "/sys/class/ptp"
 # Kinds of sources that the concern asks for.
 AMAZON, PTP_DEVICE = time_sources.AMAZON, time_sources.PTP
@@ -62,18 +62,14 @@ class TimeSourceFacts(NamedTuple):
 
 def observe(host: Host) -> TimeSourceFacts:
     """Read which time service runs, its configuration, and the PTP devices."""
-    running = [name for unit, name in UNITS.items() if any(_runs(host, group, unit) for group in GROUPS)]
+    running = [name for unit, name in UNITS.items() if systemd.runs(host, unit)]
     service = running[0] if running else None
     return TimeSourceFacts(
         service=service,
-        visible=any(map(host.exists, GROUPS)),
+        visible=any(map(host.exists, systemd.GROUPS)),
         sources=_sources(host, service) if service is not None else {},
         devices=tuple(sorted(_device(host, name) for name in host.names(PTP))),
     )
-
-
-def _runs(host: Host, group: str, unit: str) -> bool:
-    return bool((host.text(f"{group}/{unit}/cgroup.procs", 4096) or "").strip())
 
 
 def _sources(host: Host, service: str) -> Mapping[str, int]:
