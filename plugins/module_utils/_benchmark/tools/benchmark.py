@@ -94,9 +94,9 @@ class Benchmark(NamedTuple):
     limitation: str  # what its figures don't say
     options: Spec  # each benchmark has `seconds`, the time that it measures
     tools: Tuple[Tool, ...]  # all of them
-    limits: Callable[[Options], Limits]
     run: Callable[[Options, str], Run]  # the options and the run's folder → what is started
     read: Callable[[Sequence[str], Options], Result]  # the commands' outputs → the result; raises NearmetalError
+    limits: Callable[[Options], Limits] = lambda options: Limits(2 * options["seconds"] + 60)
     check: Callable[[Options], None] = lambda options: None  # raises NearmetalError for options that don't fit
     # The tools that a run with these options starts; by default all of them.
     needs: Optional[Callable[[Options], Tuple[Tool, ...]]] = None

@@ -9,7 +9,7 @@ from typing import Any, Dict, Sequence
 
 from ..._error import NearmetalError
 from . import pair
-from .benchmark import Benchmark, Command, Limits, Machine, Options, Reader, Result, Run, Tool, seconds_option
+from .benchmark import Benchmark, Command, Machine, Options, Reader, Result, Run, Tool, seconds_option
 
 _TOOL = "memcaslap"
 _READER = Reader(_TOOL)
@@ -50,10 +50,6 @@ def _fit(options: Options, machine: Machine) -> Options:
         "client_threads": max(count for count in range(1, most + 1) if options["connections"] % count == 0),
         **options,
     }
-
-
-def _limits(options: Options) -> Limits:
-    return Limits(seconds=pair.seconds(options), port=pair.port(options), connections=options["connections"])
 
 
 def _run(options: Options, _folder: str) -> Run:
@@ -98,7 +94,7 @@ CACHE = Benchmark(
         **pair.OPTIONS,
     },
     tools=(_SERVER, _LOAD_TOOL),
-    limits=_limits,
+    limits=lambda options: pair.limits(options, options["connections"]),
     run=_run,
     read=_read,
     check=_check,

@@ -7,14 +7,10 @@ from __future__ import annotations
 from typing import Any, Dict, Sequence
 
 from ..._words import plain
-from .benchmark import Benchmark, Command, Limits, Options, Reader, Result, Run, seconds_option
+from .benchmark import Benchmark, Command, Options, Reader, Result, Run, seconds_option
 
 PROGRAM = "clock_read"
 _READER = Reader(PROGRAM)
-
-
-def _limits(options: Options) -> Limits:
-    return Limits(seconds=2 * options["seconds"] + 60)
 
 
 def _run(options: Options, _folder: str) -> Run:
@@ -39,7 +35,6 @@ CLOCK = Benchmark(
     limitation="how often your program reads the clock",
     options={"seconds": seconds_option(2.0)},
     tools=(),
-    limits=_limits,
     run=_run,
     read=_read,
 )

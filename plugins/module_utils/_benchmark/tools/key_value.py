@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from ..._prove.statistics.metrics import Metric
 from . import pair
-from .benchmark import Benchmark, Command, Limits, Machine, Options, Reader, Result, Run, Tool, seconds_option
+from .benchmark import Benchmark, Command, Machine, Options, Reader, Result, Run, Tool, seconds_option
 
 _TOOL = "redis-benchmark"
 _READER = Reader(_TOOL)
@@ -59,10 +59,6 @@ def _fit(options: Options, machine: Machine) -> Options:
         "client_threads": min(pair.client_cpus(options, machine), _MOST_THREADS),
         **options,
     }
-
-
-def _limits(options: Options) -> Limits:
-    return Limits(seconds=pair.seconds(options), port=pair.port(options), connections=options["clients"])
 
 
 def _run(options: Options, _folder: str) -> Run:
@@ -147,7 +143,7 @@ KEY_VALUE = Benchmark(
         **pair.OPTIONS,
     },
     tools=(_SERVER, _CLIENT),
-    limits=_limits,
+    limits=lambda options: pair.limits(options, options["clients"]),
     run=_run,
     read=_read,
     then=_then,

@@ -7,17 +7,13 @@ from __future__ import annotations
 from typing import Dict, Sequence
 
 from ..._number import is_number
-from .benchmark import Benchmark, Command, Limits, Options, Reader, Result, Run, Tool, seconds_option
+from .benchmark import Benchmark, Command, Options, Reader, Result, Run, Tool, seconds_option
 
 _TOOL = "cyclictest"
 _READER = Reader(_TOOL)
 _FILE = "result.json"
 _MOST_US = 10000  # of the histogram; later wake-ups count in max alone
 _SHARE = 0.99
-
-
-def _limits(options: Options) -> Limits:
-    return Limits(seconds=2 * options["seconds"] + 60)
 
 
 def _run(options: Options, _folder: str) -> Run:
@@ -85,7 +81,6 @@ LATENCY = Benchmark(
         "interval_us": {"type": "int", "range": (100, 1000000), "default": 1000},
     },
     tools=(Tool(_TOOL, ("--help",), {"debian": "rt-tests", "fedora": "realtime-tests"}, has="--default-system"),),
-    limits=_limits,
     run=_run,
     read=_read,
 )

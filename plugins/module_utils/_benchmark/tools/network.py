@@ -39,7 +39,7 @@ def _check(options: Options) -> None:
 
 def _limits(options: Options) -> Limits:
     # sockperf doesn't ask the kernel for a port that is still in TIME_WAIT; iperf3 leaves it so.
-    return Limits(pair.seconds(options), port=pair.port(options), takes_over=not options["latency"])
+    return pair.limits(options)._replace(takes_over=not options["latency"])
 
 
 def _run(options: Options, _folder: str) -> Run:

@@ -10,7 +10,7 @@ from typing import Any, Dict, Mapping, Tuple
 from ..._error import NearmetalError
 from ..._planning.options import Spec
 from ..._words import shown
-from .benchmark import Command, Machine, Options, Reader, Result, Tool
+from .benchmark import Command, Limits, Machine, Options, Reader, Result, Tool
 
 BOTH, SERVER, CLIENT = "both", "server", "client"
 PROGRAM = "connections"
@@ -46,11 +46,6 @@ def check(name: str, options: Options, pattern: "re.Pattern[str]" = _ADDRESS, mu
         raise NearmetalError(f"benchmark.options of {name} has server: {shown(server)}; only part: client takes it")
 
 
-def port(options: Options) -> int:
-    """The port on which this host listens; 0 on a host with the client alone."""
-    return 0 if options["part"] == CLIENT else int(options["port"])
-
-
 def listens_on(options: Options) -> str:
     """The address of the server on its own host."""
     return str(options.get("address") or LOOPBACK)
@@ -67,9 +62,10 @@ def until_served(options: Options) -> Command:
     return Command((PROGRAM, str(options["port"]), str(WAITS), f"{longest:g}"), own=True)
 
 
-def seconds(options: Options) -> float:
-    """The longest that a run may take. A server alone also waits for its client."""
-    return float(3 * options["seconds"] + 60 + (WAITS if options["part"] == SERVER else 0))
+def limits(options: Options, connections: int = 0) -> Limits:
+    """The limits of a run on this host. A server alone also waits for its client; a client alone has no port."""
+    seconds = 3 * options["seconds"] + 60 + (WAITS if options["part"] == SERVER else 0)
+    return Limits(seconds, port=0 if options["part"] == CLIENT else int(options["port"]), connections=connections)
 
 
 def server_cpus(options: Options, machine: Machine) -> int:

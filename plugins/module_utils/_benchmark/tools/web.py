@@ -8,7 +8,7 @@ from typing import Any, Dict, Sequence
 
 from ..._error import NearmetalError
 from . import pair
-from .benchmark import Benchmark, Command, Limits, Machine, Options, Reader, Result, Run, Tool, seconds_option
+from .benchmark import Benchmark, Command, Machine, Options, Reader, Result, Run, Tool, seconds_option
 
 _TOOL = "wrk"
 _READER = Reader(_TOOL)
@@ -57,10 +57,6 @@ def _fit(options: Options, machine: Machine) -> Options:
         "threads": min(pair.client_cpus(options, machine), _MOST_THREADS),
         **options,
     }
-
-
-def _limits(options: Options) -> Limits:
-    return Limits(seconds=pair.seconds(options), port=pair.port(options), connections=options["connections"])
 
 
 def _run(options: Options, folder: str) -> Run:
@@ -117,7 +113,7 @@ WEB = Benchmark(
         **pair.OPTIONS,
     },
     tools=(_SERVER_TOOL, _LOAD_TOOL),
-    limits=_limits,
+    limits=lambda options: pair.limits(options, options["connections"]),
     run=_run,
     read=_read,
     check=_check,
