@@ -13,6 +13,7 @@ from dev.gates import Copy
 
 SOURCES = "plugins/plugin_utils/_forms/sources.json"
 FIELD = "reference"
+RETIRED = "dev/tables/retired.toml"  # types of instances, which the plugins have as packed data
 DAY = re.compile(r"(20\d\d-\d\d-\d\d)?")
 PAGE = re.compile(r"(docs/[\w/]+\.md)(?:#([\w-]+))?")
 
@@ -65,6 +66,8 @@ def _references(copy: Copy) -> "Iterator[tuple[str, str]]":
 
     That is every text that is given to a field or parameter of this name, by name, by position, or through a constant.
     """
+    if RETIRED in copy.names:
+        yield from ((RETIRED, text) for text in re.findall(rf'^{FIELD} = "(.+)"$', copy.text(RETIRED), re.MULTILINE))
     trees = {name: copy.tree(name) for name in copy.having(".py", below="plugins/")}
     places: "dict[str, set[int]]" = {}
     constants: "dict[str, set[str]]" = {}
