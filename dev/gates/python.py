@@ -64,7 +64,7 @@ LAYERS = {
     "_benchmark/host": {*_HOST, "_benchmark/host", "_benchmark/tools", "_prove/statistics"},
     "_prove/host": {*_HOST, "_prove/host", "_prove/statistics", "_benchmark/host", "_benchmark/tools"},
     "_ansible": {*_HOST, "_ansible"},
-    "_cloud": {"_cloud", "_error", "_plan", "_words"},
+    "_cloud": {"_cloud", "_planning", "_error", "_plan", "_words"},
 }
 # The same for the folders of plugin_utils. Its files beside them are for every room, and import none.
 _OF_EVERY_ROOM = {"_clean", "_columns", "_files", "_page"}

@@ -7,7 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from .._plan import Action, Finding, Plan, Value
+from .._plan import Action, Finding, Plan
+from .._planning.knob import Knob
 from .accounts import deadline
 from .alarms import calls, credit_alarm
 from .api import Answers, Located, Series
@@ -18,6 +19,8 @@ from .result import after, contract
 from .types.facts import TypeFacts
 
 CONCERN = "cpu_credits"
+_MODE = Knob(CONCERN, "specification", "credit_specification", "AWS, 2017")
+_BALANCE = Knob(CONCERN, "balance", reference="AWS, 2017")
 _LOW_SHARE = 0.2  # an alarm below 20 % of the cap is what an operator of a burstable fleet sets
 _METRICS = {
     "CPUCreditBalance": "Average",
@@ -63,53 +66,39 @@ def plan(instance: InstanceFacts, kind: TypeFacts, facts: CreditFacts, wanted: M
         status, reason = "not_applicable", f"{instance.instance_type} has no CPU credits"
         if kind.source == "name":
             status, reason = "unknown", f"it is not known whether {instance.instance_type} has CPU credits"
-        return Plan(findings=(_say(instance, "specification", status, reason, None),))
+        return _MODE.at(instance.instance_id).says(status, reason)
     actions, findings = _specification(instance, facts, wanted)
     rules = RULES.get(instance.instance_type)
     if rules is None:
         reason = f"the credit rules of {instance.instance_type} are not known to this version"
-        findings.append(_say(instance, "balance", "unknown", reason, None))
+        findings.append(_BALANCE.at(instance.instance_id).finding("unknown", reason))
     else:
         findings += _balance(instance, rules, facts)
     return Plan(tuple(actions), tuple(findings))
 
 
-def _say(instance: InstanceFacts, knob: str, status: str, reason: str, now: Value, wanted: Value = None) -> Finding:
-    return instance.finding(CONCERN, knob, status, reason, now, "AWS, 2017", wanted=wanted)
-
-
 def _specification(
     instance: InstanceFacts, facts: CreditFacts, wanted: Mapping[str, Any]
 ) -> Tuple[List[Action], List[Finding]]:
-    now, then = facts.specification, wanted.get("specification")
+    knob, now, then = _MODE.at(instance.instance_id), facts.specification, wanted.get("specification")
     if now is None:
         reason = "the mode is not known: DescribeInstanceCreditSpecifications did not answer for this instance"
-        return [], [_say(instance, "specification", "unknown", reason, None, then)]
+        return [], [knob.finding("unknown", reason, None, then)]
     if then is None or then == now:
         meaning = (
             "surplus costs money"
             if now == "unlimited"
             else "without credits the instance is slowed down to its baseline"
         )
-        return [], [_say(instance, "specification", "ok", f"{now}: {meaning}", now, then)]
+        return [], [knob.finding("ok", f"{now}: {meaning}", now, then)]
     refusal = _refusal(instance, then, wanted)
     if refusal:
-        return [], [_say(instance, "specification", "refused", refusal, now, then)]
+        return [], [knob.finding("refused", refusal, now, then)]
     if then == "unlimited":
         reason = "the instance is never slowed down; CPU beyond the credits of 24 hours costs money"
     else:
         reason = f"no cost beyond the price; {_owed(facts)}without credits the instance is slowed down to its baseline"
-    action = Action(
-        concern=CONCERN,
-        knob="specification",
-        what="credit_specification",
-        before=now,
-        after=then,
-        reason=reason,
-        reference="AWS, 2017",
-        where=instance.instance_id,
-    )
-    return [action], [_say(instance, "specification", "would_change", reason, now, then)]
+    return [knob.action("user", now, then, reason)], [knob.finding("would_change", reason, now, then)]
 
 
 def _owed(facts: CreditFacts) -> str:
@@ -128,9 +117,10 @@ def _refusal(instance: InstanceFacts, then: str, wanted: Mapping[str, Any]) -> O
 
 
 def _balance(instance: InstanceFacts, rules: CreditRules, facts: CreditFacts) -> List[Finding]:
+    knob = _BALANCE.at(instance.instance_id)
     if facts.balance is None:
         reason = "CloudWatch was not asked, or has no value yet: set metrics: true"
-        return [_say(instance, "balance", "unknown", reason, None)]
+        return [knob.finding("unknown", reason)]
     now = facts.as_dict(rules)
     unlimited, left = facts.specification == "unlimited", now["hours_left"]
     end = "it costs money" if unlimited else f"the instance is slowed down to {rules.baseline_percent:g} % of each vCPU"
@@ -138,15 +128,15 @@ def _balance(instance: InstanceFacts, rules: CreditRules, facts: CreditFacts) ->
     low = facts.balance < rules.cap * _LOW_SHARE
     # A new instance has few credits, which is no problem while their number grows.
     status = "advice" if left is not None and (low or left < 24) else "ok"
-    findings = [_say(instance, "balance", status, f"{facts.balance:g} of {rules.cap:g} credits{rate}", now)]
+    findings = [knob.finding(status, f"{facts.balance:g} of {rules.cap:g} credits{rate}", now)]
     if facts.charged:
         reason = (
             f"{facts.charged:g} surplus credits were charged in the last hour: a type without credits may be cheaper"
         )
-        findings.append(_say(instance, "charged", "advice", reason, round(facts.charged)))
+        findings.append(knob._replace(name="charged").finding("advice", reason, round(facts.charged)))
     elif facts.surplus:
         reason = f"{facts.surplus:g} of {rules.cap:g} surplus credits are used, and more cost money"
-        findings.append(_say(instance, "surplus", "advice", reason, round(facts.surplus)))
+        findings.append(knob._replace(name="surplus").finding("advice", reason, round(facts.surplus)))
     return findings
 
 

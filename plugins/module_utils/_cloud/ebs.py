@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .._error import NearmetalError
 from .._plan import Finding, Plan
+from .._planning.knob import Knob
 from .accounts import deadline
 from .api import Answers, Series
 from .instance_facts import InstanceFacts
@@ -21,7 +22,11 @@ CONCERN = "ebs"
 _CLIFF = "StorageReview, 2018: below 1 ms up to 55–60 K of a 64 K limit, then latency rises steeply"
 # Percent of a burst; below it, the burst ends soon and leaves the baseline.
 _LOW_BALANCE = 20.0
-_CARD = "EC2 API, DescribeInstanceTypes"
+_OPTIMIZED = Knob(CONCERN, "ebs_optimized", reference="AWS, 2017")
+_CARDS = Knob(CONCERN, "cards", reference="EC2 API, DescribeInstanceTypes")
+_BALANCE = Knob(CONCERN, "burst_balance", reference="AWS, 2017")
+_BALANCE_OF_INSTANCE = _BALANCE._replace(reference="StorageReview, 2018")
+_EXCEEDED = Knob(CONCERN, "exceeded", reference="StorageReview, 2018")
 _WORTH_MOVING = 0.1  # of a card
 _SHOWN = 4  # volumes in a sentence
 _HOURS = 1
@@ -60,19 +65,17 @@ def plan(instance: InstanceFacts, kind: TypeFacts, facts: EbsFacts) -> Plan:
 
 
 def _optimized(instance: InstanceFacts, kind: TypeFacts) -> Finding:
-    now = instance.ebs_optimized
+    knob, now = _OPTIMIZED.at(instance.instance_id), instance.ebs_optimized
     if kind.ebs_optimized is None:
-        return instance.finding(
-            CONCERN, "ebs_optimized", "unknown", f"nothing is known about {kind.instance_type}", now, "AWS, 2017"
-        )
+        return knob.finding("unknown", f"nothing is known about {kind.instance_type}", now)
     if kind.ebs_optimized == "unsupported":
         reason = f"{kind.instance_type} has no dedicated bandwidth for EBS: volumes share the network"
-        return instance.finding(CONCERN, "ebs_optimized", "not_applicable", reason, now, "AWS, 2017")
+        return knob.finding("not_applicable", reason, now)
     if kind.ebs_optimized == "supported" and not now:
         reason = "EBS optimization is off, so volumes share the network: turn it on while the instance is stopped"
         gain = f"{kind.ebs_maximum_mb_s:g} MB/s for EBS alone" if kind.ebs_maximum_mb_s else ""
-        return instance.finding(CONCERN, "ebs_optimized", "advice", reason, now, "AWS, 2017", gain=gain)
-    return instance.finding(CONCERN, "ebs_optimized", "ok", "EBS has dedicated bandwidth", now, "AWS, 2017")
+        return knob.finding("advice", reason, now, gain=gain)
+    return knob.finding("ok", "EBS has dedicated bandwidth", now)
 
 
 def _limits(instance: InstanceFacts, kind: TypeFacts, volumes: Sequence[VolumeFacts]) -> List[Finding]:
@@ -86,32 +89,33 @@ def _limits(instance: InstanceFacts, kind: TypeFacts, volumes: Sequence[VolumeFa
 
 def _limit(
     instance: InstanceFacts,
-    knob: str,
+    name: str,
     unit: str,
     volumes: Tuple[float, float],
     limits: Tuple[Optional[float], Optional[float]],
 ) -> List[Finding]:
+    knob = Knob(CONCERN, name, reference="AWS, 2017").at(instance.instance_id)
     able, paid = volumes
     baseline, maximum = limits
     if maximum is None or baseline is None:
         reason = f"the limit of {instance.instance_type} is not known; its volumes can do {able:,.0f} {unit}"
-        return [instance.finding(CONCERN, knob, "unknown", reason, {"volumes": able}, "AWS, 2017")]
+        return [knob.finding("unknown", reason, {"volumes": able})]
     now: Dict[str, Any] = {"volumes": able, "baseline": baseline, "maximum": maximum}
     if able <= baseline:
         reason = f"the volumes are the limit: {able:,.0f} of the {baseline:,.0f} {unit} that the instance can do"
-        return [instance.finding(CONCERN, knob, "ok", reason, now, "AWS, 2017")]
+        return [knob.finding("ok", reason, now)]
     if able <= maximum:
         reason = (
             f"the volumes can do {able:,.0f} {unit}, the instance {baseline:,.0f} for long and {maximum:,.0f} in "
             "bursts: a larger type sustains that"
         )
-        return [instance.finding(CONCERN, knob, "advice", reason, now, "AWS, 2017", gain=_CLIFF)]
+        return [knob.finding("advice", reason, now, gain=_CLIFF)]
     reason = f"the instance is the limit: {maximum:,.0f} {unit}, its volumes could do {able:,.0f}"
-    findings = [instance.finding(CONCERN, knob, "advice", reason, now, "AWS, 2017; StorageReview, 2018", gain=_CLIFF)]
+    findings = [knob._replace(reference="AWS, 2017; StorageReview, 2018").finding("advice", reason, now, gain=_CLIFF)]
     unused = min(paid, able - maximum)
     if unused >= 1:
         reason = f"{unused:,.0f} {unit} are paid for and can't be used: take cheaper volumes or a larger type"
-        findings.append(instance.finding(CONCERN, f"unused_{knob}", "advice", reason, round(unused), "AWS, 2017"))
+        findings.append(knob._replace(name=f"unused_{name}").finding("advice", reason, round(unused)))
     return findings
 
 
@@ -126,7 +130,7 @@ def _cards(instance: InstanceFacts, kind: TypeFacts, volumes: Sequence[VolumeFac
     now = {f"card {card}": f"{load:.0%}" for card, load in enumerate(present)}
     if max(present) <= 1 or max(present) - max(spread) < _WORTH_MOVING:
         reason = f"no other placing on its {kind.ebs_cards} EBS cards would let the volumes do more"
-        return [instance.finding(CONCERN, "cards", "ok", reason, now, _CARD)]
+        return [_CARDS.at(instance.instance_id).finding("ok", reason, now)]
     moves = [volume for volume in volumes if best[volume.volume_id] != volume.card]
     placed = ", ".join(f"{volume.volume_id} on card {best[volume.volume_id]}" for volume in moves[:_SHOWN])
     more = f" and {len(moves) - _SHOWN} more" if len(moves) > _SHOWN else ""
@@ -134,7 +138,7 @@ def _cards(instance: InstanceFacts, kind: TypeFacts, volumes: Sequence[VolumeFac
         f"each of its {kind.ebs_cards} EBS cards does {share[0]:,.0f} IOPS and {share[1]:,.0f} MB/s, and the volumes of"
         f" one card could do {max(present):.1f} times as much: attach {placed}{more}, by EbsCardIndex"
     )
-    return [instance.finding(CONCERN, "cards", "advice", reason, now, _CARD)]
+    return [_CARDS.at(instance.instance_id).finding("advice", reason, now)]
 
 
 def _spread(kind: TypeFacts, volumes: Sequence[VolumeFacts], share: Tuple[float, float]) -> Dict[str, int]:
@@ -172,20 +176,13 @@ def _low_balances(instance: InstanceFacts, facts: EbsFacts) -> List[Finding]:
                 f"{volume.volume_type}: {volume.burst_balance:g} % of its burst left, then {volume.iops:,} IOPS"
                 + (": take gp3, or a larger volume" if low else "")
             )
-            status = "advice" if low else "ok"
-            findings.append(
-                instance.finding(
-                    CONCERN, "burst_balance", status, reason, round(volume.burst_balance), "AWS, 2017", volume.volume_id
-                )
-            )
+            knob, status = _BALANCE.at(volume.volume_id), "advice" if low else "ok"
+            findings.append(knob.finding(status, reason, round(volume.burst_balance)))
     for name, balance in sorted(facts.balances.items()):
         low = balance < _LOW_BALANCE
         reason = f"{name}: {balance:g} % of the instance's burst left" + (": take a larger type" if low else "")
-        findings.append(
-            instance.finding(
-                CONCERN, "burst_balance", "advice" if low else "ok", reason, round(balance), "StorageReview, 2018"
-            )
-        )
+        knob = _BALANCE_OF_INSTANCE.at(instance.instance_id)
+        findings.append(knob.finding("advice" if low else "ok", reason, round(balance)))
     return findings
 
 
@@ -207,7 +204,7 @@ def _exceeded(instance: InstanceFacts, devices: Sequence[ExceededFacts]) -> List
         else:
             reason = f"{device.device}: never held back since it was attached"
         status = "advice" if by_instance or by_volume else "ok"
-        findings.append(instance.finding(CONCERN, "exceeded", status, reason, now, "StorageReview, 2018"))
+        findings.append(_EXCEEDED.at(instance.instance_id).finding(status, reason, now))
     return findings
 
 

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from .._error import NearmetalError
 from .._plan import Action, Finding, Plan
+from .._planning.knob import Knob
 from .accounts import deadline
 from .instance_facts import InstanceFacts
 from .observe import Observation, observe
@@ -19,6 +20,9 @@ from .stops.stop_start import Work, change_stopped
 from .types.facts import TypeFacts
 
 CONCERN = "enhanced_networking"
+_ENA = Knob(CONCERN, "ena", "ena_support", "AWS, 2017", scope="boot", reversible="by_reboot")
+_SRIOV = Knob(CONCERN, "sriov", "sriov_net_support", "AWS, 2017", scope="boot", reversible="no")
+_DRIVER = Knob(CONCERN, "driver", reference="AWS, 2017; Netflix, 2016")
 _MOST = {"stop_at_once": 10000, "stop_timeout": 86400}
 _GAIN = "Netflix: 200 k → 2 M packets per second; Aerospike: throughput 3 ×"
 # How the kernel names Xen's split driver: in sysfs, in the module's name, in ethtool.
@@ -42,11 +46,10 @@ class DriverFacts:
 class _Attribute:
     """One of the two attributes, on one instance."""
 
-    knob: str  # ena | sriov
+    knob: Knob
     driver: str
     support: Optional[str]  # what the type says: required | supported | unsupported
     set: bool
-    reversible: str
 
 
 def plan(
@@ -61,13 +64,13 @@ def plan(
     `meaning` is the result of stop_mark.judge for the tag of an earlier run.
     """
     attributes = (
-        _Attribute("ena", "ena", kind.ena, bool(instance.ena_support), "by_reboot"),
-        _Attribute("sriov", "ixgbevf", "supported" if kind.sriov else "unsupported", instance.sriov_net_support, "no"),
+        _Attribute(_ENA, "ena", kind.ena, bool(instance.ena_support)),
+        _Attribute(_SRIOV, "ixgbevf", "supported" if kind.sriov else "unsupported", instance.sriov_net_support),
     )
     actions: List[Action] = []
     findings: List[Finding] = []
     for attribute in attributes:
-        is_wanted = wanted.get(attribute.knob) == "enabled"
+        is_wanted = wanted.get(attribute.knob.name) == "enabled"
         status, reason = _status(attribute, instance, kind, is_wanted)
         if status == "would_change" and host is None and meaning == stop_mark.LEFT:
             # A stopped host can't be asked. This is no refusal, so that `strict` lets it be started.
@@ -99,7 +102,7 @@ def _status(attribute: _Attribute, instance: InstanceFacts, kind: TypeFacts, is_
         return ("refused" if is_wanted else "advice"), reason
     if is_wanted:
         return "would_change", f"{attribute.driver} instead of Xen's split driver: {_GAIN}"
-    return "advice", f"{attribute.driver} is not enabled: set {attribute.knob}: enabled"
+    return "advice", f"{attribute.driver} is not enabled: set {attribute.knob.name}: enabled"
 
 
 def _refusal(
@@ -153,33 +156,25 @@ def _refusal(
 def _action(attribute: _Attribute, instance: InstanceFacts, reason: str) -> Action:
     stops = instance.state == "running"
     address = "; its public address changes" if stops and instance.public_address else ""
-    forever = "; can't be unset" if attribute.reversible == "no" else ""
-    return Action(
-        concern=CONCERN,
-        knob=attribute.knob,
-        what="ena_support" if attribute.knob == "ena" else "sriov_net_support",
-        before=False,
-        after=True,
-        reason=f"{reason}{'; stops and starts the instance' if stops else ''}{address}{forever}",
-        reference="AWS, 2017; Aerospike, 2014; Netflix, 2016",
-        where=instance.instance_id,
-        scope="boot",
-        disruptive=stops,
-        reversible=attribute.reversible,
+    forever = "; can't be unset" if attribute.knob.reversible == "no" else ""
+    knob = attribute.knob.at(instance.instance_id)._replace(
+        reference="AWS, 2017; Aerospike, 2014; Netflix, 2016", disruptive=stops
     )
+    stopped = "; stops and starts the instance" if stops else ""
+    return knob.action("user", False, True, f"{reason}{stopped}{address}{forever}")
 
 
 def _finding(attribute: _Attribute, instance: InstanceFacts, status: str, reason: str, is_wanted: bool) -> Finding:
     gain = _GAIN if status in ("advice", "refused", "would_change") else ""
     now, wanted = "enabled" if attribute.set else "disabled", "enabled" if is_wanted else None
-    return instance.finding(CONCERN, attribute.knob, status, reason, now, "AWS, 2017", wanted=wanted, gain=gain)
+    return attribute.knob.at(instance.instance_id).finding(status, reason, now, wanted, gain)
 
 
 def _driver(instance: InstanceFacts, kind: TypeFacts, host: Optional[DriverFacts]) -> Finding:
     """Whether the interfaces use the driver that the attributes allow."""
 
     def say(status: str, reason: str, now: Any) -> Finding:
-        return instance.finding(CONCERN, "driver", status, reason, now, "AWS, 2017; Netflix, 2016")
+        return _DRIVER.at(instance.instance_id).finding(status, reason, now)
 
     if host is None or not host.in_use:
         return say("unknown", "the host did not report the driver of its interfaces", None)

@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from .._plan import Finding, Value
 from .stops.stop_mark import HIBERNATED, PowerFacts, power_facts
 from .types.facts import TypeFacts
 
@@ -96,21 +95,6 @@ class InstanceFacts:
     def hibernated(self) -> bool:
         """Whether its memory waits on its disk for the next start."""
         return self.state == "stopped" and self.power.reason == HIBERNATED
-
-    def finding(
-        self,
-        concern: str,
-        knob: str,
-        status: str,
-        reason: str,
-        now: Value,
-        reference: str,
-        where: str = "",
-        gain: str = "",
-        wanted: Value = None,
-    ) -> Finding:
-        """One statement about the instance, or about a part of it (`where`)."""
-        return Finding(concern, knob, status, reason, now, wanted, reference, where or self.instance_id, gain)
 
     def as_dict(self) -> Dict[str, Any]:
         """The facts as plain JSON data."""

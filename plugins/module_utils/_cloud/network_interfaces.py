@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from .._plan import Finding, Plan
+from .._planning.knob import Knob
 from .._words import counted
 from .accounts import deadline
 from .attach import calls
@@ -21,7 +22,11 @@ from .types.facts import CardFacts, TypeFacts
 
 CONCERN = "network_interfaces"
 _BOTH = "Aerospike, 2014; Netflix, 2016"
-_EXPRESS = "EC2 User Guide, ENA Express"
+_QUEUES = Knob(CONCERN, "queues", reference=_BOTH)
+_COUNT = Knob(CONCERN, "count", reference=_BOTH)
+_CARDS = Knob(CONCERN, "cards", reference=_BOTH)
+_EXPRESS = Knob(CONCERN, "ena_express", reference="EC2 User Guide, ENA Express")
+_IDLE = Knob(CONCERN, "idle_timeout", reference="EC2 API, DescribeInstanceTypes")
 _GAIN = "Aerospike, 2014: 250 k → 960 k transactions per second with four interfaces instead of one"
 # ixgbevf on EC2: two queues per interface, sixteen per instance (Netflix, 2016).
 _IXGBEVF_QUEUES, _IXGBEVF_MOST = 2, 16
@@ -62,27 +67,26 @@ def _on_ena(instance: InstanceFacts, kind: TypeFacts) -> bool:
 
 
 def _queues(instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int]) -> Finding:
-    counts = queue_counts(instance, kind, cpus)
+    knob, counts = _QUEUES.at(instance.instance_id), queue_counts(instance, kind, cpus)
     now: Dict[str, Any] = {"cpus": cpus, "queues": counts}
     known = [count for count in counts.values() if count is not None]
     if not known or cpus is None or len(known) < len(counts):
         reason = f"the number of queues per interface of {instance.instance_type} is not known"
-        return instance.finding(CONCERN, "queues", "unknown", reason, now, _BOTH)
+        return knob.finding("unknown", reason, now)
     queues = sum(known)
     if not _on_ena(instance, kind) and not instance.sriov_net_support:
         status = "ok" if cpus == 1 else "advice"
         reason = "one queue per interface on Xen's split driver: enable enhanced networking first, then add interfaces"
-        return instance.finding(
-            CONCERN, "queues", status, reason, now, "Aerospike, 2014", gain="" if status == "ok" else _GAIN
-        )
+        gain = "" if status == "ok" else _GAIN
+        return knob._replace(reference="Aerospike, 2014").finding(status, reason, now, gain=gain)
     present = f"{counted(queues, 'queue')} for {counted(cpus, 'CPU')}"
     if queues >= cpus:
-        return instance.finding(CONCERN, "queues", "ok", present, now, _BOTH)
+        return knob.finding("ok", present, now)
     more = _more_queues(instance, kind, queues, cpus)
     if more:
-        return instance.finding(CONCERN, "queues", "advice", f"{present}: {more}", now, _BOTH, gain=_GAIN)
+        return knob.finding("advice", f"{present}: {more}", now, gain=_GAIN)
     reason = f"{present}, which is enough for so few CPUs"
-    return instance.finding(CONCERN, "queues", "ok", reason, now, _BOTH)
+    return knob.finding("ok", reason, now)
 
 
 def _more_queues(instance: InstanceFacts, kind: TypeFacts, queues: int, cpus: int) -> str:
@@ -111,34 +115,30 @@ def _more_queues(instance: InstanceFacts, kind: TypeFacts, queues: int, cpus: in
 def _count(instance: InstanceFacts, kind: TypeFacts) -> Finding:
     now: Dict[str, Any] = {"interfaces": len(instance.interfaces), "maximum": kind.max_interfaces}
     most = "not known" if kind.max_interfaces is None else str(kind.max_interfaces)
-    return instance.finding(
-        CONCERN, "count", "ok", f"{len(instance.interfaces)} of at most {most} interfaces", now, _BOTH
-    )
+    reason = f"{len(instance.interfaces)} of at most {most} interfaces"
+    return _COUNT.at(instance.instance_id).finding("ok", reason, now)
 
 
 def _cards(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
     if len(kind.cards) < 2:
         return []
-    used = sorted({interface.card for interface in instance.interfaces})
+    knob, used = _CARDS.at(instance.instance_id), sorted({interface.card for interface in instance.interfaces})
     now: Dict[str, Any] = {"cards": len(kind.cards), "used": used}
     if len(used) == len(kind.cards):
-        return [
-            instance.finding(
-                CONCERN, "cards", "ok", f"all {len(kind.cards)} network cards are used", now, "Aerospike, 2014"
-            )
-        ]
+        knob = knob._replace(reference="Aerospike, 2014")
+        return [knob.finding("ok", f"all {len(kind.cards)} network cards are used", now)]
     share = f"{kind.cards[0].peak_gbps:g} Gbit/s each" if kind.cards[0].peak_gbps else "a share of the bandwidth each"
     reason = f"{len(used)} of {len(kind.cards)} network cards used, {share}: attach an interface to each card"
-    return [instance.finding(CONCERN, "cards", "advice", reason, now, _BOTH)]
+    return [knob.finding("advice", reason, now)]
 
 
 def _srd(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
+    knob = _EXPRESS.at(instance.instance_id)
     if not kind.ena_srd:
-        reason = f"{kind.instance_type} has no ENA Express"
-        return [instance.finding(CONCERN, "ena_express", "not_applicable", reason, None, _EXPRESS)]
+        return [knob.finding("not_applicable", f"{kind.instance_type} has no ENA Express")]
     on = [interface.interface_id for interface in instance.interfaces if interface.srd]
     state = "on" if on else "off: it would allow 25 Gbit/s to a single flow, but adds microseconds on an idle network"
-    return [instance.finding(CONCERN, "ena_express", "ok", f"ENA Express is {state}", len(on), _EXPRESS)]
+    return [knob.finding("ok", f"ENA Express is {state}", len(on))]
 
 
 def _timeout(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
@@ -146,7 +146,7 @@ def _timeout(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
     if seconds is None or seconds > _SHORT_TIMEOUT:
         return []
     reason = f"security groups forget an idle TCP flow after {seconds} s: keep net.ipv4.tcp_keepalive_time below that"
-    return [instance.finding(CONCERN, "idle_timeout", "advice", reason, seconds, "EC2 API, DescribeInstanceTypes")]
+    return [_IDLE.at(instance.instance_id).finding("advice", reason, seconds)]
 
 
 class Planned(NamedTuple):

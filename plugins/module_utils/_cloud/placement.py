@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional
 
 from .._plan import Finding, Plan
+from .._planning.knob import Knob
 from .accounts import deadline
 from .instance_facts import InstanceFacts
 from .observe import observe
@@ -18,7 +19,10 @@ from .types.facts import TypeFacts
 CONCERN = "placement"
 # Workloads whose hosts talk to each other all the time; the names are those of the collection's workloads.
 CLOSE_TOGETHER = ("hpc", "low_latency")
-_ONE_ZONE = "EC2 API, CreatePlacementGroup"
+_GROUP = Knob(CONCERN, "group", reference="AWS, 2017; Aerospike, 2014; Netflix, 2016")
+_ONE_ZONE = Knob(CONCERN, "zones", reference="EC2 API, CreatePlacementGroup")
+_SEVERAL_ZONES = Knob(CONCERN, "zones", reference="our choice, unmeasured")
+_TENANCY = Knob(CONCERN, "tenancy", reference="Aerospike, 2014")
 _GAIN = "stable low latency (AWS, 2017); 10 Gbit/s instead of 5 for a single flow (AWS's network bandwidth page)"
 
 
@@ -38,13 +42,10 @@ def plan(instance: InstanceFacts, kind: TypeFacts, facts: PlacementFacts) -> Pla
     zones = _zones(instance, facts)
     if zones:
         findings.append(zones)
+    status, reason = "ok", "shared tenancy"
     if instance.tenancy and instance.tenancy != "default":
-        reason = f"{instance.tenancy} tenancy: no gain over shared tenancy was measured"
-        findings.append(instance.finding(CONCERN, "tenancy", "advice", reason, instance.tenancy, "Aerospike, 2014"))
-    else:
-        findings.append(
-            instance.finding(CONCERN, "tenancy", "ok", "shared tenancy", instance.tenancy, "Aerospike, 2014")
-        )
+        status, reason = "advice", f"{instance.tenancy} tenancy: no gain over shared tenancy was measured"
+    findings.append(_TENANCY.at(instance.instance_id).finding(status, reason, instance.tenancy))
     return Plan(findings=tuple(findings))
 
 
@@ -65,21 +66,21 @@ def _deciding(workload: Optional[str]) -> Optional[str]:
 
 
 def _group(instance: InstanceFacts, kind: TypeFacts, facts: PlacementFacts) -> Finding:
-    reference = "AWS, 2017; Aerospike, 2014; Netflix, 2016"
+    knob = _GROUP.at(instance.instance_id)
     if facts.group and not facts.strategy:
         reason = f"the strategy of placement group {facts.group} could not be read"
-        return instance.finding(CONCERN, "group", "unknown", reason, facts.group, reference)
+        return knob.finding("unknown", reason, facts.group)
     where = f"in placement group {facts.group} ({facts.strategy})" if facts.group else "in no placement group"
     now = facts.strategy
     if facts.workload not in CLOSE_TOGETHER or facts.strategy == "cluster":
-        return instance.finding(CONCERN, "group", "ok", where, now, reference)
+        return knob.finding("ok", where, now)
     if kind.placement_strategies and "cluster" not in kind.placement_strategies:
         reason = (
             f"{where}; {facts.workload} wants a cluster group, which {kind.instance_type} can't join: take another type"
         )
     else:
         reason = f"{where}; {facts.workload} wants a cluster group: move the instance there while it is stopped"
-    return instance.finding(CONCERN, "group", "advice", reason, now, reference, gain=_GAIN)
+    return knob.finding("advice", reason, now, gain=_GAIN)
 
 
 def _zones(instance: InstanceFacts, facts: PlacementFacts) -> Optional[Finding]:
@@ -87,31 +88,14 @@ def _zones(instance: InstanceFacts, facts: PlacementFacts) -> Optional[Finding]:
     if count < 2:
         return None
     now: Dict[str, int] = dict(facts.zones)
-    if facts.workload in CLOSE_TOGETHER:
-        if len(facts.zones) == 1:
-            return instance.finding(
-                CONCERN,
-                "zones",
-                "ok",
-                f"all {count} instances of {facts.workload} are in one zone",
-                now,
-                _ONE_ZONE,
-            )
-        reason = (
-            f"{facts.workload} is spread over {len(facts.zones)} zones: each hop between them costs latency and money"
-        )
-        return instance.finding(CONCERN, "zones", "advice", reason, now, _ONE_ZONE)
-    if len(facts.zones) == 1:
-        reason = f"all {count} instances of {facts.workload} are in one zone and would fail together"
-        return instance.finding(CONCERN, "zones", "advice", reason, now, "our choice, unmeasured")
-    return instance.finding(
-        CONCERN,
-        "zones",
-        "ok",
-        f"{facts.workload} is spread over {len(facts.zones)} zones",
-        now,
-        "our choice, unmeasured",
-    )
+    close = facts.workload in CLOSE_TOGETHER
+    reason, harm = f"all {count} instances of {facts.workload} are in one zone", " and would fail together"
+    if len(facts.zones) > 1:
+        reason = f"{facts.workload} is spread over {len(facts.zones)} zones"
+        harm = ": each hop between them costs latency and money"
+    harmful = close == (len(facts.zones) > 1)
+    knob = (_ONE_ZONE if close else _SEVERAL_ZONES).at(instance.instance_id)
+    return knob.finding("advice" if harmful else "ok", f"{reason}{harm}" if harmful else reason, now)
 
 
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:

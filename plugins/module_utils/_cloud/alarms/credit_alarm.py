@@ -8,14 +8,14 @@ import re
 from typing import Any, Dict, Mapping, Optional
 
 from ..._error import NearmetalError
-from ..._plan import Action, Finding, Plan
+from ..._plan import Plan
+from ..._planning.knob import Knob
 from ..._words import shown
 from ..api import Raw
 from ..credit_rules import STEP_MINUTES, CreditRules
 from ..instance_facts import InstanceFacts
 
-CONCERN, KNOB, WHAT = "cpu_credits", "alarm", "credit_alarm"
-REFERENCE = "AWS, 2017"
+_ALARM = Knob("cpu_credits", "alarm", "credit_alarm", "AWS, 2017")
 _MARK = "nearmetal.ec2: "  # begins the description of every alarm of nearmetal
 _NAME = re.compile(r"[\w .:/()+=@-]{1,200}", re.ASCII)
 _TOPIC = re.compile(r"arn:[a-z0-9-]{1,32}:sns:[a-z0-9-]{1,32}:[0-9]{12}:[\w-]{1,256}(\.fifo)?", re.ASCII)
@@ -104,30 +104,30 @@ def plan(
     restored = options["state"] == "restored"
     if not restored and (options["alarm_percent"] is None or rules is None):
         return Plan()
-    now = _shown(existing) if existing else None
+    knob, now = _ALARM.at(instance.instance_id), _shown(existing) if existing else None
     if trouble:
-        return _only(instance, "unknown", f"it is not known whether there is an alarm: {trouble}", None)
+        return knob.says("unknown", f"it is not known whether there is an alarm: {trouble}")
     name = name_of(options, instance.instance_id)
     if existing is None and restored:
-        return _only(instance, "ok", f"there is no alarm {name}", None)
+        return knob.says("ok", f"there is no alarm {name}")
     request = wanted(instance, rules, options, existing) if rules and not restored else None
     if request and existing and fits(existing, request):
-        return _only(instance, "ok", f"the alarm {name} is set{_muted(existing)}", now)
+        return knob.says("ok", f"the alarm {name} is set{_muted(existing)}", now)
     if existing and not made_by_nearmetal(existing, instance.instance_id):
         reason = f"the alarm {name} was made or changed by somebody else: choose another alarm_name"
-        return _only(instance, "refused", reason, now)
+        return knob.says("refused", reason, now)
     refusal = instance.unconfirmed(options)
     if request and not options["allow_cost"]:
         refusal = refusal or "an alarm costs money every month: set allow_cost: true"
     if refusal:
-        return _only(instance, "refused", refusal, now)
+        return knob.says("refused", refusal, now)
     reason = f"the alarm {name} of an earlier run is deleted"
     if request:
         below = f"{request['Threshold']:g} of {rules.cap:g} credits" if rules else ""
         reason = f"the alarm {name} rings below {below}: the instance is slowed down or costs money soon"
     after = _shown(request) if request else None
-    action = Action(CONCERN, KNOB, WHAT, now, after, reason, REFERENCE, where=instance.instance_id)
-    return Plan((action,), (_say(instance, "would_change", reason, now, after),))
+    action = knob.action("user", now, after, reason)
+    return Plan((action,), (knob.finding("would_change", reason, now, after),))
 
 
 def _shown(alarm: Raw) -> Dict[str, Any]:
@@ -141,17 +141,3 @@ def _shown(alarm: Raw) -> Dict[str, Any]:
 
 def _muted(alarm: Raw) -> str:
     return ", and its actions are switched off" if alarm.get("ActionsEnabled") is False else ""
-
-
-def _only(instance: InstanceFacts, status: str, reason: str, now: Optional[Mapping[str, Any]]) -> Plan:
-    return Plan(findings=(_say(instance, status, reason, now),))
-
-
-def _say(
-    instance: InstanceFacts,
-    status: str,
-    reason: str,
-    now: Optional[Mapping[str, Any]],
-    then: Optional[Mapping[str, Any]] = None,
-) -> Finding:
-    return instance.finding(CONCERN, KNOB, status, reason, now, REFERENCE, wanted=then)

@@ -10,13 +10,13 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from ..._error import NearmetalError
 from ..._plan import Action, Finding, Plan
+from ..._planning.knob import Knob
 from ..._words import shown
 from ..instance_facts import InstanceFacts
 from ..types.facts import TypeFacts
 from .facts import Attachments, Interface, Subnet
 
-CONCERN, KNOB = "network_interfaces", "count"
-REFERENCE = "Aerospike, 2014; Netflix, 2016"
+_COUNT = Knob("network_interfaces", "count", reference="Aerospike, 2014; Netflix, 2016")
 PLACES, PROTECTED = "interfaces", "delete_on_termination"
 _MOST = 1000  # more than any type takes; the type's own limit is AWS's answer
 _MOST_TAGS = 49  # AWS takes 50, one is nearmetal's
@@ -313,7 +313,7 @@ def _mapping(value: Any) -> Dict[str, Any]:
 
 
 def _action(instance: InstanceFacts, what: str, now: Any, then: Any, reason: str) -> Action:
-    return Action(CONCERN, KNOB, what, now, then, reason, REFERENCE, where=instance.instance_id)
+    return _COUNT.at(instance.instance_id)._replace(lever=what).action("user", now, then, reason)
 
 
 def _only(
@@ -323,4 +323,4 @@ def _only(
 
 
 def _say(instance: InstanceFacts, status: str, reason: str, now: Optional[int], wanted: Optional[int]) -> Finding:
-    return instance.finding(CONCERN, KNOB, status, reason, now, REFERENCE, wanted=wanted)
+    return _COUNT.at(instance.instance_id).finding(status, reason, now, wanted)

@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..._error import NearmetalError
 from ..._plan import Finding, Plan
+from ..._planning.knob import Knob
 from ..accounts import Target, deadline
 from ..api import Answers, Cloud, Series
 from ..observe import Observation, observe
@@ -117,18 +118,17 @@ def _instances(options: Mapping[str, Any]) -> Dict[str, Any]:
         if options["ask_prices"]:
             queries = _with_prices(options, observation, queries)
     plans, details = {}, {}
-    for instance_id, instance in observation.instances.items():
+    for instance_id in observation.instances:
         if instance_id not in queries:
             reason = "nothing to size it by: give need, or set metrics: true"
-            plans[instance_id] = Plan(
-                findings=(instance.finding(CONCERN, "bigger_size", "unknown", reason, None, "AWS, 2017"),)
-            )
+            knob = Knob(CONCERN, "bigger_size", reference="AWS, 2017", place=instance_id)
+            plans[instance_id] = knob.says("unknown", reason)
             continue
         result = answer(queries[instance_id])
         result["arithmetic"] = origin[instance_id] + result["arithmetic"]
         plans[instance_id] = Plan(
             findings=tuple(
-                instance.finding(CONCERN, name, use["status"], use["line"], None, use["reference"])
+                Knob(CONCERN, name, reference=use["reference"], place=instance_id).finding(use["status"], use["line"])
                 for name, use in result["uses"].items()
             )
         )
