@@ -211,26 +211,18 @@ def _plan_calls(options: Mapping[str, Any]) -> Planned:
         instance_id: _facts(specifications.answer_of(instance_id), metrics.by_id.get(instance_id, ()))
         for instance_id in observation.instances
     }
-    plans = {
-        instance_id: plan(instance, observation.type_of(instance), facts[instance_id], options)
-        for instance_id, instance in observation.instances.items()
-    }
-    alarm_plans = {
-        instance_id: credit_alarm.plan(
-            instance,
-            RULES.get(instance.instance_type),
-            alarms.answer_of(instance_id),
-            alarms.failed.get(instance_id, ""),
-            options,
-        )
-        for instance_id, instance in observation.instances.items()
-    }
+    plans = observation.each(lambda instance, kind: plan(instance, kind, facts[instance.instance_id], options))
+
+    def alarm_plan(instance: InstanceFacts, _kind: TypeFacts) -> Plan:
+        existing, trouble = alarms.answer_of(instance.instance_id), alarms.failed.get(instance.instance_id, "")
+        return credit_alarm.plan(instance, RULES.get(instance.instance_type), existing, trouble, options)
+
     details = {
         instance_id: {"credits": facts[instance_id].as_dict(RULES.get(instance.instance_type))}
         for instance_id, instance in observation.instances.items()
         if instance_id in burstable
     }
-    return Planned(observation, plans, alarm_plans, alarms, details, options)
+    return Planned(observation, plans, observation.each(alarm_plan), alarms, details, options)
 
 
 def _joined(first: Mapping[str, Plan], second: Mapping[str, Plan]) -> Dict[str, Plan]:

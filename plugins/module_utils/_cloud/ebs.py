@@ -225,10 +225,7 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
         instance_id: _facts(instance_id, volumes, metrics, hosts.get(instance_id, {}))
         for instance_id in observation.instances
     }
-    plans = {
-        instance_id: plan(instance, observation.type_of(instance), facts[instance_id])
-        for instance_id, instance in observation.instances.items()
-    }
+    plans = observation.each(lambda instance, kind: plan(instance, kind, facts[instance.instance_id]))
     details = {
         instance_id: {"volumes": [volume.as_dict() for volume in ebs_facts.volumes or ()]}
         for instance_id, ebs_facts in facts.items()

@@ -261,21 +261,16 @@ def _plan_calls(options: Mapping[str, Any]) -> Planned:
     hosts = drivers(options["hosts"])
     wanted = {**options, "unconfirmed": {*options["unconfirmed"], *claimed_twice(options["hosts"])}}
     now = {instance_id: place.target.now() for instance_id, place in observation.located.items()}
-    meanings = {
-        instance_id: stop_mark.judge(facts.power, now[instance_id])
-        for instance_id, facts in observation.instances.items()
-    }
-    plans = {
-        instance_id: plan(facts, observation.type_of(facts), hosts.get(instance_id), wanted, meanings[instance_id])
-        for instance_id, facts in observation.instances.items()
-    }
-    details = {
-        instance_id: {
-            "facts": {"ena_support": facts.ena_support, "sriov_net_support": facts.sriov_net_support},
-            "host_class": facts.host_class,
-        }
-        for instance_id, facts in observation.instances.items()
-    }
+    meanings = observation.each(lambda facts, _kind: stop_mark.judge(facts.power, now[facts.instance_id]))
+
+    def of_instance(facts: InstanceFacts, kind: TypeFacts) -> Plan:
+        return plan(facts, kind, hosts.get(facts.instance_id), wanted, meanings[facts.instance_id])
+
+    def details(facts: InstanceFacts, _kind: TypeFacts) -> Dict[str, Any]:
+        attributes = {"ena_support": facts.ena_support, "sriov_net_support": facts.sriov_net_support}
+        return {"facts": attributes, "host_class": facts.host_class}
+
+    plans = observation.each(of_instance)
     left_stopped = [instance_id for instance_id, meaning in meanings.items() if meaning in stop_mark.LEFT_STATES]
     refused = any(finding.status == "refused" for plan in plans.values() for finding in plan.findings)
     works = {
@@ -283,7 +278,7 @@ def _plan_calls(options: Mapping[str, Any]) -> Planned:
         for instance_id, plan in plans.items()
         if plan.actions
     }
-    return Planned(observation, plans, details, left_stopped, works, options["strict"] and refused)
+    return Planned(observation, plans, observation.each(details), left_stopped, works, options["strict"] and refused)
 
 
 def _work(actions: Sequence[Action], tag: Optional[str]) -> Work:

@@ -27,14 +27,8 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result."""
     with deadline(options["timeout"]):
         observation = observe(options, with_status=True)
-    plans = {
-        instance_id: plan(facts, observation.type_of(facts)) for instance_id, facts in observation.instances.items()
-    }
-    details = {
-        instance_id: {"facts": facts.as_dict(), "type": observation.type_of(facts).as_dict()}
-        for instance_id, facts in observation.instances.items()
-    }
-    return contract(CONCERN, observation, plans, details)
+    details = observation.each(lambda facts, kind: {"facts": facts.as_dict(), "type": kind.as_dict()})
+    return contract(CONCERN, observation, observation.each(plan), details)
 
 
 def plan(instance: InstanceFacts, kind: TypeFacts) -> Plan:

@@ -159,10 +159,7 @@ class Planned(NamedTuple):
 
     def result(self, plans: Mapping[str, Plan]) -> Dict[str, Any]:
         """The module's result with these plans."""
-        details = {
-            instance_id: {"interfaces": [asdict(interface) for interface in instance.interfaces]}
-            for instance_id, instance in self.observation.instances.items()
-        }
+        details = self.observation.each(lambda facts, _kind: {"interfaces": list(map(asdict, facts.interfaces))})
         return contract(CONCERN, self.observation, plans, details, strict=self.refused)
 
     @property

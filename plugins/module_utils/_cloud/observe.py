@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, TypeVar
 
 from .api import Answers, Cloud, Located
 from .instance_facts import InstanceFacts, instance_facts
 from .types.facts import TypeFacts
+
+_Made = TypeVar("_Made")
 
 
 @dataclass
@@ -32,6 +34,10 @@ class Observation:
         for instance_id, reason in answers.failed.items():
             self.failed.setdefault(instance_id, []).append(reason)
         return answers
+
+    def each(self, make: Callable[[InstanceFacts, TypeFacts], _Made]) -> Dict[str, _Made]:
+        """What `make` makes of each instance and its type, by id."""
+        return {instance_id: make(facts, self.type_of(facts)) for instance_id, facts in self.instances.items()}
 
     def chosen(self, wanted: Any) -> Dict[str, Located]:
         """The found instances for which `wanted(facts, type)` holds: no need to ask about the others."""

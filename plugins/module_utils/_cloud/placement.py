@@ -109,23 +109,17 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
         workload = _deciding(options["workload"] or instance.workload)
         strategy = (groups.answer_of(instance_id) or {}).get("Strategy")
         facts[instance_id] = PlacementFacts(workload, instance.placement_group, strategy, zones.get(workload or "", {}))
-    plans = {
-        instance_id: plan(instance, observation.type_of(instance), facts[instance_id])
-        for instance_id, instance in observation.instances.items()
-    }
-    details = {
-        instance_id: {
-            "placement": {
-                "group": placement.group,
-                "strategy": placement.strategy,
-                "zone": observation.instances[instance_id].availability_zone,
-                "tenancy": observation.instances[instance_id].tenancy,
-                "workload": options["workload"] or observation.instances[instance_id].workload,
-                "possible_strategies": list(
-                    observation.type_of(observation.instances[instance_id]).placement_strategies
-                ),
-            }
+    plans = observation.each(lambda instance, kind: plan(instance, kind, facts[instance.instance_id]))
+
+    def details(instance: InstanceFacts, kind: TypeFacts) -> Dict[str, Any]:
+        placement = {
+            "group": instance.placement_group,
+            "strategy": facts[instance.instance_id].strategy,
+            "zone": instance.availability_zone,
+            "tenancy": instance.tenancy,
+            "workload": options["workload"] or instance.workload,
+            "possible_strategies": list(kind.placement_strategies),
         }
-        for instance_id, placement in facts.items()
-    }
-    return contract(CONCERN, observation, plans, details)
+        return {"placement": placement}
+
+    return contract(CONCERN, observation, plans, observation.each(details))
