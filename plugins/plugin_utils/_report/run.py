@@ -76,8 +76,8 @@ def _fix_command(mode: str, inventory: Iterable[str]) -> Tuple[Tuple[str, ...], 
     workload, complete = _extra(map(str, line.get("extra_vars") or ()))
     words = [PROGRAM, *map(short_path, playbooks)]
     words += [word for source in inventory for word in ("-i", source)]
-    for option, key, usual in _LOGIN:
-        if line.get(key) and line[key] != usual:
+    for option, key, default in _LOGIN:
+        if line.get(key) and line[key] != default:
             words += [option] if line[key] is True else [option, str(line[key])]
     words += ["-e", f"tune_workload={workload}"] if workload else []
     for option, key, usual in (("--tags", "tags", ["all"]), ("--skip-tags", "skip_tags", [])):

@@ -6,4 +6,10 @@
 from collections.abc import Container, Sequence
 
 _ACTION_INCLUDE_ROLE: Container[str]
+DEFAULT_ASK_PASS: bool
+DEFAULT_BECOME: bool
+DEFAULT_BECOME_ASK_PASS: bool
+DEFAULT_BECOME_USER: str
 DEFAULT_HOST_LIST: Sequence[str]
+DEFAULT_REMOTE_USER: str | None
+DEFAULT_TRANSPORT: str
