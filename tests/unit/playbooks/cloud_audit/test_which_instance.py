@@ -10,7 +10,7 @@ from typing import Any, Dict
 
 import pytest
 import yaml
-from ansible_collections.nearmetal.ec2.plugins.filter import instance_ids, unconfirmed_ids
+from ansible_collections.nearmetal.ec2.plugins.filter import instance_ids
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible.instances import drivers, reports, volumes
 
 from tests.support.aws.fake_aws import FakeAws
@@ -30,7 +30,7 @@ def says(named: str, **more: Any) -> Dict[str, Any]:
 
 def unconfirmed(hosts: Dict[str, Any]) -> Any:
     """The result of the filter of that name for all hosts."""
-    return unconfirmed_ids.FilterModule().filters()["unconfirmed_ids"](list(hosts), hosts)
+    return instance_ids.FilterModule().filters()["unconfirmed_ids"](list(hosts), hosts)
 
 
 def test_only_an_id_that_one_host_has_from_the_inventory_is_confirmed() -> None:
