@@ -1,9 +1,7 @@
-{# SPDX-License-Identifier: GPL-3.0-or-later -#}
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-{{ origin }}
-"""The controller's side of {{ role.module }}."""
+"""The controller's side of modules that ask AWS about instances, which meta/runtime.yml sends here."""
 
 from __future__ import annotations
 
