@@ -27,28 +27,15 @@ attributes:
     platforms: linux
 """
 
-    # A module that only observes.
+    # A module that returns facts, beside what `check` says.
     FACTS = r"""
 attributes:
-  check_mode:
-    description: Changes nothing, so check mode is like any run.
-    support: full
-  diff_mode:
-    description: Changes nothing, so there is no difference to show.
-    support: none
   facts:
     description: Returns C(ansible_facts).
     support: full
-  idempotent:
-    description: Changes nothing.
-    support: full
-  platform:
-    description: The systems it works on.
-    support: full
-    platforms: linux
 """
 
-    # A module that only observes, and returns findings.
+    # A module that only observes.
     CHECK = r"""
 attributes:
   check_mode:

@@ -20,6 +20,7 @@ notes:
   - Without root the kernel log, and on some systems C(/boot), can't be read. Those values are null.
   - A value that the host doesn't report is null.
 extends_documentation_fragment:
+  - nearmetal.ec2.attributes.check
   - nearmetal.ec2.attributes.facts
 seealso:
   - module: nearmetal.ec2.topology_facts

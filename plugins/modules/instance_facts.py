@@ -20,6 +20,7 @@ notes:
   - Writes nothing and needs no privileges.
   - In a container the metadata service answers only if the instance's hop limit is above 1.
 extends_documentation_fragment:
+  - nearmetal.ec2.attributes.check
   - nearmetal.ec2.attributes.facts
 seealso:
   - module: nearmetal.ec2.host_facts

@@ -26,6 +26,7 @@ notes:
   - Needs no root and writes nothing.
   - A value that the host doesn't report is null.
 extends_documentation_fragment:
+  - nearmetal.ec2.attributes.check
   - nearmetal.ec2.attributes.facts
 seealso:
   - module: nearmetal.ec2.topology_facts

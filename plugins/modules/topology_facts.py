@@ -19,6 +19,7 @@ notes:
   - Needs no root and writes nothing. It reads C(/sys/devices/system) and C(/proc/meminfo).
   - A value that the host doesn't report is null.
 extends_documentation_fragment:
+  - nearmetal.ec2.attributes.check
   - nearmetal.ec2.attributes.facts
 seealso:
   - module: nearmetal.ec2.host_facts
