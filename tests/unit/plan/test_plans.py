@@ -17,7 +17,6 @@ error     instead of a plan: parts of the error message
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any, Dict, List, Sequence, Union
 
@@ -33,6 +32,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms.sources impor
 
 from tests.support.hosts import files_of, lay_out
 from tests.support.kernel.routes import RoutedHost
+from tests.support.sentence import UNCLEAR
 
 
 def listed(value: Union[str, List[str]]) -> List[str]:
@@ -50,8 +50,6 @@ ON_HOSTS = [
     for host in listed(case["host"])
 ]
 KEYS = {"host", "changes", "wanted", "by", "about", "actions", "findings", "persist", "error"}
-# What an operator must ask back about: whose, and who.
-UNCLEAR = re.compile(r"\b(?:anew|ours|theirs|told|whom)\b")
 BY_NAME = {concern.name: concern for concern in CONCERNS.values()}
 
 
