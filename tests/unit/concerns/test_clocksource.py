@@ -164,7 +164,7 @@ def test_the_users_option_wins_over_the_workloads(host: FakeKernel, call: Call) 
         ({"workload": "sap_banana"}, ["sap_banana", "in_memory_database"]),
         ({"concerns": {"clock": {}}}, ["'clock'", "clocksource"]),
         ({"concerns": {"clocksource": {"sorce": "tsc"}}}, ["clocksource.sorce", "source"]),
-        ({"concerns": {"clocksource": {"persist": "perhaps"}}}, ["clocksource.persist", "true or false"]),
+        ({"concerns": {"clocksource": {"persist": "perhaps"}}}, ["clocksource.persist", "true, false or last"]),
         ({"concerns": {"clocksource": {"source": True}}}, ["clocksource.source", "quotes"]),
         ({"concerns": {"clocksource": ["tsc"]}}, ["clocksource", "mapping"]),
         ({"concerns": {"clocksource": {"source": "atomic"}}}, ["clocksource.source", "atomic", "xen tsc hpet acpi_pm"]),
