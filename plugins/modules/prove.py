@@ -111,14 +111,14 @@ options:
     choices: [better, not_worse]
     default: better
   soak:
-    description: The largest number of loads in stays, 0 to 1000. Unless they show the gain too, and exclude that the
+    description: The largest number of loads in stays, 0 to 2000. Unless they show the gain too, and exclude that the
       tuning makes loads fail, nothing is kept. V(0) keeps without them.
     type: int
-    default: 600
+    default: 1000
   burn_in:
     description: How many loads of a stay, or after a reboot, don't count, 1 to 40. What lasts longer isn't noticed.
     type: int
-    default: 6
+    default: 10
   several:
     description: How the map at the end of a play combines the evidence of several hosts. V(average) is always valid;
       V(multiply) shows more, but is valid only if the hosts share no load and no disturbance.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from typing import Sequence
 
 from tests.worlds.host import WORLDS, Host
@@ -18,6 +19,7 @@ def main() -> int:
     rates = commands.add_parser("rates", help="how often prove keeps the tuning in each world")
     rates.add_argument("worlds", nargs="*", help="their names; all by default")
     rates.add_argument("--runs", type=int, default=2000)
+    rates.add_argument("--jobs", type=int, default=1, help="how many worlds are run at the same time")
     serve = commands.add_parser("serve", help="be the host: untuned, tuned or load on each line of the input")
     serve.add_argument("world", choices=WORLDS)
     serve.add_argument("seed", type=int)
@@ -25,16 +27,17 @@ def main() -> int:
     if arguments.command == "serve":
         _serve(Host(WORLDS[arguments.world], arguments.seed))
         return 0
-    return _print_rates(arguments.worlds or list(WORLDS), arguments.runs)
+    return _print_rates(arguments.worlds or list(WORLDS), arguments.runs, arguments.jobs)
 
 
-def _print_rates(names: "Sequence[str]", runs: int) -> int:
+def _print_rates(names: "Sequence[str]", runs: int, jobs: int) -> int:
     from tests.worlds.rates import is_broken, rate_of  # imported late: it needs the product
 
     print("| world | truth | keep | kept | loads | verdicts |\n|---|---|---|---|---|---|")
     broken = 0
-    for name in names:
-        world, rate = WORLDS[name], rate_of(name, runs)
+    several = ProcessPoolExecutor(jobs)
+    for name, rate in zip(names, several.map(rate_of, names, [runs] * len(names))):
+        world = WORLDS[name]
         low, high = rate.interval
         words = ", ".join(f"{word} {count}" for word, count in rate.verdicts.items())
         kept = f"{rate.kept / runs:.1%} ({low:.1%} to {high:.1%}){' **broken**' if is_broken(world, rate) else ''}"

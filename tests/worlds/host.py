@@ -32,6 +32,7 @@ class Host:
         self._since = 1000  # loads since the last switch
         self._tuned: "list[bool]" = []  # of each load, whether it was tuned
         self._level = 0.0
+        self._wandered = 0.0
         self._spell = False
 
     def switch(self, state: str) -> None:
@@ -47,6 +48,9 @@ class Host:
         switch = world.get("switch")
         if switch and switch["to"] in (self.state, "both") and self._since < switch["loads"]:
             change += _log(switch["percent"])
+        fade = world.get("fade")
+        if fade and tuned and self._since < fade["loads"]:
+            change += _log(fade["percent"] * (1 - self._since / fade["loads"]))
         debt = world.get("debt")
         if debt and self._tuned[-debt["after"] :][:1] == [True] and len(self._tuned) >= debt["after"]:
             change += _log(debt["percent"])
@@ -70,14 +74,17 @@ class Host:
 
     def _surroundings(self) -> float:
         """What the host's surroundings do to its level, whatever its state."""
-        jumps, spells = self._world.get("jumps"), self._world.get("spells")
+        jumps, spells, wander = (self._world.get(name) for name in ("jumps", "spells", "wander"))
         if jumps and self._random.random() < jumps["share"]:
             self._level = self._random.gauss(0, jumps["deviation"] / 100)
         self._level += _log(-self._world.get("decline", 0.0))
+        if wander:
+            memory, fresh = wander["memory"], math.sqrt(1 - wander["memory"] ** 2)
+            self._wandered = memory * self._wandered + self._random.gauss(0, fresh * wander["deviation"] / 100)
         if spells:
             chance = self._random.random()
             self._spell = chance >= spells["end"] if self._spell else chance < spells["begin"]
-        return self._level + (_log(spells["percent"]) if spells and self._spell else 0.0)
+        return self._level + self._wandered + (_log(spells["percent"]) if spells and self._spell else 0.0)
 
     def _latency(self, tuned: bool) -> "Dict[str, float]":
         latency = self._world.get("latency")

@@ -12,7 +12,8 @@ from ...module_utils._error import NearmetalError
 from ...module_utils._prove.statistics import metrics
 from ...module_utils._prove.statistics.guards import PASSING, Firing
 from ...module_utils._prove.statistics.history import history_of
-from ...module_utils._prove.statistics.record import WARM_UP, End, Measurement, Sample
+from ...module_utils._prove.statistics.order import UNTUNED
+from ...module_utils._prove.statistics.record import SHAM, WARM_UP, End, Measurement, Sample
 from ...module_utils._prove.statistics.settings import Settings
 from ...module_utils._prove.statistics.step import DECIDE, Step, next_step
 from ...module_utils._prove.statistics.verdict import Verdict, verdict
@@ -126,6 +127,7 @@ def _measure(step: Step, control: HostControl, limit: float, settings: Settings,
         after=_sample(answer.after),
         concern=step.concern,
         unhealthy=bool(answer.unhealthy),
+        sham_state=step.switch_to if step.phase == SHAM else UNTUNED,
         program_ended=bool(answer.ended and not answer.unhealthy),
         client_before=_sample(answer.client_before),
         client_after=_sample(answer.client_after),

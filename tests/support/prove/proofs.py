@@ -100,6 +100,7 @@ def measured(step: Step, index: int, metrics: Tuple[Metric, ...]) -> Measurement
         ended=1_790_000_000.0 + began + SECONDS,
         metrics=metrics,
         switch_seconds=0.25,
+        sham_state=step.switch_to if step.phase == "sham" else "untuned",
         before=quiet(began)._replace(host_seconds=1_790_000_000.0 + began + 0.25),
         after=quiet(began + SECONDS),
     )

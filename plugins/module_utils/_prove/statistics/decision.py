@@ -50,11 +50,11 @@ def soaks(record: Record, history: History) -> bool:
     least = _least(settings, answer)
     if _contradicted(settings, history, least):
         return False
-    if not missing.unexcluded(history):
+    if not missing.unexcluded(settings, history):
         return not stays.shown(settings, history, least)
-    if stays.shown(settings, history, least) and missing.looks_risen(history):
+    if stays.shown(settings, history, least) and missing.looks_risen(settings, history):
         return False
-    return not missing.unexcluded(history, further if settings.reboot else further // 2)
+    return not missing.unexcluded(settings, history, further if settings.reboot else further // 2)
 
 
 def _least(settings: Settings, answer: rules.Answer) -> float:
@@ -74,7 +74,7 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
     if not settings.soak or not rules.may_stay(settings, history, answer) or not ends(record, history):
         return answer, further
     least = _least(settings, answer)
-    figure = min(missing.missing(history), key=lambda figure: figure.evidence)
+    figure = min(missing.missing(settings, history), key=lambda figure: figure.evidence)
     if figure.evidence < NEEDED and not _contradicted(settings, history, least):
         risen = f"a rise by {figure.rise:.0f} % of the loads isn't excluded"
         return rules.Answer(UNCLEAR, f"{answer.reason}, but {missing.sentence(figure)}: {risen}"), further

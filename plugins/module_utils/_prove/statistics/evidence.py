@@ -33,8 +33,10 @@ class Evidence(NamedTuple):
     below: float
 
 
-def path(differences: Sequence[float], shift: float = 0.0, wagers: Sequence[float] = LAMBDAS) -> List[Evidence]:
-    """The evidence after each pair.
+def path(
+    differences: Sequence[float], shift: float = 0.0, wagers: Sequence[float] = LAMBDAS, most: float = math.inf
+) -> List[Evidence]:
+    """The evidence after each pair; one that is further than `most` from the shift counts as if it were that far.
 
     A product that falls to zero for a computer could not recover: it would take more than 1000 pairs.
     """
@@ -42,7 +44,7 @@ def path(differences: Sequence[float], shift: float = 0.0, wagers: Sequence[floa
     below = list(above)
     evidence = []
     for difference in differences:
-        distance = abs(difference - shift)
+        distance = min(abs(difference - shift), most)
         winners, losers = (above, below) if difference > shift else (below, above)
         for index, strength in enumerate(wagers):
             # exp(w) / cosh(w) is 2 / (1 + exp(-2 w)), and of -w it is exp(-2 w) times that.
@@ -54,12 +56,14 @@ def path(differences: Sequence[float], shift: float = 0.0, wagers: Sequence[floa
     return evidence
 
 
-def peak(differences: Sequence[float], shift: float = 0.0, wagers: Sequence[float] = LAMBDAS) -> Evidence:
+def peak(
+    differences: Sequence[float], shift: float = 0.0, wagers: Sequence[float] = LAMBDAS, most: float = math.inf
+) -> Evidence:
     """The highest evidence that each side ever reached."""
-    steps = [Evidence(0.5, 0.5), *path(differences, shift, wagers)]
+    steps = [Evidence(0.5, 0.5), *path(differences, shift, wagers, most)]
     return Evidence(max(step.above for step in steps), max(step.below for step in steps))
 
 
-def p_value(differences: Sequence[float], wagers: Sequence[float] = LAMBDAS) -> float:
+def p_value(differences: Sequence[float], wagers: Sequence[float] = LAMBDAS, most: float = math.inf) -> float:
     """The probability, at most, of so much evidence on either side if the tuning changes nothing; at any moment."""
-    return min(1.0, 1 / max(peak(differences, 0.0, wagers)))
+    return min(1.0, 1 / max(peak(differences, 0.0, wagers, most)))

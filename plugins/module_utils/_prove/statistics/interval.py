@@ -38,7 +38,12 @@ def estimate(differences: Sequence[float]) -> float:
     return median(means)
 
 
-def interval(differences: Sequence[float], needed: float = NEEDED, wagers: Sequence[float] = LAMBDAS) -> Interval:
+def interval(
+    differences: Sequence[float],
+    needed: float = NEEDED,
+    wagers: Sequence[float] = LAMBDAS,
+    most: float = math.inf,
+) -> Interval:
     """All shifts against which the evidence never reached `needed`, at whichever pair that was looked at.
 
     With NEEDED it holds the truth in 95 % of runs, however they were stopped (Howard et al., Annals of Statistics 49,
@@ -48,8 +53,8 @@ def interval(differences: Sequence[float], needed: float = NEEDED, wagers: Seque
         return Interval(-math.inf, math.inf)
     return bounds(
         differences,
-        lambda shift: peak(differences, shift, wagers).above >= needed,
-        lambda shift: peak(differences, shift, wagers).below >= needed,
+        lambda shift: peak(differences, shift, wagers, most).above >= needed,
+        lambda shift: peak(differences, shift, wagers, most).below >= needed,
     )
 
 
@@ -97,9 +102,10 @@ def comparison_of(
     needed: float,
     primary: bool,
     wagers: Sequence[float] = LAMBDAS,
+    most: float = math.inf,
 ) -> Comparison:
     """The differences of a metric as figures of a report; `margin` is a logarithm of a ratio."""
-    span = interval(differences, needed, wagers)
+    span = interval(differences, needed, wagers, most)
     sign = -1 if metric.better == SMALLER else 1
     low, high = (span.low, span.high) if sign > 0 else (-span.high, -span.low)
     # After an effect that changed during the run, the interval of all pairs may exclude their middle.
@@ -112,9 +118,9 @@ def comparison_of(
         change=percent(middle) if differences else None,
         low=percent(low) if math.isfinite(low) else None,
         high=percent(high) if math.isfinite(high) else None,
-        evidence=max(peak(differences, 0.0, wagers)),
+        evidence=max(peak(differences, 0.0, wagers, most)),
         needed=needed,
-        p=p_value(differences, wagers),
+        p=p_value(differences, wagers, most),
         not_worse=span.low > -margin,
     )
 

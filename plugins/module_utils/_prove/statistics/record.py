@@ -18,7 +18,7 @@ FORMAT = 5  # of the lines, and of the rules by which one step follows from thos
 FINE_WAGERS = 5  # the first format with small wagers, and with stays
 READABLE = (3, 4, FORMAT)  # 4 has no stays; 3 lacks `jobs`, so a guard less watches, and what only explains a verdict
 
-# The phases of a run, in their order. Until the pairs begin, the host stays untuned.
+# The phases of a run, in their order.
 WARM_UP, SHAM, PAIR, SOAK, EACH = "warm_up", "sham", "pair", "soak", "each"
 PHASES = (WARM_UP, SHAM, PAIR, SOAK, EACH)
 
@@ -92,12 +92,13 @@ class Measurement(NamedTuple):
     client_before: Optional[Sample] = None  # of the client host on which the load ran, if it did on one
     client_after: Optional[Sample] = None
     load_version: str = ""  # of the programs that ran, as far as it is known
+    sham_state: str = UNTUNED  # in SHAM the state under both labels
     program_ended: bool = False  # one that serves the load, at the switch, so that no load ran; `error` names it
 
     @property
     def host_state(self) -> str:
-        """The state in which the host was: in SHAM it is untuned under either label."""
-        return self.state if self.phase in (PAIR, SOAK, EACH) else UNTUNED
+        """The state in which the host was: in SHAM it is the same under either label."""
+        return self.state if self.phase in (PAIR, SOAK, EACH) else self.sham_state
 
 
 class End(NamedTuple):

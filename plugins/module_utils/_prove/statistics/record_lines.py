@@ -31,7 +31,7 @@ _KINDS: Mapping[str, type] = {"start": Start, "measurement": Measurement, "end":
 # The fields that earlier formats lack.
 _ADDED: Mapping[type, Tuple[str, ...]] = {
     Sample: ("jobs", "cpu_softirq", "context_switches", "interrupts"),
-    Measurement: ("load_version", "program_ended"),
+    Measurement: ("load_version", "sham_state", "program_ended"),
     Start: ("places", "tolerate", "machine"),
 }
 _COUNTER = r"[a-z][a-z0-9_]{0,63}"
@@ -302,5 +302,6 @@ _MEASUREMENT: "Mapping[str, Callable[[Any], Any]]" = {
     "client_before": _or_null(sample_from),
     "client_after": _or_null(sample_from),
     "load_version": _sentence,
+    "sham_state": _choice(UNTUNED, TUNED),
     "program_ended": _flag,
 }

@@ -41,8 +41,8 @@ class Settings(NamedTuple):
     reboot: bool = False  # the host is rebooted before each measurement, so that boot settings are compared too
     reboot_within: int = 600  # seconds in which a rebooted host must be back
     guard: Mapping[str, float] = {}  # metric → percent: the loss that has to be excluded, in place of the margin
-    soak: int = 600  # at most so many further loads, in pairs of stays, before the tuning is kept; 0: none
-    burn_in: int = 6  # loads after a switch that don't count, in a stay and after a reboot
+    soak: int = 1000  # at most so many further loads, in pairs of stays, before the tuning is kept; 0: none
+    burn_in: int = 10  # loads after a switch that don't count, in a stay and after a reboot
     wait: int = 300  # at most so many seconds in which nothing is measured, because the host isn't quiet
 
     @property
@@ -64,7 +64,7 @@ _BOUNDS: Mapping[str, Tuple[float, float, bool]] = {
     "seed": (0, 2**32 - 1, True),
     "pairs": (FEWEST_PAIRS, 200, True),
     "effect": (0.1, 100, False),
-    "soak": (0, 1000, True),
+    "soak": (0, 2000, True),
     "burn_in": (1, 40, True),
     "margin": (0.1, 50, False),
     "seconds": (0.1, 3600, False),

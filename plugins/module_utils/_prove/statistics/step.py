@@ -11,8 +11,8 @@ from . import rules, single_concerns
 from .decision import soaks
 from .history import Attempt, history_of
 from .keeping import stays
-from .order import UNTUNED, order
-from .record import EACH, PAIR, SHAM, SOAK, WARM_UP, Record
+from .order import TUNED, UNTUNED, order
+from .record import EACH, FINE_WAGERS, PAIR, SHAM, SOAK, WARM_UP, Record
 
 MEASURE, DECIDE = "measure", "decide"
 
@@ -21,7 +21,7 @@ class Step(NamedTuple):
     """One step, as data: run the load in a state, or decide.
 
     phase, pair, attempt and state belong into the Measurement as they are. `switch_to` is the state in which the
-    host must be: in warm-up and sham pairs always untuned, but through the same code as a real switch.
+    host must be: the same under both labels of a sham pair, tuned in each third, by the same code as a real switch.
     """
 
     action: str  # MEASURE | DECIDE
@@ -70,7 +70,8 @@ def _in_pair(record: Record, phase: str, attempts: Sequence[Attempt], concern: s
             pair, attempt = last.pair, last.attempt + 1
     coin = f"{phase} {concern}" if concern else phase
     state = order(record.start.settings.seed, record.start.host, coin, pair, attempt)[position]
-    return Step(MEASURE, phase, pair, attempt, state, UNTUNED if phase == SHAM else state, concern)
+    of_sham = TUNED if pair % 3 == 0 and record.start.format >= FINE_WAGERS else UNTUNED
+    return Step(MEASURE, phase, pair, attempt, state, of_sham if phase == SHAM else state, concern)
 
 
 def check(record: Record) -> None:
@@ -80,7 +81,11 @@ def check(record: Record) -> None:
         step = next_step(before)
         if measurement[:4] == (WARM_UP, index + 1, 1, UNTUNED) and index < rules.MOST_WARM_UPS:
             continue  # earlier versions took equal values for a rise, and warmed up longer
-        if (*measurement[:4], measurement.concern) != (*step[1:5], step.concern):
+        if (*measurement[:4], measurement.concern, measurement.host_state) != (
+            *step[1:5],
+            step.concern,
+            step.switch_to,
+        ):
             raise NearmetalError(
                 f"line {index + 2} of the record doesn't follow from the seed and the lines before it; start a new run"
             )

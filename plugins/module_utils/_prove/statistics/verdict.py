@@ -22,7 +22,7 @@ from .single_concerns import Part
 
 
 class Sham(NamedTuple):
-    """Untuned against untuned, of the primary metric. Percent."""
+    """A state against itself, of the primary metric. Percent."""
 
     pairs: int
     change: Optional[float]
@@ -85,7 +85,8 @@ def verdict(record: Record) -> Verdict:
     in_stays, switched = stays.differences(settings, history), None
     if in_stays:
         switched, kind = metrics[0], next(kind for kind in history.kinds if kind.name == history.primary)
-        metrics = (comparison_of(in_stays, kind, rules.margin_of(settings), NEEDED, primary=True), *metrics[1:])
+        weighed = stays.weigh(settings, history)
+        metrics = (comparison_of(in_stays, kind, rules.margin_of(settings), NEEDED, True, *weighed), *metrics[1:])
     return Verdict(
         verdict=answer.verdict,
         reasons=(answer.reason, *further_reasons, *single_concerns.why_none(record, history)),
@@ -111,7 +112,7 @@ def verdict(record: Record) -> Verdict:
         selection=bool(biased_state(history)),
         several=settings.several,
         parts=single_concerns.parts_of(record, history),
-        missing=missing(history),
+        missing=missing(settings, history),
         soaked=len(history.soaks),
         stays=len(in_stays),
         switched=switched,

@@ -49,7 +49,7 @@ class Plot(NamedTuple):
     left: float  # where the levels begin, right of their labels
     levels: Tuple[Line, ...]
     pairs: Tuple[Line, ...]
-    shams_end: float  # where the pairs begin, right of those that compare the untuned host with itself
+    shams_end: float  # where the pairs begin, right of those that compare a state with itself
     says: str  # for whom can't see it
 
 
@@ -94,7 +94,7 @@ def plot_of(history: History, settings: Settings, metric: Comparison) -> Plot:
         says=(
             f"{metric.name}, change in percent of each of {len(gains_in_percent)} pairs in their order;"
             f" {sum(value > 0 for value in gains_in_percent)} rose, {sum(value < 0 for value in gains_in_percent)} fell"
-            f"; before them {len(shams)} of untuned with untuned"
+            f"; before them {len(shams)} of a state with itself"
         ),
     )
 
@@ -102,7 +102,7 @@ def plot_of(history: History, settings: Settings, metric: Comparison) -> Plot:
 def _dot(attempt: Attempt, x: float, y: float, value: float) -> Dot:
     order = "second" if attempt.tuned_second else "first"
     sham = attempt.phase == SHAM
-    name, rest = ("A/A pair", "untuned twice") if sham else ("pair", f"tuned {order}")
+    name, rest = ("A/A pair", f"{attempt.measurements[0].host_state} twice") if sham else ("pair", f"tuned {order}")
     return Dot(
         x, y, attempt.tuned_second and not sham, f"{name} {attempt.pair}: {figures.percent(value)}, {rest}", sham
     )

@@ -233,12 +233,12 @@ def test_a_guard_that_fires_in_one_state_alone_decides_nothing_about_the_tuning(
 @pytest.mark.parametrize(
     ("fails", "word"),
     [
-        ({"tuned": (1, 2)}, "unsafe"),
         ({"tuned": (2, 3, 4)}, "unsafe"),
         ({"tuned": (2, 5)}, "unclear"),  # of a load that fails now and then, chance explains that
         ({"tuned": (2,)}, "better"),
         ({"tuned": (2, 5), "untuned": (4,)}, "better"),
-        ({"tuned": (2,), "sham": (2,)}, "better"),  # in a sham pair the host is untuned, whatever its label says
+        ({"tuned": (2,), "sham": (2,)}, "better"),  # in this sham pair the host is untuned, whatever its label says
+        ({"tuned": (1, 2), "sham": (3,)}, "unsafe"),  # and in each third it is tuned
         ({"untuned": (2, 5)}, "better"),
     ],
 )
@@ -251,10 +251,11 @@ def test_a_load_that_fails_only_when_tuned_is_no_disturbance(fails: "Dict[str, t
     found = verdict(run(noisy(0.05, 0.03), disturb, seed=8))
     assert (found.verdict, found.keep, found.over) == (word, word == "better", True)
     if word in ("unsafe", "unclear"):
-        reason = found.reasons[0]
-        chance = ", which may be chance" if word == "unclear" else ""
-        assert reason.startswith(f"the load failed in {len(fails['tuned'])} measurements of the tuned host, and in ")
-        assert reason.endswith(f"in none of the untuned host{chance}: exit status 1: connection refused")
+        count, chance = len(fails["tuned"]) + ("sham" in fails), ", which may be chance" * (word == "unclear")
+        assert found.reasons[0] == (
+            f"the load failed in {count} measurements of the tuned host, and in none of the untuned host{chance}:"
+            " exit status 1: connection refused"
+        )
 
 
 def test_a_load_that_fails_now_and_then_is_seldom_called_broken_by_the_tuning() -> None:

@@ -13,13 +13,18 @@ nothing is left behind for more than `burn_in` loads. So the evidence is that of
 
 from __future__ import annotations
 
+import math
 from typing import Dict, List, Tuple
 
+from .. import history as pairs
 from ..evidence import NEEDED, peak
 from ..history import Attempt, History
+from ..interval import estimate
 from ..order import TUNED, UNTUNED, order
 from ..record import PAIR, SOAK, Record, Start
 from ..settings import Settings
+
+_WAGERS = (0.5, 1.0, 2.0, 4.0)  # on a difference as large as the claimed one
 
 
 def loads_of_pair(settings: Settings, pairs: int) -> int:
@@ -78,12 +83,20 @@ def differences(settings: Settings, history: History, name: str = "") -> List[fl
     ]
 
 
+def weigh(settings: Settings, history: History) -> Tuple[Tuple[float, ...], float]:
+    """What is wagered on a pair of stays, by what the pairs claim, and how far one counts at most: one in which the
+    host's level jumped must not outweigh all others."""
+    claimed = max(abs(estimate(pairs.differences(history.pairs, history.primary))), math.log1p(settings.margin / 100))
+    return tuple(wager / claimed for wager in _WAGERS), claimed
+
+
 def shown(settings: Settings, history: History, least: float) -> bool:
     """Whether the stays show that the tuning does more than `least`, a logarithm of a ratio."""
-    return settings.reboot or peak(differences(settings, history), least).above >= NEEDED
+    found = differences(settings, history)
+    return settings.reboot or peak(found, least, *weigh(settings, history)).above >= NEEDED
 
 
 def contradict(settings: Settings, history: History, claimed: float, least: float) -> bool:
     """Whether they show that it does less than the middle of that and of what the pairs claim: then no more follow."""
     found = differences(settings, history)
-    return peak(found, (claimed + least) / 2).below >= NEEDED
+    return peak(found, (claimed + least) / 2, *weigh(settings, history)).below >= NEEDED
