@@ -122,6 +122,11 @@ ansible_facts:
                   V(systemd_boot).
               type: str
               sample: grub_bls
+            scheduler:
+              description:
+                - The program of sched_ext that schedules tasks (Linux 6.12). Null when the kernel's own scheduler does.
+              type: str
+              sample: lavd_1.0.17
         clock:
           description: The clock source.
           type: dict

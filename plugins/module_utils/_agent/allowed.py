@@ -188,6 +188,7 @@ RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
     _rule(rf"/sys/bus/xen/devices(?:/vbd-[0-9]+(?:/(?:devtype|modalias|block(?:/{_NAME})?))?)?"),
     _rule(r"/sys/hypervisor(?:/(?:type|guest_type|version(?:/extra)?))?"),
     _rule(r"/sys/hypervisor/uuid", _hypervisor_uuid),
+    _rule(r"/sys/kernel/sched_ext/root/ops"),
     _rule(r"/sys/devices/virtual/dmi/id/(?:sys_vendor|bios_vendor|bios_version|product_name)"),
     _rule(r"/sys/devices/virtual/dmi/id/board_asset_tag", _instance),
     _rule(

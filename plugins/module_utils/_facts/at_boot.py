@@ -144,7 +144,7 @@ def _managers(host: Host, networkd: bool) -> Iterator[Setting]:
                 f"{lever} {place}{slash}{field}",
                 path,
                 value,
-                f"gives the interface {word} of {value} whenever it starts",
+                f"gives the interface {word} of {value or 'its own'} whenever it starts",
             )
 
 

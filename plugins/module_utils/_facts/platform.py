@@ -21,6 +21,7 @@ INSTANCE_TYPE = re.compile(r"[a-z][a-z0-9-]{0,31}\.[a-z0-9-]{1,31}", re.ASCII)
 # Families with CPU credits (docs/ec2.md#cpu-credits): t2, t3a, t4g and later ones. A host has no table of types.
 _BURSTABLE = re.compile(r"t[0-9]+[a-z]*", re.ASCII)
 _WITHOUT_CREDITS = ("t1", "t8i")  # by DescribeInstanceTypes
+_SCHEDULER = re.compile(r"[A-Za-z0-9_.-]{1,127}", re.ASCII)
 _INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
 # The link of a process in the first PID namespace (PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h).
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
@@ -53,6 +54,7 @@ class PlatformFacts(NamedTuple):
     kernel_version: Optional[Tuple[int, int, int]]
     kernel_build: Optional[Tuple[int, ...]]  # "4.18.0-240.1.1.el8" is (240, 1, 1)
     boot_loader: Optional[str]  # grub_pc | grub_efi | grub_bls | grub_legacy | systemd_boot; a guess from files
+    scheduler: Optional[str]  # the program of sched_ext that schedules tasks; None: the kernel's own
 
 
 def observe(host: Host) -> PlatformFacts:
@@ -89,6 +91,7 @@ def observe(host: Host) -> PlatformFacts:
         kernel_version=version,
         kernel_build=build,
         boot_loader=_boot_loader(host),
+        scheduler=_match(_SCHEDULER, host.line("/sys/kernel/sched_ext/root/ops")),
     )
 
 

@@ -21,6 +21,7 @@ Settings = Dict[str, Optional[str]]
 _CALLED: Mapping[str, str] = {
     "network.mtu": "MTUBytes mtu ethernet.mtu",
     "network.txqueuelen": "TransmitQueueLength tx-queue-length txqueuelen",
+    "network.affinity": "IRQAffinityPolicy",  # systemd 260, in .link files
     "network.queues": "CombinedChannels channels-combined",
     "network.rings/rx": "RxBufferSize ring-rx hardware-dma-ring-rx",
     "network.rings/tx": "TxBufferSize ring-tx hardware-dma-ring-tx",
@@ -98,7 +99,7 @@ def settings(assignments: Lines, *sections: str) -> Settings:
         plain = number(word, seconds=key.endswith("Sec"))
         if not word or (name == "network.mtu" and plain == "0"):  # NetworkManager's word for none
             found.pop(name, None)
-        elif plain is not None or word == "max":
+        elif plain is not None or word in ("max", "single", "spread"):
             found[name] = plain
     return found
 

@@ -33,6 +33,7 @@ NITRO = PlatformFacts(
     kernel_version=(6, 1, 94),
     kernel_build=(),
     boot_loader="grub_bls",
+    scheduler=None,
 )
 Serve = Callable[..., FakeImds]
 

@@ -239,8 +239,9 @@ def test_system_and_kernel(host_of: Build) -> None:
         "/usr/lib/os-release": 'ID="rhel"\nVERSION_ID="8.3"\n',
         "/proc/sys/kernel/osrelease": "4.18.0-240.1.1.el8_3.x86_64\n",
         "/proc/sys/kernel/arch": "x86_64\n",
+        "/sys/kernel/sched_ext/root/ops": "lavd_1.0.17\n",
     }
     facts = observe(host_of(files))
     assert (facts.distribution, facts.distribution_version) == ("rhel", "8.3")
     assert (facts.kernel_version, facts.kernel_build) == ((4, 18, 0), (240, 1, 1))
-    assert facts.architecture == "x86_64"
+    assert (facts.architecture, facts.scheduler) == ("x86_64", "lavd_1.0.17")

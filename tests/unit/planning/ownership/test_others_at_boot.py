@@ -229,6 +229,18 @@ OWNERS: Dict[str, Case] = {
         {"/etc/systemd/network/10-x.link": "[Match]\nDriver=ena\n[Link]\nRxBufferSize=max\n"},
         "/etc/systemd/network/10-x.link",
     ),
+    "interrupts of udev": (
+        "nitro",
+        {"network_irq": {"policy": "spread"}},
+        {"/etc/systemd/network/10-x.link": "[Match]\nDriver=ena\n[Link]\nIRQAffinityPolicy=spread\n"},
+        "/etc/systemd/network/10-x.link",
+    ),
+    "sysctl.d of Skyhook": (
+        "nitro",
+        {"memory": {"swappiness": 10}},
+        {"/etc/sysctl.d/999-skyhook-tuning.conf": "vm.swappiness = 60\n"},
+        "/etc/sysctl.d/999-skyhook-tuning.conf",
+    ),
     "rings of a script": (
         "nitro",
         RING,
