@@ -42,7 +42,10 @@ _TABLE = (
     ("neighbor_gc_thresh3", "gc_thresh3", "how many neighbors the kernel knows at most"),
 )
 _SOCKETS = "Netflix, 2017; Linux kernel, sysctl/net"
-_POLL = "how many microseconds poll() and read() poll: less latency for more CPU time"
+_POLL = (
+    "how many microseconds poll() and read() of all sockets poll: less latency for more CPU time; what polls queue by"
+    " queue since Linux 6.13 is left to programs"
+)
 _POLL_SOURCE = "ENA driver guide; tuned, network-latency"
 
 MEMORY = (

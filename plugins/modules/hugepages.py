@@ -45,6 +45,23 @@ options:
       - "Set it when: huge pages are V(always), and a program asks for 0, as MongoDB 8 does: its memory would grow."
       - "What it costs: fewer huge pages."
     type: int
+  thp_sizes:
+    description:
+      - Who gets transparent huge pages of the sizes below a whole one (Linux 6.8), as entries of a size and a word.
+      - "Set it when: the kernel is 6.9 or newer on Graviton, whose guide tries 16 and 64 KiB; measure it."
+      - "What it costs: memory that a program doesn't use, though less than with whole huge pages."
+    type: list
+    elements: dict
+    suboptions:
+      size:
+        description: V(64K) or another size that the kernel has. The error for any other size lists these sizes.
+        type: str
+        required: true
+      thp:
+        description: Who gets them. With V(inherit) they follow O(thp).
+        type: str
+        required: true
+        choices: [always, inherit, madvise, never]
   pages:
     description:
       - Huge pages to reserve, as entries of a size with either a number of pages or a share of the memory.

@@ -39,6 +39,7 @@ class HugepageFacts(NamedTuple):
     thp_shmem_offered: Tuple[str, ...]
     khugepaged_defrag: Optional[str]  # enabled | disabled
     max_ptes_none: Optional[str]  # a number
+    thp_sizes: Mapping[str, str]  # smaller size such as 64kB → always | inherit | madvise | never
     thp_size: Optional[int]  # bytes; 512 MiB on a kernel with pages of 64 KiB
     pages: Mapping[str, Mapping[str, int]]  # size such as 2048kB → node0 (host without NUMA) → reserved pages
     memory: Optional[int]  # bytes, MemTotal
@@ -66,6 +67,7 @@ def observe(host: Host) -> HugepageFacts:
         thp_shmem_offered=sys_files.THP_SHMEM.offered(host),
         khugepaged_defrag=sys_files.KHUGEPAGED_DEFRAG.read(host),
         max_ptes_none=sys_files.MAX_PTES_NONE.read(host),
+        thp_sizes=_thp_sizes(host),
         thp_size=host.number(f"{folder}/hpage_pmd_size"),
         pages={size: reserved(host, size) for size in _sizes(host)},
         memory=memory.get("MemTotal"),
@@ -78,6 +80,16 @@ def observe(host: Host) -> HugepageFacts:
         mounted=hugetlbfs.mounts(host),
         groups=dict(_groups(host)),
     )
+
+
+def _thp_sizes(host: Host) -> Dict[str, str]:
+    """Size below that of a whole huge page → who gets them."""
+    folder = sys_files.THP_FOLDERS[0]
+    names = [re.fullmatch(f"hugepages-{SIZE}", name, re.ASCII) for name in host.names(folder)]
+    whole = host.number(f"{folder}/hpage_pmd_size")
+    sizes = sorted(int(name[1]) for name in names if name is not None and int(name[1]) * 1024 != whole)
+    words = {f"{size}kB": sys_files.thp_of_size(f"{size}kB").read(host) for size in sizes}
+    return {size: word for size, word in words.items() if word is not None}
 
 
 def kernel_choice(host: Host) -> Dict[str, Optional[str]]:

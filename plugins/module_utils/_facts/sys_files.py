@@ -67,6 +67,11 @@ def _of_thp(name: str, file: str, *words: Mapping[str, str]) -> SysFile:
     return SysFile(f"hugepages.{name}", tuple(f"{folder}/{file}" for folder in THP_FOLDERS), words=words)
 
 
+def thp_of_size(size: str) -> SysFile:
+    """Who gets transparent huge pages of a size such as 64kB (Linux 6.8)."""
+    return SysFile("hugepages.thp_sizes", (f"{THP_FOLDERS[0]}/hugepages-{size}/enabled",))
+
+
 THP = _of_thp("thp", "enabled")
 THP_DEFRAG = _of_thp("thp_defrag", "defrag")
 THP_SHMEM = _of_thp("thp_shmem", "shmem_enabled")

@@ -23,20 +23,24 @@ class OneWord(KernelFile):
         super().__init__(file.lever)
         self.file, self.files = file, file.paths
 
+    def here(self) -> SysFile:
+        """The file of the place."""
+        return self.file
+
     def path(self) -> str:
-        return self.file.path(self.host)
+        return self.here().path(self.host)
 
     def fits(self, where: str, value: Value) -> bool:
         return isinstance(value, str) and re.fullmatch(self.file.form, value, re.ASCII) is not None
 
     def read(self) -> Value:
-        return self.file.read(self.host)
+        return self.here().read(self.host)
 
     def word(self, value: Value) -> str:
-        return self.file.at_boot[self.path()].get(str(value), str(value))
+        return self.here().at_boot[self.path()].get(str(value), str(value))
 
     def meaning(self, word: str) -> Value:
-        return self.file.meaning(self.host, word)
+        return self.here().meaning(self.host, word)
 
 
 class ClockSource(OneWord):
@@ -83,6 +87,19 @@ class StartsKhugepaged(Transparent):
             self.min_free().write(before)
 
 
+class OfSize(OneWord):
+    """Who gets transparent huge pages of the size `where`."""
+
+    def has_place(self, where: str) -> bool:
+        return re.fullmatch(hugepages.SIZE, where, re.ASCII) is not None
+
+    def here(self) -> SysFile:
+        return sys_files.thp_of_size(self.where)
+
+    def choice(self) -> Value:
+        return "never"
+
+
 class Turbo(OneWord):
     """Turbo, which every driver begins with."""
 
@@ -96,6 +113,7 @@ LEVERS = (
     Transparent(sys_files.THP_DEFRAG),
     StartsKhugepaged(sys_files.THP_SHMEM),
     Transparent(sys_files.KHUGEPAGED_DEFRAG),
+    OfSize(sys_files.thp_of_size("*")),
     OneWord(sys_files.MAX_PTES_NONE),
     OneWord(sys_files.KSM),
     Turbo(sys_files.TURBO),

@@ -30,6 +30,9 @@ def memory_files(nodes: int) -> Iterator[Tuple[str, str]]:
     yield f"{THP}/khugepaged/defrag", "1\n"
     yield f"{THP}/khugepaged/max_ptes_none", "511\n"
     yield f"{THP}/hpage_pmd_size", "2097152\n"
+    for size in (16, 64):
+        yield f"{THP}/hugepages-{size}kB/enabled", "always inherit madvise [never]\n"
+    yield f"{THP}/hugepages-2048kB/enabled", "always [inherit] madvise never\n"
     yield "/proc/sys/vm/compact_memory", ""
     yield from sysctl_files("fs", "kernel", "vm").items()
     yield "/sys/kernel/mm/ksm/run", "0\n"

@@ -58,7 +58,9 @@ class Memory:
             self.room.update(self.compacted)
         elif re.search(r"/hugepages-\d+kB/nr_hugepages$", path):
             self._reserve(path, int(word))
-        elif path in (f"{THP}/enabled", f"{THP}/defrag", f"{THP}/shmem_enabled"):
+        elif path in (f"{THP}/enabled", f"{THP}/defrag", f"{THP}/shmem_enabled") or path.startswith(
+            f"{THP}/hugepages-"
+        ):
             offered = [word.strip("[]") for word in file.read_text().split()]
             if word not in offered:
                 raise OSError(errno.EINVAL, "Invalid argument", path)

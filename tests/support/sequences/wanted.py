@@ -61,6 +61,10 @@ VALUES: Mapping[str, List[Any]] = {
     "swappiness": [1, 60],
     "vfs_cache_pressure": [50, 2000],
     "max_ptes_none": [0, 64],
+    "thp_sizes": [
+        [{"size": "64K", "thp": "always"}],
+        [{"size": "16K", "thp": "inherit"}, {"size": "64K", "thp": "never"}],
+    ],
     "reserved_ports": ["auto", "10250", "8080-8082,30000-32767"],
     "services": ["app.service", "database@1.service"],
     "review_after": ["2026-01-31", "2030-01-31"],

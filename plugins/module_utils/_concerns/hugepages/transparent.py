@@ -9,11 +9,21 @@ from typing import Any, Mapping, Optional
 
 from ..._facts.facts import Facts
 from ..._facts.hugepages import HugepageFacts
-from ..._facts.sys_files import KHUGEPAGED_DEFRAG, MAX_PTES_NONE, THP, THP_DEFRAG, THP_FOLDERS, THP_SHMEM, SysFile
+from ..._facts.sys_files import (
+    KHUGEPAGED_DEFRAG,
+    MAX_PTES_NONE,
+    THP,
+    THP_DEFRAG,
+    THP_FOLDERS,
+    THP_SHMEM,
+    SysFile,
+    thp_of_size,
+)
 from ..._plan import Finding, Plan, Wanted
 from ..._planning.boot_argument import plan_argument
 from ..._planning.join import joined
 from ..._planning.knob import Knob, boot_argument
+from .reserved import size_of
 
 NAME = "hugepages"
 REFERENCE = "AWS, 2017"
@@ -62,9 +72,25 @@ _EMPTY = Knob(
     takes_effect="slowly",
     kubelet=True,
 )
+_SIZES = Knob(
+    NAME,
+    "thp_sizes",
+    "hugepages.thp_sizes",
+    "Graviton guide; Linux kernel, transhuge",
+    {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "size": {"type": "str", "required": True},
+            "thp": {"type": "str", "required": True, "choices": ["always", "inherit", "madvise", "never"]},
+        },
+    },
+    kubelet=True,
+    **_NEW,
+)
 # A knob of its own, so that a run with another method takes it back.
 _ARGUMENT = boot_argument(NAME, "method", "transparent_hugepage", REFERENCE, option="thp")
-KNOBS = (*_WORDS, _EMPTY, _ARGUMENT)
+KNOBS = (*_WORDS, _EMPTY, _SIZES, _ARGUMENT)
 REASONS = {
     "never": "no process waits for a huge page to be made; before Linux 5.8 a write after a fork copied it whole",
     "madvise": "only programs that ask for huge pages get them",
@@ -97,6 +123,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         plans.append(change._replace(at_boot=lines))
     if _EMPTY.value(wanted) is not None:
         plans.append(_empty(pages, wanted))
+    plans += [_of_size(pages, wanted, entry) for entry in _SIZES.value(wanted) or ()]
     if method != "runtime" and thp is not None:
         plans.append(_at_boot(facts, wanted, thp))
     if thp is None and _ENABLED.value(wanted) is not None:
@@ -120,6 +147,19 @@ def _empty(pages: Optional[HugepageFacts], wanted: Wanted) -> Plan:
         return Plan(findings=(_EMPTY.impossible(wanted, sentence, now, goal),))
     reason = "how many small pages of a new huge one may be memory that the process doesn't use"
     return _EMPTY.change(wanted, now, goal, reason)
+
+
+def _of_size(pages: Optional[HugepageFacts], wanted: Wanted, entry: Mapping[str, str]) -> Plan:
+    """The plan for who gets huge pages of one smaller size. Raises NearmetalError for a size that the kernel lacks."""
+    sizes, size, goal = pages.thp_sizes if pages is not None else {}, size_of(entry["size"]), entry["thp"]
+    knob = _SIZES.at(size)._replace(at_boot=thp_of_size(size).at_boot)
+    if not sizes:
+        return knob.says("not_applicable", "this kernel has one size of transparent huge pages (Linux 6.8 has more)")
+    if size not in sizes:
+        sentence = f"hugepages.thp_sizes: this kernel has {' '.join(sizes)}, not {entry['size']}; thp is for whole ones"
+        return Plan(findings=(knob.impossible(wanted, sentence, None, goal),))
+    reason = f"who gets huge pages of {size}, which are found more often than whole ones, and waste less"
+    return knob.change(wanted, sizes[size], goal, reason)
 
 
 def _sap_choice(facts: Facts) -> Optional[str]:

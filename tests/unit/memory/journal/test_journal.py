@@ -39,6 +39,7 @@ KINDS: Dict[str, Tuple[str, List[Any]]] = {
     "power.uncore": ("", [{"package_00_die_00": "800000"}, {"package_00_die_00": "2400000"}]),
     "power.profile": ("", ["balanced", "performance"]),
     "hugepages.thp": ("", CHOICES),
+    "hugepages.thp_sizes": ("64kB", [*CHOICES, "inherit"]),
     "hugepages.thp_defrag": ("", [*CHOICES, "defer+madvise"]),
     "hugepages.thp_shmem": ("", CHOICES),
     "hugepages.khugepaged_defrag": ("", SWITCH),
