@@ -69,6 +69,14 @@ def names(host: Host) -> Dict[str, str]:
     return names_by_place
 
 
+def name_at(host: Host, where: str) -> Optional[str]:
+    """The name of the device at a place: all are looked at only if it isn't where it was."""
+    name = host.disk_names.get(where)
+    if name is None or not host.exists(f"{BLOCK}/{name}") or place(host, name) != where:
+        host.disk_names = names(host)
+    return host.disk_names.get(where)
+
+
 def place(host: Host, name: str) -> str:
     """The place of a device, which is stable; for a stacked device its name."""
     device = posixpath.basename(host.link(f"{BLOCK}/{name}/device") or "")

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Mapping
 
 from .._number import is_number
 
@@ -24,6 +28,8 @@ _NOWHERE = "x" * 4096
 
 class Host:
     """A host as files below `root` ("/" is the machine we run on)."""
+
+    disk_names: Mapping[str, str] = {}  # place → name, as last seen
 
     def __init__(self, root: str = "/") -> None:
         self.root = root.rstrip("/")

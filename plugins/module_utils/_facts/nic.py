@@ -52,15 +52,15 @@ class Nic(NamedTuple):
         return "{}/{}".format(NET, self.name)
 
 
-def observe(host: Host, table: Interrupts) -> Tuple[Nic, ...]:
-    """Every interface with hardware behind it, in the order in which they appeared."""
+def observe(host: Host, table: Interrupts, place: str = "") -> Tuple[Nic, ...]:
+    """Every interface with hardware behind it, or the one at a place, in the order in which they appeared."""
     by_name = interrupts.queues(table)
     nics = []
     for name in host.names(NET):
         link = host.link("{}/{}/device".format(NET, name))
-        if link is None or host.line("{}/{}/type".format(NET, name)) != _ETHERNET:
-            continue
-        nics.append(_nic(host, table, by_name, name, os.path.basename(link)))
+        found = os.path.basename(link or "")
+        if found and place in ("", found) and host.line("{}/{}/type".format(NET, name)) == _ETHERNET:
+            nics.append(_nic(host, table, by_name, name, found))
     return tuple(sorted(nics, key=lambda nic: (nic.ifindex, nic.name)))
 
 

@@ -40,7 +40,7 @@ class QueueFile(KernelFile):
 
     def disk(self) -> Optional[str]:
         """The name of the disk at the place; None when there is none."""
-        return disk.names(self.host).get(self.where)
+        return disk.name_at(self.host, self.where)
 
     def require_disk(self) -> str:
         """The name of the disk at the place. Raises NearmetalError when there is none."""

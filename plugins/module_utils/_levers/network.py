@@ -42,8 +42,7 @@ class OnNic(Lever):
 
     def nic(self) -> Optional[Nic]:
         """The NIC at the place; None when there is none."""
-        nics = nic.observe(self.host, interrupts.observe(self.host))
-        return next((interface for interface in nics if interface.place == self.place), None)
+        return next(iter(nic.observe(self.host, interrupts.observe(self.host), self.place)), None)
 
     def require_nic(self) -> Nic:
         """The NIC at the place. Raises NearmetalError when there is none."""
@@ -61,7 +60,7 @@ class OnNic(Lever):
         return () if irqbalance_process.arguments(self.host) is not None else (("network.affinity", self.place),)
 
     def obstacle(self) -> str:
-        return "" if self.nic() is not None else self.absent()
+        return "" if nic.name_at(self.host, self.place) is not None else self.absent()
 
     def detached(self) -> bool:
         """Whether the device left the host; one whose interface was given to a container has not."""
