@@ -11,6 +11,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Dict, List, Mapping
 
@@ -158,11 +159,15 @@ def test_a_python_that_is_too_old_or_absent_is_named(repository: Repository) -> 
     ends.write_text('#!/bin/sh\necho "the disk is full" >&2; exit 1\n')
     ends.chmod(0o755)
     local = {"ansible_connection": "local", "ansible_become": False}
+    up = {"ansible_become": True, "ansible_become_user": "nobody"}
     repository.hosts(
         old={**local, "ansible_python_interpreter": str(old)},
         absent={**local, "ansible_python_interpreter": "/usr/bin/no-python"},
         by_env={**local, "ansible_python_interpreter": "/usr/bin/env no-python"},
         ends={**local, "ansible_python_interpreter": str(ends)},
+        no_sudo={**local, **up, "ansible_become_exe": "no-sudo", "ansible_python_interpreter": sys.executable},
+        no_path={**local, **up, "ansible_become_exe": "/opt/no-sudo", "ansible_python_interpreter": sys.executable},
+        sudo={**simulate(repository.folder / "h", "nitro"), **up, "ansible_python_interpreter": "/usr/bin/no-python"},
     )
     for playbook in ("nearmetal.ec2.audit", "nearmetal.ec2.restore"):
         output = repository.run(playbook, "-e", "tune_serial=100%", code=2)
@@ -171,6 +176,10 @@ def test_a_python_that_is_too_old_or_absent_is_named(repository: Repository) -> 
         assert "the host has no Python at /usr/bin/no-python; with ansible-core" in output
         assert "the host has no Python at /usr/bin/env no-python; with ansible-core" in output
         assert f"has no Python at {ends}" not in output
+        for program in ("no-sudo", "/opt/no-sudo"):
+            # Since 2.19 Ansible's own local connection ends with what the shell said.
+            ours = f"the host has no {program}, with which Ansible would become nobody: install it"
+            assert ours in output or f": {program}: not found" in output
 
 
 def test_the_oldest_boto3_that_is_promised_asks_the_api(repository: Repository) -> None:

@@ -35,8 +35,26 @@ def explained(action: ActionBase, result: Dict[str, Any], task_vars: Mapping[str
         return result
     words = interpreter_words(getattr(action, "_used_interpreter", None) or task_vars.get("ansible_python_interpreter"))
     answer = action._low_level_execute_command(" ".join(map(shlex.quote, (*words, "-c", _QUESTION))))
-    sentence = cause(" ".join(words), answer, minimum())
+    sentence = _no_way_up(action, answer) or cause(" ".join(words), answer, minimum())
     return {**result, "msg": sentence} if sentence else result
+
+
+def _no_way_up(action: ActionBase, answer: Mapping[str, Any]) -> str:
+    """That the host lacks the program with which Ansible becomes another user; empty when it doesn't, or needs none."""
+    become = action._connection.become
+    if become is None or answer.get("rc") not in _NOT_STARTED:
+        return ""
+    program = (shlex.split(become.get_option("become_exe") or "") or [become.name])[0]
+    # A login as the same user doesn't start it. With a terminal its standard error is in the output.
+    if not re.search(rf"(?<![\w/]){re.escape(program)}\b", f"{answer.get('stdout')}\n{answer.get('stderr')}"):
+        return ""
+    if action._low_level_execute_command(f"command -v {shlex.quote(program)}", sudoable=False).get("rc") == 0:
+        return ""
+    user = become.get_option("become_user") or "root"
+    return (
+        f"the host has no {program}, with which Ansible would become {user}: install it, or name another way with"
+        " ansible_become_method"
+    )
 
 
 def minimum(version: str = __version__) -> Tuple[int, int]:
