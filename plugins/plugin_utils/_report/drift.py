@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Dict, Iterable, Iterator, Optional, Tuple
 
 from . import model
@@ -14,7 +13,17 @@ from .summary import show
 
 NEARMETAL = "nearmetal.ec2"
 _PLATFORM = ("instance_type", "host_class", "kernel", "distribution", "distribution_version")
-_SHARE = re.compile(r"\d+(\.\d+)? (?:%|a minute|threads)", re.ASCII)
+# What the kernel or AWS counts, which differs in each run.
+_COUNTED = {
+    "cpu_credits": ("balance", "charged", "surplus"),
+    "ebs": ("burst_balance", "exceeded"),
+    "kernel_check": (
+        *("steal", "backlog_drops", "receive_rounds", "connections", "open_files", "compaction", "swap"),
+        "memory_misses",
+    ),
+    "network_irq": ("irq_hotspot",),
+    "service_check": ("threads", "open_files"),
+}
 Key = Tuple[str, str, str]
 
 
@@ -57,10 +66,11 @@ def _concern_changes(name: str, concern: str, old: HostReport, new: HostReport, 
         if earlier is None or current is None or not _same(earlier, current):
             what = ".".join(part for part in key[:2] if part) + (f" {key[2]}" if key[2] else "")
             yield _change(name, concern, what, _words(earlier), _words(current), _owner(current, mode))
-    for lost in sorted(_advice(old, concern) - _advice(new, concern)):
-        yield _change(name, concern, f"{concern} advice", lost, "–")
-    for gained in sorted(_advice(new, concern) - _advice(old, concern)):
-        yield _change(name, concern, f"{concern} advice", "–", gained)
+    lost, gained = _advice(old, concern), _advice(new, concern)
+    for key in sorted(lost.keys() - gained.keys()):
+        yield _change(name, concern, f"{concern} advice", lost[key], "–")
+    for key in sorted(gained.keys() - lost.keys()):
+        yield _change(name, concern, f"{concern} advice", "–", gained[key])
 
 
 def _knobs(host: HostReport, concern: str) -> Dict[Key, ReportedFinding]:
@@ -71,32 +81,34 @@ def _knobs(host: HostReport, concern: str) -> Dict[Key, ReportedFinding]:
     }
 
 
-def _advice(host: HostReport, concern: str) -> "set[str]":
+def _advice(host: HostReport, concern: str) -> Dict[str, str]:
+    """What tells one advice from another → its words."""
     # The sentences about allowances contain measured numbers, which differ in every run and are in `limits`.
     if concern == "allowances":
-        return set()
+        return {}
     advice = [finding for finding in host.findings if finding.concern == concern and finding.status == "advice"]
     if concern == "tune":
         # The sentences of `auto` count processes, whose number differs from audit to audit.
-        return {show(finding.wanted) for finding in advice}
+        return {show(finding.wanted): show(finding.wanted) for finding in advice}
     if concern == "sizing":
         # Its sentences contain what was measured.
-        return {finding.knob for finding in advice}
-    return {finding.reason for finding in advice}
+        return {finding.knob: finding.knob for finding in advice}
+    return {
+        f"{finding.knob} {finding.where}" if _counted(finding) else finding.reason: finding.reason for finding in advice
+    }
 
 
 def _same(earlier: ReportedFinding, current: ReportedFinding) -> bool:
     if {earlier.status, current.status} == {"changed", "ok"} and earlier.wanted is not None:
         # The kernel may read back another word than was written (`off` for `disabled`).
         return earlier.wanted == current.wanted
-    if _measured(earlier.now) and _measured(current.now):
+    if _counted(current):
         return earlier.status == current.status
     return _settled(earlier) == _settled(current)
 
 
-def _measured(value: Any) -> bool:
-    """Whether a value is a share, a rate or a number of threads, which differ in each run: no setting is one."""
-    return isinstance(value, str) and _SHARE.fullmatch(value) is not None
+def _counted(finding: ReportedFinding) -> bool:
+    return finding.knob in _COUNTED.get(finding.concern, ())
 
 
 def _settled(finding: ReportedFinding) -> Tuple[Any, str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.pressure import KNOBS as PRESSURE
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -23,6 +24,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.fake_kernel import FakeKernel
+from tests.support.files.counters import NETSTAT, SNMP, network_devices
 from tests.support.files.processes import first, process, together
 from tests.support.fleet import GOOD_CLOCK, ROOT, SLOW_CLOCK, finding, result_with
 from tests.support.hosts import files_of
@@ -168,6 +170,42 @@ def test_a_measured_value_drifts_when_its_status_does(tmp_path: Path, call: Call
     (lost, gained) = changes(results[1], results[2])
     assert (lost["what"], lost["before"]) == ("kernel_check.steal", "0.2 % (ok)")
     assert "EC2 oversubscribes CPUs only on T types" in gained["after"]
+
+
+@pytest.mark.parametrize("many", [1, 50_000])
+def test_counters_that_grew_are_no_drift_while_their_statuses_stay(tmp_path: Path, call: Call, many: int) -> None:
+    results = []
+    for day in (1, 2, 3):
+        softnet = (100_000_000 + day, day * many, day * 7 * many, *(0,) * 6)
+        times = {
+            "/proc/net/softnet_stat": " ".join(f"{count:08x}" for count in softnet) + "\n",
+            "/proc/net/dev": network_devices({"lo": 5000, "ens5": 10_000_000 + 1000 * day}),
+            "/proc/net/netstat": NETSTAT.replace(": 0 0 0", f": 0 {day * many} {day * many}"),
+            "/proc/net/snmp": SNMP.replace("20000", f"{2_000_000 * day + day**3}"),
+            "/proc/stat": f"cpu  100000 0 100000 800000 0 0 0 {(100 + day) * many} 0 0\n",
+            "/proc/vmstat": f"compact_stall {7 * day * many}\npswpin {9 * day * many}\n",
+            "/proc/swaps": "Filename Type Size Used Priority\n/dev/nvme0n1p2 partition 8 0 -2\n",
+            "/proc/sys/fs/file-nr": f"{1600 + 100 * day}\t0\t3000\n",
+        }
+        host = FakeKernel(tmp_path / str(day), files_of("nitro", times))
+        results.append(call(tune.main, host, check=True, workload="base"))
+    shown = [[finding["now"] for finding in result["findings"]] for result in results]
+    assert sum(first != second for first, second in zip(shown[0], shown[1])) >= 5
+    assert changes(results[0], results[1]) == changes(results[1], results[2]) == []
+    assert {knob.name for knob in PRESSURE} <= set(drift._COUNTED["kernel_check"])
+
+
+def test_counted_advice_is_no_drift_while_it_stays() -> None:
+    was, hot = (
+        finding("network_irq", "advice", "irq_hotspot", reason=f"CPU 3 spent {share} % of its time", where="cpu3")
+        for share in (41, 42)
+    )
+    assert changes(result_with(was), result_with(hot)) == []
+    (gained,) = changes(
+        result_with(finding("network_irq", "ok", "affinity")),
+        result_with(was, finding("network_irq", "ok", "affinity")),
+    )
+    assert gained["after"] == "CPU 3 spent 41 % of its time"
 
 
 def test_another_workload_is_drift_and_another_count_of_processes_is_not(tmp_path: Path, call: Call) -> None:
