@@ -235,7 +235,8 @@ options:
   reserved_ports:
     description:
       - Ports that no outgoing connection gets (C(net.ipv4.ip_local_reserved_ports)), as in V(8080,30000-32767).
-      - V(auto) takes those of O(port_range) on which something listens now, beside those that are reserved already.
+      - V(auto) takes those of O(port_range) on which something listens now, beside those that are reserved already, and
+        without the kernel's own range, 32768 to 60999, whose ports a program gets by chance.
       - "Set it when: O(port_range) begins below 32768: a service couldn't start again while a connection has its port."
       - "What it costs: nothing but these ports. Name those of services that don't run yet, such as Kubernetes' node
         ports."

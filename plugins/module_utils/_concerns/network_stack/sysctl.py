@@ -20,6 +20,7 @@ from ..._planning.parameters import plan_parameters as planned
 NAME = "network_stack"
 # The least that a page has; RHEL 8 on arm64 has 64 KiB.
 _PAGE = 4096
+_BY_CHANCE = range(32768, 61000)  # the kernel's own range for outgoing connections, and for a bind to port 0
 KNOBS = knobs_of(NAME, NETWORK_STACK)
 _KEEP_ALIVE, _RANGE, _RESERVED = (
     knob for knob in KNOBS if knob.name in ("keepalive_time", "port_range", "reserved_ports")
@@ -34,13 +35,15 @@ def plan_parameters(facts: Facts, wanted: Wanted) -> Plan:
 def _with_ports(facts: Facts, wanted: Wanted) -> Wanted:
     """What is wanted, with `auto` as the ports on which something listens, beside those that are reserved already.
 
-    A service that is down keeps its port, so the list only grows.
+    A service that is down keeps its port, so the list only grows. A port of the kernel's own range is left out: a
+    program that names no port got it, and gets another one the next time. The range that the host had before isn't
+    known any more once it is widened, so it can't decide.
     """
     if _RESERVED.value(wanted) != "auto":
         return wanted
     sysctl = facts.sysctl or {}
     low, high = (_RANGE.value(wanted) or sysctl.get(_RANGE.place, "32768 60999")).split()
-    ports = {port for port in facts.listening or () if int(low) <= port <= int(high)}
+    ports = {port for port in facts.listening or () if int(low) <= port <= int(high) and port not in _BY_CHANCE}
     reserved = {*ports, *listed(sysctl.get(_RESERVED.place, ""))}
     return wanted._replace(options={**wanted.options, _RESERVED.base: shown_ports(reserved)})
 
