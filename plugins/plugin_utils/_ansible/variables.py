@@ -8,11 +8,14 @@ A name that only begins like nearmetal's options, such as `audit_log_path`, is t
 from __future__ import annotations
 
 import difflib
+import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, Iterable, Mapping
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, Mapping
 
 from ansible.module_utils.common.yaml import yaml_load
+
+from ...module_utils._concerns.registry import HEADINGS
 
 _ROLES = Path(__file__).parents[3] / "roles"
 # Their variables hold for whole runs, so they are checked whichever module runs.
@@ -22,6 +25,9 @@ _OTHERS = (
     *("audit_limits", "benchmark_address", "benchmark_client", "benchmark_limit", "benchmark_port"),
     *("tune_health_result", "tune_serial"),
 )
+# Modules for several concerns, which read no variable of a concern's own role, and its names, with or without an s.
+_COMBINING = ("prove", "tune")
+_OF_CONCERN = re.compile(f"({'|'.join(f'{concern}?' for concern in HEADINGS)})_(.+)")
 # Options of earlier versions, and what has come in their place.
 _REMOVED = {
     "benchmark_install": "install the tools yourself",
@@ -60,9 +66,20 @@ def warn(result: Dict[str, Any], module: str, task_vars: Mapping[str, Any]) -> D
         for name, instead in _REMOVED.items()
         if name in task_vars
     ]
+    if module.rpartition(".")[2] in _COMBINING:
+        sentences += _of_single_roles(task_vars)
     if sentences:
         result["warnings"] = [*(result.get("warnings") or ()), *sentences]
     return result
+
+
+def _of_single_roles(names: Iterable[str]) -> Iterator[str]:
+    """A sentence for each variable that only the role of a single concern would read."""
+    for match in filter(None, (_OF_CONCERN.fullmatch(str(name)) for name in names)):
+        concern, option = next(name for name in HEADINGS if name.startswith(match[1])), match[2]
+        if option in _options(concern) - {"state"}:
+            goal = f"tune_{option}" if option in _options("tune") else f"tune_concerns.{concern}.{option}"
+            yield f"{match[0]} is an option of the role {concern} and has no effect here: with tune say {goal}"
 
 
 def misspelt(names: Iterable[str], module: str) -> Dict[str, str]:

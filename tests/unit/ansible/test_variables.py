@@ -79,6 +79,28 @@ def test_variables_of_other_roles_than_the_one_that_runs_are_left_alone() -> Non
 
 
 @pytest.mark.parametrize(
+    ("name", "role", "goal"),
+    [
+        ("hugepages_thp", "hugepages", "tune_concerns.hugepages.thp"),
+        ("hugepage_thp", "hugepages", "tune_concerns.hugepages.thp"),
+        ("network_stack_somaxconn", "network_stack", "tune_concerns.network_stack.somaxconn"),
+        ("clocksource_owner_conflict", "clocksource", "tune_owner_conflict"),
+        ("memory_limit", "", ""),
+        ("hugepages_state", "", ""),
+        ("network_interfaces_regions", "", ""),
+    ],
+)
+def test_an_option_of_a_single_role_has_its_name_for_tune(name: str, role: str, goal: str) -> None:
+    said = [f"{name} is an option of the role {role} and has no effect here: with tune say {goal}"] if role else []
+    for module in (TUNE, "nearmetal.ec2.prove"):
+        assert warn({}, module, {name: 1, "tune_workload": "web"}).get("warnings", []) == said
+    assert warn({}, f"nearmetal.ec2.{role or 'memory'}", {name: 1}) in (
+        {},
+        {"warnings": [f"the variable {name} isn't an option and has no effect: is {role}_thp meant?"]},
+    )
+
+
+@pytest.mark.parametrize(
     ("core", "oldest"), [("2.16.14", 7), ("2.17.0", 7), ("2.18.1", 8), ("2.19.14", 8), ("2.21.5", 9), ("2.30.0", 9)]
 )
 def test_the_oldest_python_of_a_host(core: str, oldest: int) -> None:
