@@ -20,7 +20,7 @@ def test_it_says_what_would_be_compared_and_how_long_it_may_take(host: FakeKerne
     before = files(host)
     result = play(check=True, command="exit 1", settle=10, seconds=10, each=True, health="exit 1")
     assert result["msg"] == (
-        "db-1  would compare untuned with tuned in clocksource.source; at most 701 measurements, about 3 h 54 min"
+        "db-1  would compare untuned with tuned in clocksource.source; at most 1101 measurements, about 6 h 07 min"
         " if each takes 20 s with settling, without switches and repetitions; nothing was switched"
     )
     assert (result["changed"], result["tested"], play.steps) == (False, ["clocksource.source"], ["plan"])

@@ -24,7 +24,7 @@ from ..order import TUNED, UNTUNED, order
 from ..record import PAIR, SOAK, Record, Start
 from ..settings import Settings
 
-_WAGERS = (0.5, 1.0, 2.0, 4.0)  # on a difference as large as the claimed one
+_WAGERS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # on a difference as large as the claimed one
 
 
 def loads_of_pair(settings: Settings, pairs: int) -> int:

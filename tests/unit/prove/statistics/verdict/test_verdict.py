@@ -60,8 +60,8 @@ def warming(values: "List[float]") -> Load:
         (0.0, 0.10, "not_worse", "unclear", False),
         (0.0, 0.035, "not_worse", "unclear", False),
         # Not decided, but more harm than the margin is excluded.
-        (0.012, 0.035, "better", "unclear", False),
-        (0.012, 0.035, "not_worse", "unclear", True),
+        (0.012, 0.03, "better", "unclear", False),
+        (0.012, 0.03, "not_worse", "unclear", True),
     ],
 )
 def test_the_tuning_stays_by_rule(effect: float, deviation: float, keep: str, word: str, kept: bool) -> None:
@@ -167,7 +167,7 @@ def test_zero_is_a_value_and_a_count_may_not_rise(errors: "List[int]", guard: "D
     assert read("".join(line_of(entry) for entry in (record.start, *record.measurements)).encode()) == record
 
 
-@pytest.mark.parametrize("every", [8, 30])
+@pytest.mark.parametrize("every", [7, 8])
 def test_a_rare_collapse_is_not_kept(every: int) -> None:
     loads: "List[bool]" = []
 
@@ -177,9 +177,9 @@ def test_a_rare_collapse_is_not_kept(every: int) -> None:
         collapsed = loads[-1] and sum(loads) % every == 0
         return (metric._replace(value=metric.value * (0.4 if collapsed else 1.0)),)
 
-    found = verdict(run(load, seed=3, soak=112))
+    found = verdict(run(load, seed=3))
     assert (found.verdict, found.keep) == ("unclear", False)
-    assert "loads lose a third or more when tuned, 0 of " in found.reasons[0]
+    assert "loads fail or lose 15 % or more when tuned, 0 of " in found.reasons[0]
 
 
 @pytest.mark.parametrize("smaller", [False, True])
@@ -187,9 +187,9 @@ def test_a_gain_of_typical_loads_is_not_kept_where_the_mean_loses(smaller: bool)
     loads: "List[bool]" = []
 
     def load(step: Step) -> "Tuple[Metric, ...]":
-        (metric,) = noisy(0.05, 0.002, 3)(step)
-        loads.append(step.switch_to == "tuned")
-        value = metric.value * (0.68 if loads[-1] and sum(loads) % 8 == 0 else 1.0)
+        (metric,) = noisy(0.02, 0.002, 3)(step)
+        loads.append(step.phase == "soak" and step.state == "tuned" and step.attempt <= 10)
+        value = metric.value * (0.86 if loads[-1] and sum(loads) % 6 == 0 else 1.0)
         return (Metric("time", 1 / value, better="smaller") if smaller else metric._replace(value=value),)
 
     found = verdict(run(load, seed=3))
