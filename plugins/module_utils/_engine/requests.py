@@ -18,7 +18,7 @@ from .._planning.waivers import REFERENCE, excluded_options, managed, only_optio
 from .._requests.recognized import KNOB, stored_choice, with_choice
 from .._words import shown
 from .defaults import base_options, leave, manages_nothing, nothing_wanted
-from .planning import Export, Remember, Request, Restore, Tune
+from .planning import Export, Leave, Remember, Request, Restore, Tune
 from .session import Known
 
 if TYPE_CHECKING:
@@ -105,6 +105,8 @@ def tune_requests(
         by.update(dict.fromkeys(program.exact.intersection(by), PROGRAM))
         if limits:
             options = limited(concern.knobs, options, limits[name])
+            if manages_nothing(concern, options) and name not in on_host:
+                continue
             by = {option: origin for option, origin in by.items() if option in options}
         checks = left_out.get(concern.name, set()).intersection(concern.checks)
         open_questions = [*(() if workload_concerns else contradictions), *program.contradictions]
@@ -115,11 +117,10 @@ def tune_requests(
         if limits:
             wanted = _beside_earlier(concern, wanted, limits[name], on_host.get(name))
         requests.append(Tune(concern.name, concern, wanted, excluded=frozenset(checks), findings=undecided))
+    wanted_here = {request.name for request in requests}
+    requests += [_not_wanted(name, limits[name], workloads) for name in limits if name not in wanted_here]
     if not requests and not findings:
-        nothing = (
-            f"neither the workload nor concerns want {', '.join(limits)}" if limits else "name a workload or concerns"
-        )
-        raise NearmetalError(f"nothing to tune: {nothing}")
+        raise NearmetalError("nothing to tune: name a workload or concerns")
     choice = on_host.get(CHOICE)
     keep = choice if limits else stored_choice(choice, programs, asking)
     if findings or (keep is None) is not (choice is None):
@@ -132,6 +133,14 @@ def tune_requests(
         # First, so that what builds on the host's own values is planned on them.
         return [*(Restore(name, CONCERNS.get(name)) for name in unnamed), *requests]
     return [*requests, *(leave(name, _stays(stored)) for name, stored in unnamed.items())]
+
+
+def _not_wanted(name: str, limit: AbstractSet[str], workloads: Sequence[str]) -> Request:
+    """The request for a concern of a limited run that this host has no wish for; other hosts of the run may have."""
+    of_workload = f"the workload {', '.join(workloads)}" if workloads else "a workload"
+    reason = f"neither {of_workload} nor tune_concerns wants it on this host, so tune_only leaves it as it is"
+    knob = min(limit) if len(limit) == 1 else "state"
+    return Leave(name, (Finding(name, knob, "not_applicable", reason, reference=REFERENCE),))
 
 
 def _beside_earlier(concern: Concern, wanted: Wanted, limit: AbstractSet[str], stored: Optional[Stored]) -> Wanted:

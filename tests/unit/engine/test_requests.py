@@ -125,12 +125,23 @@ def test_what_says_how_a_knob_is_set_comes_with_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("only", "knob"), [("smt.threads", "threads"), ("numa", "state"), ("network_stack.somaxconn", "somaxconn")]
+)
+def test_a_host_without_a_wish_for_what_a_run_is_limited_to_is_left_as_it_is(
+    only: str, knob: str, tmp_path: Path
+) -> None:
+    done = tune(FakeKernel(tmp_path, hosts.files_of("xen_hvm")), "burstable", only=[only])
+    ((finding,),) = [outcome.plan.findings for outcome in done.outcomes]
+    assert (finding.knob, finding.status) == (knob, "not_applicable")
+    assert "neither the workload burstable nor tune_concerns wants it on this host" in finding.reason
+
+
+@pytest.mark.parametrize(
     ("only", "more", "words"),
     [
         (["smt", "somaxconn"], {}, "tune_only[1] must be a concern or concern.knob, such as cpu_power.idle, not 'som"),
         (["clock.source"], {}, "tune_only[0]: concern 'clock' is unknown"),
         (["clocksource.persist"], {}, "tune_only[0]: clocksource has no option for 'persist'; it has source"),
-        (["smt.threads"], {}, "nothing to tune: neither the workload nor concerns want smt"),
         (
             ["clocksource"],
             {"prune": True},
