@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ansible import constants as C
@@ -12,9 +13,12 @@ from ansible.module_utils.common.validation import check_type_list
 
 from ..module_utils._error import NearmetalError
 from ..module_utils._requests.combined import require_known
+from ..module_utils._words import shown
 from ..plugin_utils._ansible import by_agent
 from ..plugin_utils._ansible.host_action import HostAction
 from ..plugin_utils._ansible.plays import CALLBACK
+
+_AT_ONCE = re.compile(r"\s*(\d+|(100|\d?\d)%)\s*", re.ASCII)
 
 
 class ActionModule(HostAction):
@@ -26,11 +30,36 @@ class ActionModule(HostAction):
             names = check_type_list(self._task.args.get("workload") or ["base"])
             if "auto" not in names:
                 require_known(names)
+            at_once = self._given(task_vars or {}, "tune_reboot_at_once")
+            if at_once is not None and not _AT_ONCE.fullmatch(str(at_once)):
+                raise NearmetalError(
+                    f"tune_reboot_at_once must be a number of hosts or 0% to 100%, not {shown(at_once)}"
+                )
         except NearmetalError as error:
             return {"failed": True, "changed": False, "msg": str(error), "workload": names}
         except TypeError:
             pass  # the module says what it takes
-        return (self._planned if self._task.check_mode else self._done)(task_vars)
+        result = (self._planned if self._task.check_mode else self._done)(task_vars)
+        sentence = "" if result.get("failed") else self._contrary(task_vars or {})
+        return {**result, "warnings": [*(result.get("warnings") or ()), sentence]} if sentence else result
+
+    def _given(self, variables: Any, name: str) -> Any:
+        """The value of a variable, which may be a template."""
+        return self._templar.template(variables[name]) if name in variables else None
+
+    def _contrary(self, task_vars: dict[str, Any]) -> str:
+        """A sentence where a playbook spells out another workload than the host's own variables name; else empty."""
+        spelled = self._task.args.get("workload_concerns_of")
+        if not spelled:
+            return ""
+        own = self._given(task_vars["hostvars"][task_vars["inventory_hostname"]], "tune_workload")
+        if own is None or check_type_list(own) == [spelled]:
+            return ""
+        names = ", ".join(map(str, check_type_list(own)))
+        return (
+            f"tune_workload: {names} of the inventory has no effect in this playbook, which tunes for {spelled}: run"
+            " nearmetal.ec2.tune for it"
+        )
 
     def _planned(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         return self.do_task(task_vars, drawn=True)

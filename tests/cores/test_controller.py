@@ -143,6 +143,25 @@ def test_mistakes_are_named(repository: Repository) -> None:
     assert "No report written: no host was asked" in output
 
 
+def test_a_workload_of_the_inventory_that_a_playbook_spells_otherwise_is_warned_of(repository: Repository) -> None:
+    host = simulate(repository.folder / "h", "nitro")
+    said = "of the inventory has no effect in this playbook, which tunes for cache"
+    for own, contrary in (("{{ 'web' }}", True), (["cache"], False), (None, False)):
+        repository.hosts(h={**host, "tune_workload": own} if own else host)
+        output = repository.run("nearmetal.ec2.cache", "--check")
+        assert (f"tune_workload: web {said}" in output) == contrary
+        assert (said in output) == contrary
+
+
+def test_how_many_may_reboot_at_once_is_looked_at_in_check_mode_too(repository: Repository) -> None:
+    repository.hosts(h=simulate(repository.folder / "h", "nitro"))
+    for given in ("lots", "101%", "-1"):
+        output = repository.run("nearmetal.ec2.tune", "--check", "-e", f"tune_reboot_at_once={given}", code=2)
+        assert f"tune_reboot_at_once must be a number of hosts or 0% to 100%, not '{given}'" in output
+    for given in ("{{ 5 }}%", "0%", "3"):
+        repository.run("nearmetal.ec2.tune", "--check", "-e", f"tune_reboot_at_once='{given}'")
+
+
 def test_mistakes_in_concerns_have_their_sentences(tmp_path: Path, collections: Path) -> None:
     require_sentences(said_of_concerns(tmp_path, VENV, collections))
 
