@@ -14,6 +14,7 @@ from ansible.module_utils.common.validation import check_type_list
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._error import NearmetalError
+from ..module_utils._requests.combined import require_known
 from ..plugin_utils._ansible import plays
 from ..plugin_utils._ansible.results import follows_contract
 from ..plugin_utils._ansible.variables import warn
@@ -62,6 +63,7 @@ class ActionModule(ActionBase):
             earlier = document.load(options["baseline"]) if options["baseline"] else None
             past = history.load(options["history"]) if options["history"] else ()
             if options["only_check"]:
+                _require_known_workload(variables)
                 return warn({**result, "changed": False}, self._task.action, variables)
             # The callback knows more: hosts that could not be reached, and the time.
             seen_by_callback = plays.CALLBACK == C.DEFAULT_STDOUT_CALLBACK
@@ -131,6 +133,14 @@ def _join_hosts(given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dict[
         "fail_on": list(dict.fromkeys(fail_on)),
         **{name: next(iter(values), None) for name, values in paths.items()},
     }
+
+
+def _require_known_workload(task_vars: Mapping[str, Any]) -> None:
+    """Raise NearmetalError for a wrong workload that all hosts have: each of them would say the same."""
+    given = [task_vars["hostvars"][name].get("tune_workload") for name in task_vars["ansible_play_hosts_all"]]
+    names = given[0].split(",") if isinstance(given[0], str) else given[0]
+    if isinstance(names, list) and names and "auto" not in names and all(own == given[0] for own in given):
+        require_known([str(name).strip() for name in names])
 
 
 def _list(value: Any) -> list[Any]:

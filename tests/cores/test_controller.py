@@ -153,6 +153,13 @@ def test_a_workload_of_the_inventory_that_a_playbook_spells_otherwise_is_warned_
         assert (said in output) == contrary
 
 
+def test_a_wrong_workload_of_all_hosts_is_said_once(repository: Repository) -> None:
+    repository.hosts(**{name: simulate(repository.folder / name, "nitro") for name in ("one", "two", "three")})
+    output = repository.run("nearmetal.ec2.audit", "-e", "tune_workload=wbe", code=2)
+    assert output.count("workload 'wbe' is unknown") == 1
+    assert "is web meant?" in output
+
+
 def test_how_many_may_reboot_at_once_is_looked_at_in_check_mode_too(repository: Repository) -> None:
     repository.hosts(h=simulate(repository.folder / "h", "nitro"))
     for given in ("lots", "101%", "-1"):
