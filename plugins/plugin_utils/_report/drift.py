@@ -67,10 +67,10 @@ def _concern_changes(name: str, concern: str, old: HostReport, new: HostReport, 
             what = ".".join(part for part in key[:2] if part) + (f" {key[2]}" if key[2] else "")
             yield _change(name, concern, what, _words(earlier), _words(current), _owner(current, mode))
     lost, gained = _advice(old, concern), _advice(new, concern)
-    for key in sorted(lost.keys() - gained.keys()):
-        yield _change(name, concern, f"{concern} advice", lost[key], "–")
-    for key in sorted(gained.keys() - lost.keys()):
-        yield _change(name, concern, f"{concern} advice", "–", gained[key])
+    for advice in sorted(lost.keys() - gained.keys()):
+        yield _change(name, concern, f"{concern} advice", lost[advice], "–")
+    for advice in sorted(gained.keys() - lost.keys()):
+        yield _change(name, concern, f"{concern} advice", "–", gained[advice])
 
 
 def _knobs(host: HostReport, concern: str) -> Dict[Key, ReportedFinding]:
