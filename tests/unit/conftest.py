@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 from dev.running import memory
-from tests.support import simulated
+from tests.support import promised, simulated
 from tests.support.fake_kernel import FakeKernel
 
 Main = Callable[[FakeKernel], None]
@@ -86,6 +86,12 @@ def host_of(root: Path) -> Callable[[Mapping[str, str]], Host]:
 def shared_payloads() -> None:
     """The simulated hosts of a session compile the agent once. Tests that are kept elsewhere name this fixture."""
     simulated.COMPILED.mkdir(parents=True, exist_ok=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def check_mode_keeps_its_word() -> Iterator[None]:
+    """Compare every run of these tests with its check."""
+    yield from promised.compared()
 
 
 @pytest.fixture

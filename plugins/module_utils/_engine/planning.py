@@ -274,7 +274,7 @@ def plan_all(session: Session, facts: Facts, requests: Sequence[Request], strict
     for request in requests:
         try:
             outcome = request.plan(session, facts)
-            in_the_way = obstacles(session.host, outcome.plan.actions)
+            in_the_way = obstacles(session.host, outcome.plan.actions) or session.journal.untaken(outcome.plan.actions)
         except NearmetalError as error:
             if not lenient and not isinstance(error, Damaged):
                 raise

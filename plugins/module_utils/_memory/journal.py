@@ -119,6 +119,17 @@ class Journal:
                 entries[entry.key] = entry._replace(set_values=set_values)
         self._save(entries)
 
+    def untaken(self, actions: Sequence[Action]) -> List[str]:
+        """Why nothing could take these actions back, which is known before anything is changed."""
+        try:
+            boot_id = self._host.boot_id() if actions else ""
+            self._by_files = set_by_files.places(self._host, self._entries.values()) if actions else set()
+            for action in actions:
+                self._started(self._entries.get(action.key), action, boot_id)
+        except NearmetalError as error:
+            return [str(error)]
+        return []
+
     def _started(self, entry: Optional[Entry], action: Action, boot_id: str) -> Entry:
         """The entry of the action's place, with the original that holds in this boot."""
         place = place_of(self._host, action.key)
