@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
-from .program import Check, Page, Program, Wish
+from .program import UNLIMITED, Check, Page, Program, Wish
 
 _CHECKS = Page(reference="Cassandra, startup checks", read="2026-11-27", again="2027-11-27")
 _PRODUCTION = Page(reference="Cassandra guide, production", read="2026-11-27", again="2027-11-27")
 _LIMITS = Page(reference="Cassandra, its checks of limits", read="2026-11-27", again="2027-11-27")
+_LOCKED = Page(reference="Cassandra, its locked memory", read="2026-11-28", again="2027-11-28")
 
 CASSANDRA = Program(
     "Apache Cassandra",
@@ -31,6 +32,10 @@ CASSANDRA = Program(
     ),
     processes=("cassandra",),
     packages=("cassandra",),
-    checks=(Check("Max open files", 10000, _LIMITS), Check("Max processes", 32768, _LIMITS)),
+    checks=(
+        Check("Max open files", 10000, _LIMITS),
+        Check("Max processes", 32768, _LIMITS),
+        Check("Max locked memory", UNLIMITED, _LOCKED, "part of its memory may be swapped out, as it warns"),
+    ),
     left="no swap; on `st1` and `sc1` volumes it asks for 64 KiB of read-ahead: name them in `block_storage.disks`",
 )
