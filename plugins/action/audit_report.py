@@ -20,7 +20,7 @@ from ..plugin_utils._ansible.results import follows_contract
 from ..plugin_utils._ansible.variables import warn
 from ..plugin_utils._benchmark import store
 from ..plugin_utils._benchmark.ranking import rankings
-from ..plugin_utils._files import brief, short_path
+from ..plugin_utils._files import brief, short_path, try_folder
 from ..plugin_utils._forms.write import write_all
 from ..plugin_utils._report import allowances, document, history, proven, summary, worth
 from ..plugin_utils._report.collect import Collector
@@ -64,6 +64,7 @@ class ActionModule(ActionBase):
             past = history.load(options["history"]) if options["history"] else ()
             if options["only_check"]:
                 _require_known_workload(variables)
+                _try_folders(options["history"])
                 return warn({**result, "changed": False}, self._task.action, variables)
             # The callback knows more: hosts that could not be reached, and the time.
             seen_by_callback = plays.CALLBACK == C.DEFAULT_STDOUT_CALLBACK
@@ -103,6 +104,17 @@ class ActionModule(ActionBase):
         if not seen_by_callback:
             self._display.warning(f"Not seen: {BLIND}.")
         return result
+
+
+def _try_folders(history_folder: str | None) -> None:
+    """Raises NearmetalError where the reports couldn't be written once all hosts have been asked."""
+    named = {"report_directory": plays.report_directory(), "audit_history": history_folder}
+    for what, folder in named.items():
+        try:
+            if folder:
+                try_folder(folder)
+        except OSError as error:
+            raise NearmetalError(f"{what}: can't write in {folder}: {error.strerror}; name another directory") from None
 
 
 def _summary(report: Report) -> dict[str, Any]:

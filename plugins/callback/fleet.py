@@ -36,6 +36,8 @@ options:
         key: report_directory
 """
 
+import atexit
+import os
 import sys
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -83,6 +85,8 @@ class CallbackModule(DefaultCallback):
         self._proofs: Dict[str, host_map.Host] = {}
         self._benchmarked: List[str] = []
         self._any_task_started = False  # whether any task of nearmetal started on a host
+        self._ended = False  # whether Ansible came to the end of the run
+        atexit.register(self._say_interrupted, os.getpid())
         self._others_played = False  # whether a play of somebody else is in the run, whose end is Ansible's recap
 
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
@@ -90,6 +94,16 @@ class CallbackModule(DefaultCallback):
         if not self._display.verbosity:
             self.set_option("display_ok_hosts", False)
             self.set_option("display_skipped_hosts", False)
+
+    def _say_interrupted(self, controller: int) -> None:
+        """At the end of the process, not of a worker's, say what became of the reports of a run that was cut off."""
+        if self._mode and not self._ended and os.getpid() == controller and self._collector.total():
+            seen = self._collector.seen()
+            self._print(
+                f"No report written: the run was interrupted after {seen} of {self._collector.total()} hosts;"
+                " the report of an earlier run stays",
+                C.COLOR_ERROR,
+            )
 
     # --- plays and tasks ---
 
@@ -257,13 +271,14 @@ class CallbackModule(DefaultCallback):
 
     def v2_playbook_on_no_hosts_matched(self) -> None:
         self._progress.erase()
-        self._display.display("No host matches the play: check --limit and the inventory.", color=C.COLOR_SKIP)
+        self._display.display("No host matches the play: check target, --limit and the inventory.", color=C.COLOR_SKIP)
 
     def v2_playbook_on_no_hosts_remaining(self) -> None:
         if not self._mode:
             super().v2_playbook_on_no_hosts_remaining()
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
+        self._ended = True
         self._progress.erase()
         if len(self._proofs) > 1:
             self._print_proofs(list(self._proofs.values()))

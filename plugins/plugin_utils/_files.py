@@ -68,6 +68,12 @@ def write(path: str, text: str) -> str:
     return path
 
 
+def try_folder(folder: str) -> None:
+    """Make a folder, and write a file of 64 KiB there for a moment. Raises OSError."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    os.unlink(write(os.path.join(folder, "try"), " " * 65536))
+
+
 def append(path: str, line: bytes, flags: int = 0) -> None:
     """Add a line, on disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)

@@ -18,6 +18,8 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional
 ROOT = Path(__file__).resolve().parents[2]
 
 TUNE = """
+import signal
+
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
@@ -33,6 +35,10 @@ class ActionModule(ActionBase):
             raise AnsibleConnectionFailure("Failed to connect to the host via ssh: Connection timed out")
         if fate == "dies":
             raise AnsibleActionFail("the host went away in the middle of the module")
+        if fate == "waits":
+            with open(task_vars["gate"], "w") as gate:
+                gate.write("reached")
+            signal.pause()
         result.update(task_vars["module_result"])
         if fate == "fails":
             result["failed"] = True

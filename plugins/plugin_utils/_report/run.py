@@ -36,7 +36,9 @@ _LOGIN = (
     ("-K", "become_ask_pass", C.DEFAULT_BECOME_ASK_PASS),
 )
 _Loaded = TypeVar("_Loaded")
-_WORKLOAD = re.compile(r"[a-z0-9_]{1,64}(?:,[a-z0-9_]{1,64}){0,15}", re.ASCII)
+# Extra variables that a command repeats, if their values are plain.
+_SHOWN = ("tune_workload", "tune_program", "tune_only", "tune_exclude", "tune_allow_not_ec2", "target")
+_PLAIN = re.compile(r"[A-Za-z0-9_.]{1,64}(?:,[A-Za-z0-9_.]{1,64}){0,15}", re.ASCII)
 
 
 class Clock:
@@ -73,31 +75,31 @@ def _fix_command(mode: str, inventory: Iterable[str]) -> Tuple[Tuple[str, ...], 
     is_audit = mode == "audit" and not line.get("check")
     if is_audit and not AUDITS.keys() >= set(started):
         return (), f"use tune in place of audit in {', '.join(map(short_path, started))}"
-    workload, complete = _extra(map(str, line.get("extra_vars") or ()))
+    given, complete = _extra(map(str, line.get("extra_vars") or ()))
     words = [PROGRAM, *map(short_path, playbooks)]
     words += [word for source in inventory for word in ("-i", source)]
     for option, key, default in _LOGIN:
         if line.get(key) and line[key] != default:
             words += [option] if line[key] is True else [option, str(line[key])]
-    words += ["-e", f"tune_workload={workload}"] if workload else []
+    words += [word for name, value in given.items() for word in ("-e", f"{name}={value}")]
     for option, key, usual in (("--tags", "tags", ["all"]), ("--skip-tags", "skip_tags", [])):
         tags = list(map(str, line.get(key) or ()))
         words += [option, ",".join(tags)] if tags != usual and playbooks == started else []
     return tuple(words), "" if complete else "with the same -e options"
 
 
-def _extra(given: Iterable[str]) -> Tuple[str, bool]:
-    """The workload among the extra variables, and whether the others can be left out, which may hold a secret."""
-    workload, complete = "", True
+def _extra(given: Iterable[str]) -> Tuple[Dict[str, str], bool]:
+    """The extra variables that say what is tuned, and whether the others can be left out, which may hold a secret."""
+    shown, complete = {}, True
     for words in given:
         for name, value in _variables(words).items():
             named = ",".join(map(str, value)) if isinstance(value, list) else str(value).replace(", ", ",")
-            if name == "tune_workload" and _WORKLOAD.fullmatch(named):
-                workload = named
+            if name in _SHOWN and _PLAIN.fullmatch(named):
+                shown[name] = named
             else:
                 # Variables of an audit change nothing in a run of tune.
                 complete = complete and name.startswith("audit_")
-    return workload, complete
+    return shown, complete
 
 
 def _variables(words: str) -> Dict[str, Any]:

@@ -164,7 +164,8 @@ def fix_command(report: Report, hosts: Tuple[str, ...], only: str = "") -> str:
     in_file = len(hosts) > LIMIT and _PATH.fullmatch(report.directory)
     limit = f"@{os.path.join(report.directory, _hosts_file(hosts))}" if in_file else ",".join(hosts)
     playbooks = itertools.takewhile(lambda word: not word.startswith("-"), run.command[1:])
-    limited = only and run.mode != "restore" and all(playbook.startswith(COLLECTION) for playbook in playbooks)
+    limited = only and run.mode != "restore" and not any(word.startswith("tune_only=") for word in run.command)
+    limited = limited and all(playbook.startswith(COLLECTION) for playbook in playbooks)
     words = shlex.join([*run.command, "--limit", limit, *(["-e", f"tune_only={only}"] if limited else [])])
     # No shell accepts the brackets, so nobody runs the command without what they ask for.
     return f"{words} ({run.beside})" if run.beside else words

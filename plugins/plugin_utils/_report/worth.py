@@ -107,15 +107,19 @@ def verdict(report: Report) -> Verdict:
     looked = {concern for host in reporting for concern in host.statuses() if concern in HEADINGS}
     unseen = [concern for concern in HEADINGS if concern not in looked] if looked else []
     within = f" in the {len(looked)} of {plural(len(HEADINGS), 'concern')} that were looked at" if unseen else ""
-    nameless = bool(looked) and all(map(_names_none, reported))
-    asks = report.run.command if nameless and TUNE in report.run.command and not report.run.beside else ()
+    nameless = [host.name for host in reporting if looked and _names_none(host)]
+    asks = (
+        report.run.command
+        if nameless and len(nameless) == len(reported) and TUNE in report.run.command and not report.run.beside
+        else ()
+    )
     return Verdict(
         _planned(reported, len(looked)) if looked else "",
         _lead(report, reported, changes, within),
         (
             *_facts(report, reported, changes),
             *([(NOT_LOOKED_AT, ", ".join(unseen))] if unseen else ()),
-            *([(NEXT, _NAME_WORKLOADS)] if nameless else ()),
+            *([(NEXT, _say_nameless(nameless, len(reported)))] if nameless else ()),
             *([(NEXT, _TUNE_ANYWAY)] if any(outside(host) == "not_ec2" for host in report.hosts) else ()),
         ),
         shlex.join([*(AUDIT if word == TUNE else word for word in asks), *_SUGGEST]) if asks else "",
@@ -137,6 +141,13 @@ def _planned(reported: List[HostReport], looked: int) -> str:
     ]
     more = [f"{len(count) - 6} more"] if len(count) > 6 else []
     return "; ".join(filter(None, (", ".join(named + more), f"{looked} of {plural(len(HEADINGS), 'concern')}")))
+
+
+def _say_nameless(nameless: List[str], reported: int) -> str:
+    if len(nameless) == reported:
+        return _NAME_WORKLOADS
+    names = ", ".join(nameless[:4]) + (f" and {len(nameless) - 4:,} more" if nameless[4:] else "")
+    return f"{names} {'has' if len(nameless) == 1 else 'have'} no tune_workload: {_NAME_WORKLOADS}"
 
 
 def _names_none(host: HostReport) -> bool:
@@ -178,13 +189,25 @@ def _say_nothing_left(report: Report, reported: List[HostReport], within: str) -
 
 
 def _say_changes(report: Report, changes: List[Tuple[HostReport, ReportedFinding]]) -> Iterable[str]:
-    hosts = len({host.name for host, _finding in changes})
-    of_all = f"{hosts:,} of {plural(len(report.hosts), 'host')}" if len(report.hosts) > 1 else "this host"
-    done = _DONE.get(report.run.mode, _DONE["audit"])
-    done = done.replace("were", "was") if len(changes) == 1 else done
-    proof = any(worth_of(host, finding) in (PROVEN, PUBLISHED) for host, finding in changes)
-    unproven = "" if proof or report.restores else ", without proof that any of it helps"
-    yield f"{plural(len(changes), 'setting')} on {of_all} {done}{unproven}"
+    done, later = _DONE.get(report.run.mode, _DONE["audit"]), ("", "")
+    waits = "would_change" if report.run.mode == "tune" else "needs_reboot" if report.restores else ""
+    if report.restores:
+        later = "has its value from before after a reboot", "have their values from before after a reboot"
+        if any(finding.status == "would_change" for _host, finding in changes):
+            done = "would be given back"
+    elif waits:
+        later = "wasn't changed", "weren't changed"
+    waiting = [finding for _host, finding in changes if finding.status == waits]
+    at_once = [(host, finding) for host, finding in changes if finding.status != waits]
+    if at_once:
+        hosts = len({host.name for host, _finding in at_once})
+        of_all = f"{hosts:,} of {plural(len(report.hosts), 'host')}" if len(report.hosts) > 1 else "this host"
+        done = done.replace("were", "was") if len(at_once) == 1 else done
+        proof = any(worth_of(host, finding) in (PROVEN, PUBLISHED) for host, finding in at_once)
+        unproven = "" if proof or report.restores else ", without proof that any of it helps"
+        yield f"{plural(len(at_once), 'setting')} on {of_all} {done}{unproven}"
+    if waiting:
+        yield f"{plural(len(waiting), 'setting')} {later[len(waiting) != 1]}"
     if report.restores:
         stays = [status for status in OPEN if status not in CHANGES]
         left = sum(not finding.upkeep and finding.status in stays for host in report.hosts for finding in host.findings)

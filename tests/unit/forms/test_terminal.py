@@ -58,7 +58,8 @@ def test_what_was_planned_stands_before_what_follows_from_it() -> None:
     assert "  ansible-playbook nearmetal.ec2.audit -i hosts.yml -e tune_workload=auto" in lines
     named = shown(reports.report({**good, "workload": ["web"]}, good))
     assert "Planned for: web on 1 host, base on 1 host (no tune_workload)" in " ".join(named)
-    assert not [line for line in named if line.startswith("Next: ")]
+    assert [line for line in named if line.startswith("Next: h1 has no tune_workload: ")]
+    assert not [line for line in shown(reports.report({**good, "workload": ["web"]})) if line.startswith("Next: ")]
     asked = result_with(GOOD_CLOCK, finding("tune", "advice", "workload", wanted="web"))
     assert "(no tune_workload)" not in " ".join(shown(reports.report(asked)))
 

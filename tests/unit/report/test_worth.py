@@ -43,6 +43,7 @@ def test_the_verdict_counts_settings_and_says_what_they_are_worth_and_risk() -> 
         "Kept over reboots": "by 1 file or unit",
         "Not looked at": "cpu_power, memory, numa, kernel_check, network_irq, network_routes, block_storage,"
         " blkfront_check, service_check",
+        "Next": f"h1, h2 have no tune_workload: {worth._NAME_WORKLOADS}",
     }
 
 
@@ -114,7 +115,8 @@ def test_a_host_without_a_report_counts_under_its_own_word_alone(state: str, mod
     nothing = "give back on 1 host" if mode == "restore" else f"change on 1 host{CLOCK_ALONE}"
     assert worth.verdict(beside_good).lead == f"Nothing is left to {nothing}; {single}."
     beside_slow = without_report(reports.collector({"a": result_with(SLOW_CLOCK)}), state, "x", "y").report(run)
-    assert worth.verdict(beside_slow).lead.startswith("1 setting on 1 of 3 hosts ")
+    waiting = "1 setting wasn't changed" if mode == "tune" else "1 setting on 1 of 3 hosts "
+    assert worth.verdict(beside_slow).lead.startswith(waiting)
     assert worth.verdict(beside_slow).lead.endswith(f"; {plural}.")
     assert dict(worth.verdict(beside_slow).facts)["Without a full report"] == f"x ({state}), y ({state})"
 
@@ -124,6 +126,35 @@ def test_a_host_without_a_report_counts_under_its_own_word_alone(state: str, mod
 def test_what_a_host_said_before_it_failed_makes_it_neither_done_nor_to_do(state: str, before: Dict[str, Any]) -> None:
     lost = without_report(Collector(), state, "x", result=result_with(before))
     assert worth.verdict(lost.report(reports.RUN)).lead == f"{WORDS[state][0]}."
+
+
+def test_restore_in_check_mode_has_given_nothing_back() -> None:
+    run = dataclasses.replace(reports.RUN, mode="restore")
+    would = result_with({**PAGES, "status": "would_change"}, {**RINGS, "status": "advice"})
+    shown = dataclasses.replace(reports.report(would), run=run)
+    assert worth.verdict(shown).lead == "1 setting on this host would be given back; 1 setting was left as it is."
+    done = result_with({**PAGES, "status": "changed"}, {**RINGS, "status": "needs_reboot"})
+    given = dataclasses.replace(reports.report(done), run=run)
+    assert worth.verdict(given).lead == (
+        "1 setting on this host was given back; 1 setting has its value from before after a reboot."
+    )
+
+
+def test_what_a_failed_tune_did_not_reach_was_not_changed() -> None:
+    run = dataclasses.replace(reports.RUN, mode="tune")
+    half = result_with({**PAGES, "status": "changed"}, RINGS, errors={"smt": "busy"})
+    lead = worth.verdict(dataclasses.replace(reports.report(half), run=run)).lead
+    assert lead.startswith("1 setting on this host was changed and verified")
+    assert lead.endswith("; 1 setting wasn't changed; 1 concern failed.")
+
+
+def test_hosts_without_a_workload_are_named_among_others() -> None:
+    web = result_with(GOOD_CLOCK, workload="web")
+    mixed = reports.collector({"w": web, "d1": result_with(GOOD_CLOCK), "d2": result_with(SLOW_CLOCK)})
+    asked = dict(worth.verdict(mixed.report(reports.RUN)).facts)["Next"]
+    assert asked.startswith("d1, d2 have no tune_workload: say in tune_workload what the hosts do, in group_vars ")
+    every = reports.collector({"w": web, "v": web})
+    assert "Next" not in dict(worth.verdict(every.report(reports.RUN)).facts)
 
 
 OUTSIDE = {**result_with(finding("clocksource", "refused"), finding("kernel_check", "not_applicable"))}
@@ -159,7 +190,8 @@ def test_a_concern_that_failed_on_a_host_that_went_on_is_no_all_clear() -> None:
     assert worth.verdict(both).lead == (
         "Nothing is left to change on 1 host in the 2 of 13 concerns that were looked at; 1 concern failed."
     )
-    tried = result_with({**SLOW_CLOCK, "concern": "smt"}, PAGES, errors={"smt": "busy", "numa": "gone"})
+    pages = {**PAGES, "status": "changed"}
+    tried = result_with({**SLOW_CLOCK, "concern": "smt"}, pages, errors={"smt": "busy", "numa": "gone"})
     changed = dataclasses.replace(reports.report(tried), run=dataclasses.replace(reports.RUN, mode="tune"))
     assert worth.verdict(changed).lead == (
         "1 setting on this host was changed and verified, without proof that any of it helps; 2 concerns failed."

@@ -268,25 +268,6 @@ def test_drift_since_an_earlier_report(fleet: Fleet) -> None:
     assert "clocksource.source: tsc (ok) → xen (would change), owner: chrony" in " ".join(well(run).split())
 
 
-def test_report_directory_that_cannot_be_written(fleet: Fleet) -> None:
-    fleet.inventory({"h1": {"module_result": result_with(GOOD_CLOCK)}})
-    fleet.reports.write_text("a file is in the way")
-    shown = well(fleet.run())
-    assert f"can't write {fleet.reports}" in shown
-    assert "NEARMETAL_REPORT_DIRECTORY" in shown
-
-
-def test_a_link_in_the_way_is_replaced_not_followed(fleet: Fleet) -> None:
-    fleet.inventory({"h1": {"module_result": result_with(GOOD_CLOCK)}})
-    precious = fleet.folder / "precious"
-    precious.write_text("mine")
-    fleet.reports.mkdir(mode=0o700)
-    (fleet.reports / "report.json").symlink_to(precious)
-    well(fleet.run())
-    assert precious.read_text() == "mine"
-    assert states(checked(fleet)) == {"h1": "reported"}
-
-
 def test_a_run_that_also_changed_hosts_is_no_audit(fleet: Fleet) -> None:
     fleet.inventory({"h1": {"module_result": result_with({**GOOD_CLOCK, "status": "changed"})}})
     play = fleet.folder / "site.yml"

@@ -1,0 +1,59 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The files of a report, where they can't be written, and where the run is cut off before it wrote them."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import subprocess
+
+from tests.support.fleet import GOOD_CLOCK, Fleet, result_with
+from tests.support.report.judged import checked, states, well
+
+
+def test_report_directory_that_cannot_be_written(fleet: Fleet) -> None:
+    fleet.inventory({"h1": {"module_result": result_with(GOOD_CLOCK)}})
+    fleet.reports.write_text("a file is in the way")
+    done = fleet.run()
+    assert done.returncode == 2, "before a host is asked: whoever reads the files would read old ones"
+    assert f"report_directory: can't write in {fleet.reports}: File exists; name another directory" in done.stdout
+    fleet.reports.unlink()
+    assert fleet.run("-e", "audit_history=/proc/x").returncode == 2
+
+
+def test_an_interrupted_run_says_what_became_of_its_report(fleet: Fleet) -> None:
+    gate = fleet.folder / "gate"
+    os.mkfifo(gate)
+    reached = os.open(gate, os.O_RDONLY | os.O_NONBLOCK)
+    fleet.inventory({"h1": {"fate": "waits", "gate": str(gate)}, "h2": {"module_result": result_with(GOOD_CLOCK)}})
+    process = subprocess.Popen(
+        fleet.command(),
+        cwd=fleet.folder,
+        env=fleet.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert select.select([reached, process.stdout], [], [])[0] == [reached]
+    os.killpg(process.pid, signal.SIGINT)
+    shown = process.communicate()[0]
+    os.close(reached)
+    assert re.search(r"No report written: the run was interrupted after \d of 2 hosts; the report of an earlier", shown)
+    assert not (fleet.reports / "report.json").exists()
+
+
+def test_a_link_in_the_way_is_replaced_not_followed(fleet: Fleet) -> None:
+    fleet.inventory({"h1": {"module_result": result_with(GOOD_CLOCK)}})
+    precious = fleet.folder / "precious"
+    precious.write_text("mine")
+    fleet.reports.mkdir(mode=0o700)
+    (fleet.reports / "report.json").symlink_to(precious)
+    well(fleet.run())
+    assert precious.read_text() == "mine"
+    assert states(checked(fleet)) == {"h1": "reported"}
