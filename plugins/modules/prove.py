@@ -63,30 +63,30 @@ options:
     elements: str
     default: []
   tolerate:
-    description:
-      - Programs that run here all the time and don't serve the load, such as an agent of the monitoring. Whatever CPU
-        time they use makes no measurement void, as the coin divides it among both states, and their end means nothing.
+    description: Programs that run here all the time and don't serve the load, such as an agent of the monitoring. The
+      CPU time that they use makes no measurement void, and their end means nothing.
     type: list
     elements: str
     default: []
   wait:
     description: How many seconds the run may wait in all, after what other programs made void, until the host is quiet
-      again, 0 to 86400. The host stays in its state meanwhile. When it has waited so long, it goes on nevertheless.
+      again, 0 to 86400. Then it goes on nevertheless.
     type: int
     default: 300
   health:
-    description:
-      - A command for C(/bin/sh) on the host that exits with 0 within 10 s if the host does its work. It runs before the
-        first switch, and after each switch and O(settle).
-      - If it fails, the run ends at once as C(unsafe), and the host is taken back. If all processes of one of
-        O(programs) ended or were restarted during a switch, the measurement is void. The run is C(unsafe) if that
-        recurs when tuned, or if the load fails next, and if it never happens when untuned.
+    description: A command for C(/bin/sh) that exits with 0 within 10 s if the host does its work, before the first
+      switch, and after each one and O(settle). If it fails, the run ends at once as C(unsafe), and the host is taken
+      back. If all processes of one of O(programs) ended during a switch, the measurement is void, and C(unsafe) if that
+      recurs when tuned, or if the load fails next, and never happens when untuned.
     type: str
     default: ""
-  seconds:
-    description: How long one measurement takes, 0.1 to 3600 s. The command decides how long it really takes.
-    type: float
-    default: 10
+  restart:
+    description: Units such as V(redis-server.service), or a command for C(/bin/sh) of at most 120 s, which start what
+      serves the load anew after each switch, and at the end. So what a program takes over at its start is tested too.
+      If it fails, the host isn't healthy.
+    type: str
+    default: ""
+  seconds: {description: "How long one measurement takes, 0.1 to 3600 s, about.", type: float, default: 10}
   settle: {description: "Seconds between a switch and the load, 0 to 600.", type: float, default: 10}
   pairs: {description: "The largest number of pairs, 6 to 200, not counting repeated pairs.", type: int, default: 40}
   effect:

@@ -31,10 +31,10 @@ class Started(NamedTuple):
 
 
 def environment() -> "dict[str, str]":
-    """With the libraries of the unpacked packages."""
+    """With the libraries of the unpacked packages, and temporary files where nobody may write."""
     home = SERVERS.home
     libraries = ":".join(map(str, (*home.glob("usr/lib/*-linux-gnu"), *home.glob("usr/lib/*-linux-gnu/*/"))))
-    return {**os.environ, "LD_LIBRARY_PATH": libraries}
+    return {**os.environ, "LD_LIBRARY_PATH": libraries, "TMPDIR": "/tmp"}
 
 
 def start(

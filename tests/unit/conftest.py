@@ -15,8 +15,9 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 
 from dev.running import memory
-from tests.support import promised, simulated
+from tests.support import simulated
 from tests.support.fake_kernel import FakeKernel
+from tests.support.sequences import promised
 
 Main = Callable[[FakeKernel], None]
 

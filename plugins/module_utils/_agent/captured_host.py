@@ -46,6 +46,10 @@ class CapturedHost(WritableHost):
         """A capture is planned as root would plan it; nothing is written."""
         return True
 
+    def boot_id(self) -> str:
+        """A capture has none, and no original of an earlier boot."""
+        return "captured"
+
     def machine(self) -> Optional[str]:
         return self._machine
 

@@ -98,22 +98,37 @@ def _tmpfiles(host: Host, devices: _Devices) -> Iterator[Setting]:
 
 
 def _rules(host: Host, devices: _Devices) -> Iterator[Setting]:
-    """Rules that are applied after nearmetal's, or that set what no rule of nearmetal does."""
+    """Rules that are applied after nearmetal's, or that set what no rule of nearmetal does.
+
+    Of the rules for one event the last one counts. A device has both events, so where they end in two values either may
+    be the one that stays.
+    """
+    added, changed = (dict(_after(host, devices, action)) for action in ("add", "change"))
+    for name, setting in {**added, **changed}.items():
+        other = added.get(name, setting)
+        differs = other.value != setting.value
+        yield from (one._replace(in_order=not differs) for one in ([other, setting] if differs else [setting]))
+
+
+def _after(host: Host, devices: _Devices, action: str) -> Iterator[Tuple[str, Setting]]:
+    """Name → what a rule sets at an event."""
     for name, path in boot_lines.files(host, "udev/rules.d", ".rules"):
         if name < _EARLIEST_RULES and not path.startswith(("/etc", "/run")):
             continue
         text = host.text(path, boot_lines.LIMIT) or ""
         for subsystem, found in (("block", devices.disks), ("net", devices.nics)):
             for device in found if re.search(r"ATTR\{|RUN|SYSCTL", text) else ():
-                for key, setting, value in _of_device(host, text, subsystem, device):
+                for key, setting, value in _of_device(host, text, subsystem, device, action):
                     last = key != "ATTR" or name > _RULES or subsystem == "net"  # programs run after all rules
                     for known in _names(devices, setting) if last else ():
                         if not known.startswith("sysfs."):
                             says = f"sets {setting} = {value} whenever the device appears"
-                            yield Setting(known, path, value, says)
+                            yield known, Setting(known, path, value, says)
 
 
-def _of_device(host: Host, text: str, subsystem: str, device: str) -> Iterator[Tuple[str, str, Optional[str]]]:
+def _of_device(
+    host: Host, text: str, subsystem: str, device: str, action: str
+) -> Iterator[Tuple[str, str, Optional[str]]]:
     folder = f"/sys/block/{device}" if subsystem == "block" else f"/sys/class/net/{device}"
 
     def attribute(name: str) -> Optional[str]:
@@ -121,18 +136,17 @@ def _of_device(host: Host, text: str, subsystem: str, device: str) -> Iterator[T
             "" if host.exists(f"{folder}/{name}") else None
         )
 
-    for action in ("add", "change"):
-        known = {"ACTION": action, "SUBSYSTEM": subsystem, "KERNEL": device, "NAME": device}
-        known.update({"ENV{DEVTYPE}": "disk"} if subsystem == "block" else {"ENV{INTERFACE}": device})
-        driver = host.link(f"{folder}/device/driver") or host.link(f"{folder}/device/device/driver") or ""
-        known.update({"DRIVERS": driver.rpartition("/")[2]} if driver else {})
-        for key, part, _sign, value in udev_rules.assignments(text, known, attribute):
-            if key == "ATTR":
-                yield key, part if part.startswith("/") else f"{folder}/{part}", value
-            elif key == "SYSCTL":
-                yield key, f"/proc/sys/{boot_lines.dotted(part).replace('.', '/')}", value
-            elif key == "RUN":
-                yield from ((key, setting, said) for setting, said in boot_commands.settings(value))
+    known = {"ACTION": action, "SUBSYSTEM": subsystem, "KERNEL": device, "NAME": device}
+    known.update({"ENV{DEVTYPE}": "disk"} if subsystem == "block" else {"ENV{INTERFACE}": device})
+    driver = host.link(f"{folder}/device/driver") or host.link(f"{folder}/device/device/driver") or ""
+    known.update({"DRIVERS": driver.rpartition("/")[2]} if driver else {})
+    for key, part, _sign, value in udev_rules.assignments(text, known, attribute):
+        if key == "ATTR":
+            yield key, part if part.startswith("/") else f"{folder}/{part}", value
+        elif key == "SYSCTL":
+            yield key, f"/proc/sys/{boot_lines.dotted(part).replace('.', '/')}", value
+        elif key == "RUN":
+            yield from ((key, setting, said) for setting, said in boot_commands.settings(value))
 
 
 def _managers(host: Host, networkd: bool) -> Iterator[Setting]:

@@ -9,10 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import Mapping
 
 from .._number import is_number
 
@@ -29,10 +25,9 @@ _NOWHERE = "x" * 4096
 class Host:
     """A host as files below `root` ("/" is the machine we run on)."""
 
-    disk_names: Mapping[str, str] = {}  # place → name, as last seen
-
     def __init__(self, root: str = "/") -> None:
         self.root = root.rstrip("/")
+        self.disk_names: dict[str, str] = {}  # place → name, as last seen
         # Where the metadata service answers; below another root there is no network.
         self.metadata_service: tuple[str, int] | None = None if self.root else ("169.254.169.254", 80)
 

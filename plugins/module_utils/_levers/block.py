@@ -12,6 +12,7 @@ from typing import Dict, Iterable, Optional
 
 from .._error import NearmetalError
 from .._facts import block, disk
+from .._facts.disk import PLACE
 from .._parse import block_queue
 from .._plan import Value
 from .base import Beside, KernelFile, Key
@@ -21,7 +22,7 @@ class QueueFile(KernelFile):
     """One file of the queue of a disk, of which the kernel rounds a value or marks it among others."""
 
     on_device = True
-    places = disk.PLACE
+    places = PLACE
 
     def __init__(self, attribute: str) -> None:
         super().__init__(f"block.{attribute}")

@@ -16,7 +16,7 @@ from .._error import NearmetalError
 from .._facts import ethtool, interrupts, irqbalance_process, network, nic
 from .._facts.host import Host
 from .._facts.interface import NET
-from .._facts.nic import Nic
+from .._facts.nic import PLACE, Nic
 from .._facts.topology import CPU
 from .._number import is_number
 from .._parse import cpulist, cpumask
@@ -33,7 +33,7 @@ class OnNic(Lever):
     """Its place is a NIC's, or begins with it."""
 
     on_device = True
-    places = nic.PLACE
+    places = PLACE
 
     @property
     def place(self) -> str:

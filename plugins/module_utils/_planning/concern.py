@@ -40,10 +40,10 @@ class Concern(NamedTuple):
         """The options of which a workload's value is a bound, each with its kind."""
         return {knob.name: knob.bound for knob in self.knobs if knob.bound}
 
-    def unfelt(self, name: str, booted: bool = False) -> str:
-        """Why a load right after a change of this knob, or `booted` with it, may not show it; empty if it shows it."""
+    def unfelt(self, name: str, after: str = "") -> str:
+        """Why a load right after a change of this knob, or `after` a BOOT or RESTART, may not show it; else empty."""
         switched = (knob for knob in self.knobs if knob.name == name and knob.lever and knob.scope == "runtime")
-        return next(filter(None, (knob.unfelt(booted) for knob in switched)), "")
+        return next(filter(None, (knob.unfelt(after) for knob in switched)), "")
 
     def with_reasons(self, plan: Plan, wanted: Wanted) -> Plan:
         """The plan, in which each value that a workload chose has the workload's reason and its source too."""

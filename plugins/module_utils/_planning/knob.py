@@ -32,7 +32,9 @@ UNFELT: Mapping[str, str] = {
     "boot": f"{_KEEPS} until it starts again",
 }
 EFFECTS = (AT_ONCE, *UNFELT)
-_UNFELT_AFTER_BOOT = ("slowly", "limit", "")  # all else is felt, as programs start anew
+# What a load doesn't feel although the host was booted, or its program restarted, after the change: all else is felt.
+BOOT, RESTART = "boot", "restart"
+_STILL_UNFELT = {BOOT: ("slowly", "limit", ""), RESTART: ("slowly", "limit", "", "interface_up", "boot")}
 
 
 class Knob(NamedTuple):
@@ -83,9 +85,9 @@ class Knob(NamedTuple):
         """The same knob of one device or place."""
         return self._replace(place=place, subject=subject)
 
-    def unfelt(self, booted: bool) -> str:
-        """Why a load right after a change, or `booted` with it, may not show it; empty if it shows it."""
-        if self.takes_effect == AT_ONCE or (booted and self.takes_effect not in _UNFELT_AFTER_BOOT):
+    def unfelt(self, after: str = "") -> str:
+        """Why a load right after a change, or `after` a BOOT or RESTART, may not show it; empty if it shows it."""
+        if self.takes_effect == AT_ONCE or (after and self.takes_effect not in _STILL_UNFELT[after]):
             return ""
         return UNFELT.get(self.takes_effect, "nobody has said when it takes effect")
 

@@ -76,7 +76,7 @@ def warn(result: Dict[str, Any], module: str, task_vars: Mapping[str, Any]) -> D
 def _of_single_roles(names: Iterable[str]) -> Iterator[str]:
     """A sentence for each variable that only the role of a single concern would read."""
     for match in filter(None, (_OF_CONCERN.fullmatch(str(name)) for name in names)):
-        concern, option = next(name for name in HEADINGS if name.startswith(match[1])), match[2]
+        concern, option = next((name for name in HEADINGS if name.startswith(match[1])), ""), match[2]
         if option in _options(concern) - {"state"}:
             goal = f"tune_{option}" if option in _options("tune") else f"tune_concerns.{concern}.{option}"
             yield f"{match[0]} is an option of the role {concern} and has no effect here: with tune say {goal}"

@@ -51,6 +51,7 @@ def derive(record: Record, result: Verdict) -> Dict[str, Any]:
         "programs": list(start.programs),
         "tolerate": list(start.tolerate),
         "health": start.health,
+        "restart": start.restart,
         "settings": start.settings._asdict(),
         "against": start.against,
         "places": [place._asdict() for place in start.places],

@@ -48,10 +48,12 @@ def load_of(options: Mapping[str, Any], seconds: float) -> str:
 
 def require_runnable(options: Mapping[str, Any]) -> None:
     """Raise NearmetalError for commands that no shell can run, and programs that no process can be called."""
-    for name in ("command", "health"):
+    for name in ("command", "health", "restart"):
         text = str(options[name] or "")
         if "\0" in text or (text and not text.strip()):
             raise NearmetalError(f"prove.{name} must be a command for /bin/sh, not {shown(text)}")
+    if options["restart"] and options["reboot"]:
+        raise NearmetalError("prove.restart and prove.reboot exclude each other: a boot starts all programs anew")
     for named, program in [(option, name) for option in ("programs", "tolerate") for name in options[option]]:
         own_name = os.fsencode(program.rpartition("/")[2])[:_LONGEST_PROGRAM].decode("utf-8", "ignore")
         if program != own_name or not program.isprintable() or not program.strip():

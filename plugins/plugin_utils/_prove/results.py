@@ -18,7 +18,7 @@ from .host_answers import Begun
 from .log import Log
 
 _ALIKE = "the same in both states"
-_OPTIONS_OF_STEPS = ("command", "load_on", "health", "programs", "tolerate", "only", "tune", "against")
+_OPTIONS_OF_STEPS = ("command", "load_on", "health", "restart", "programs", "tolerate", "only", "tune", "against")
 _SETTINGS_OF_STEPS = ("seconds", "settle", "timed", "reboot", "abandon_after")
 
 
@@ -57,6 +57,7 @@ def start(host: str, began: float, settings: Settings, options: Mapping[str, Any
         only=tuple(options["only"]),
         states=compared.states,
         health=options["health"],
+        restart=options["restart"],
         against=sentences.tuning(options["against"]),
         places=compared.places,
         machine=compared.machine,

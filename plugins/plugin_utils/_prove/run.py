@@ -79,7 +79,7 @@ class Run(loop.HostControl):
             start = self._log.record.start
             self._options.update(command=start.load, load_on=start.load_on)
             self._options.update(programs=list(start.programs), only=list(start.only), health=start.health)
-            self._options.update(tolerate=list(start.tolerate))
+            self._options.update(tolerate=list(start.tolerate), restart=start.restart)
         else:
             self._options["command"] = inputs.load_of(self._options, self._settings.seconds)
         self._wait_left = float(self._settings.wait)

@@ -380,6 +380,7 @@ def facts(record: Record, result: Verdict, ending: Ending) -> List[str]:
         "serves the load": ", ".join(start.programs),
         "tolerated": ", ".join(start.tolerate),
         "health": start.health,
+        "restarts": start.restart,
     }
     about["measured on"] = ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in start.machine.items() if text)
     lines += [f"{name}: {printable(text)}" for name, text in about.items() if text]

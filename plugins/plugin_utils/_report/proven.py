@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ...module_utils._concerns.registry import CONCERNS
+from ...module_utils._planning.knob import BOOT, RESTART
 from ...module_utils._prove.statistics.rules import BETTER, VERDICTS
 from .._clean import NAME, Budget, text
 from .._files import file_name, read_json
@@ -113,7 +114,8 @@ def proof_of(plain: Mapping[str, Any]) -> Proof:
     verdict = plain["verdict"]
     if verdict["verdict"] not in VERDICTS:
         raise ValueError(verdict["verdict"])
-    ended, booted = float(plain["ended"]), plain["settings"].get("reboot") is True
+    ended = float(plain["ended"])
+    after = BOOT if plain["settings"].get("reboot") is True else RESTART if plain.get("restart") else ""
     time.gmtime(ended)
     first: Mapping[str, Any] = next((metric for metric in verdict["metrics"] if metric["primary"] is True), {})
     change, low, high, evidence = (_number(first.get(name)) for name in ("change", "low", "high", "evidence"))
@@ -123,7 +125,7 @@ def proof_of(plain: Mapping[str, Any]) -> Proof:
         ended=ended,
         load=text(plain["load"]["command"]),
         against=text(plain["against"]),
-        tested=tuple(text(name, NAME) for name in plain["tested"] if _was_felt(str(name), booted)),
+        tested=tuple(text(name, NAME) for name in plain["tested"] if _was_felt(str(name), after)),
         wanted={name: tuple(values) for name, values in Budget().value(plain["wanted"]).items()},
         metric=text(first.get("name", ""), NAME),
         unit=text(first.get("unit", ""), NAME),
@@ -134,10 +136,10 @@ def proof_of(plain: Mapping[str, Any]) -> Proof:
     )
 
 
-def _was_felt(name: str, booted: bool) -> bool:
+def _was_felt(name: str, after: str) -> bool:
     """Whether the load could show a setting; earlier versions compared others too."""
     concern, _dot, knob = name.partition(".")
-    return concern not in CONCERNS or not CONCERNS[concern].unfelt(knob, booted)
+    return concern not in CONCERNS or not CONCERNS[concern].unfelt(knob, after)
 
 
 def _number(value: Any) -> Optional[float]:

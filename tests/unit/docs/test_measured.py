@@ -24,7 +24,7 @@ PAGE = (ROOT / "docs/measured.md").read_text("utf-8")
 
 OTHER = (ROOT / "docs/network_irq.md").read_text("utf-8")
 # It tests prove itself: nothing was changed that the load could notice.
-ABOUT_PROVE = "Is the verdict right if nothing changes?"
+ABOUT_PROVE = ("Is the verdict right if nothing changes?", "What the coin doesn't protect from")
 
 
 def row(figure: Figure) -> str:

@@ -19,8 +19,7 @@ import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host import bundle, installed
-from ansible_collections.nearmetal.ec2.plugins.module_utils._programs.registry import NAMES
-from ansible_collections.nearmetal.ec2.plugins.module_utils._programs.without_wishes import PROGRAMS as WITHOUT
+from ansible_collections.nearmetal.ec2.plugins.module_utils._programs.registry import _FILES
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
@@ -154,7 +153,7 @@ def test_the_cache_gives_the_agent_to_a_timer_as_it_is_installed(tmp_path: Path)
     [
         ("_concerns", CONCERNS, {"__init__", "registry"}),
         ("_workloads", WORKLOADS, {"__init__", "registry", "common", "workload"}),
-        ("_programs", dict.fromkeys({*NAMES} - {*WITHOUT}), {"__init__", "registry", "program", "without_wishes"}),
+        ("_programs", _FILES, {"__init__", "registry", "program", "without_wishes"}),
     ],
 )
 def test_what_is_loaded_by_its_name_is_registered(room: str, registered: Mapping[str, Any], others: Set[str]) -> None:

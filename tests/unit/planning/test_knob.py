@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Tuple
+from typing import Dict, List, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
@@ -14,7 +14,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.registry imp
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Plan, Wanted
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.bounds import EVERY, LEAST, MOST, WIDEST
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.concern import Concern
-from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import EFFECTS, Knob, options_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.knob import (
+    BOOT,
+    EFFECTS,
+    RESTART,
+    Knob,
+    options_of,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.options import SWITCH, validate
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import knobs_of
 
@@ -132,10 +138,9 @@ def test_a_setting_is_felt_when_all_of_it_is() -> None:
 
 
 def test_a_boot_starts_programs_anew_but_reaches_no_limit_and_waits_for_nothing() -> None:
-    assert [kind for kind in EFFECTS if Knob("some", "one", "a", takes_effect=kind).unfelt(booted=True)] == [
-        "slowly",
-        "limit",
-    ]
-    assert [kind for kind in EFFECTS if not Knob("some", "one", "a", takes_effect=kind).unfelt(booted=False)] == [
-        "at_once"
-    ]
+    def unfelt(after: str) -> List[str]:
+        return [kind for kind in EFFECTS if Knob("some", "one", "a", takes_effect=kind).unfelt(after)]
+
+    assert unfelt(BOOT) == ["slowly", "limit"]
+    assert unfelt(RESTART) == ["interface_up", "slowly", "limit", "boot"]
+    assert unfelt("") == [kind for kind in EFFECTS if kind != "at_once"]

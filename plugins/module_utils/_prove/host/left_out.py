@@ -15,6 +15,7 @@ from ..._error import NearmetalError
 from ..._host.host import WritableHost
 from ..._levers.registry import lever_of
 from ..._plan import Action, Finding
+from ..._planning.knob import RESTART
 from ..._words import clipped
 from .running import Experiment, untune
 
@@ -84,9 +85,9 @@ def untested_findings(
     resting: Mapping[Tuple[str, str, str], str],
 ) -> List[Finding]:
     """The findings of what `tune` would change and a switch doesn't show, each with the reason for that."""
-    about = experiment.lease._replace(unfelt=())
+    about, after = experiment.lease._replace(unfelt=()), RESTART if experiment.restarts else ""
     return [
-        finding._replace(reason=unfelt(finding) or resting.get(setting_of(finding), finding.reason))
+        finding._replace(reason=unfelt(finding, after) or resting.get(setting_of(finding), finding.reason))
         for finding in findings
         if finding.status in _LATER
         and finding.knob != _PERSIST
@@ -95,14 +96,14 @@ def untested_findings(
     ]
 
 
-def unfelt(finding: Finding, booted: bool = False) -> str:
-    """Why a load right after a switch, or a boot, may not show this setting; empty if it shows it."""
-    return CONCERNS[finding.concern].unfelt(finding.knob, booted) if finding.concern in CONCERNS else ""
+def unfelt(finding: Finding, after: str = "") -> str:
+    """Why a load right after a switch, or a BOOT or RESTART, may not show this setting; empty if it shows it."""
+    return CONCERNS[finding.concern].unfelt(finding.knob, after) if finding.concern in CONCERNS else ""
 
 
-def require_felt(untested: Sequence[Finding], booted: bool = False) -> None:
+def require_felt(untested: Sequence[Finding], after: str = "") -> None:
     """Raise NearmetalError if no load would show a setting that a comparison of nothing leaves out."""
-    if any(unfelt(finding, booted) for finding in untested):
+    if any(unfelt(finding, after) for finding in untested):
         reasons = {f"{finding.concern}.{finding.knob}": finding.reason for finding in untested}
         listed = "; ".join(f"{name} ({reason})" for name, reason in reasons.items())
         raise NearmetalError(

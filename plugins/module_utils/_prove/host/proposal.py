@@ -19,6 +19,7 @@ from ..._facts.topology import CPU
 from ..._host.host import WritableHost
 from ..._plan import Finding
 from ..._planning.concern import Concern
+from ..._planning.knob import BOOT
 from ..._planning.options import validate
 from ..._planning.waivers import managed
 from ..._tasks.tuning import WANTED, tune_request
@@ -42,13 +43,13 @@ def plan(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     return {"tested": list(tested), "untested": _sentences(untested)}
 
 
-def _comparison(host: WritableHost, options: Mapping[str, Any]) -> Tuple[List[Ask], List[str], int]:
-    """The tunings that are compared, the settings to which the comparison is limited, and the time of the timer."""
+def _comparison(host: WritableHost, options: Mapping[str, Any]) -> Tuple[List[Ask], List[str], int, bool]:
+    """The tunings that are compared, the settings that take part, the time of the timer, and if programs restart."""
     asks = [tune_request(host, _wanted(options)).ask]
     if options["against"]:
         asks.append(tune_request(host, other_tuning(options["tune"], options["against"])).ask)
     _require_known(options["only"])
-    return asks, options["only"], options["abandon_after"]
+    return asks, options["only"], options["abandon_after"], bool(options["restart"])
 
 
 def _sentences(findings: Sequence[Finding]) -> List[str]:
@@ -230,7 +231,7 @@ def _tested(wanted: Mapping[str, Any], experiment: Optional[running.Experiment])
 
 def _felt_after_boot(wanted: Mapping[str, Any]) -> Dict[str, Any]:
     """The options of `tune` that leave out what no load right after a boot may show."""
-    return _without(wanted, lambda concern, option: bool(concern.unfelt(option, booted=True)))
+    return _without(wanted, lambda concern, option: bool(concern.unfelt(option, BOOT)))
 
 
 def _without(wanted: Mapping[str, Any], leaves_out: Callable[[Concern, str], bool]) -> Dict[str, Any]:

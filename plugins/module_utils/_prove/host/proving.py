@@ -30,6 +30,7 @@ OPTIONS: Spec = {
     "benchmark_options": {"type": "dict", "default": {}},
     "load_on": {"type": "str", "default": HOST},
     "health": {"type": "str", "default": "", "lines": True},
+    "restart": {"type": "str", "default": "", "lines": True},
     "programs": {"type": "list", "elements": "str", "default": []},
     "tolerate": {"type": "list", "elements": "str", "default": []},
     **_SETTINGS,
@@ -62,6 +63,8 @@ def forecast(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 def carry_out(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """The result of one step. Raises NearmetalError."""
     answer, step = _do(host, options), options["step"]
+    if step in ("back", "keep") and answer.get("ended", True):  # programs keep what they were started with
+        health.restart(options["restart"])
     return {"changed": step in _CHANGES, "msg": f"{step}: {answer.pop('msg', 'done')}", "answer": answer}
 
 
@@ -79,11 +82,14 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Switch, settle, and measure where the load runs on this host."""
     started = time.monotonic()
     compared, served = _brought_into_state(host, options)
+    unhealthy = "" if options["stays"] else health.restart(options["restart"])
+    if options["restart"]:
+        served = load_sample.served(host, options["programs"])
     switched = time.monotonic() - started
     if not options["stays"]:
         time.sleep(options["settle"])
     answer: Dict[str, Any] = {"switch_seconds": round(switched, 3)}
-    obstacles = {"unhealthy": health.failure(options["health"]), "ended": health.ended(host, served)}
+    obstacles = {"unhealthy": unhealthy or health.failure(options["health"]), "ended": health.ended(host, served)}
     if any(obstacles.values()):
         return {**answer, **obstacles}
     if options["load_on"] != HOST:

@@ -25,6 +25,7 @@ from ..._host import store
 from ..._host.host import WritableHost
 from ..._memory.stored import StoredWanted
 from ..._plan import Action, Finding
+from ..._planning.knob import BOOT
 from ..._planning.unit import NAME as UNIT
 from . import states
 from .left_out import NothingDiffers, no_difference, require_felt, unfelt
@@ -92,7 +93,7 @@ def _compared(host: WritableHost, tuning: Tuning) -> Tuple[Tuple[Action, ...], L
     tested = _knobs(actions)
     findings = [finding for outcome in plan_run(host, tuning.whole).outcomes for finding in outcome.plan.findings]
     if not actions:
-        require_felt(_untested(findings, tested), booted=True)
+        require_felt(_untested(findings, tested), BOOT)
         raise NothingDiffers(no_difference((), findings))
     about = [finding for finding in findings if (finding.concern, finding.knob) in tested]
     if not any(finding.status == "needs_reboot" or unfelt(finding) for finding in about):
@@ -247,7 +248,7 @@ def _knobs(actions: Sequence[Action]) -> Set[Tuple[str, str]]:
 def _untested(findings: Sequence[Finding], tested: Set[Tuple[str, str]]) -> Tuple[Finding, ...]:
     """The findings of settings that `tune` would change, and that make no difference between the states."""
     return tuple(
-        finding._replace(reason=unfelt(finding, booted=True) or finding.reason)
+        finding._replace(reason=unfelt(finding, BOOT) or finding.reason)
         for finding in findings
         if finding.status in _LATER and finding.knob != _PERSIST and (finding.concern, finding.knob) not in tested
     )

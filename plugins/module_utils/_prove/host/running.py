@@ -28,6 +28,7 @@ class Experiment(NamedTuple):
     shared: Tuple[Action, ...] = ()  # that another tuning sets as the tuned state does
     against: bool = False  # untuned is another tuning, not the host's originals
     untested: Tuple[str, ...] = ()  # `concern.option` of all that `tune` would change, and that isn't compared
+    restarts: bool = False  # whether the programs that serve the load start anew with each switch
     # Where it is rebooted:
     places: Tuple[str, ...] = ()  # each difference on disk
     arguments: Tuple[str, ...] = ()  # the kernel arguments among them, as the boot loader has them
@@ -40,7 +41,13 @@ class Experiment(NamedTuple):
 
 
 _OWN: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
-    SWITCHED.path: {"difference": read_actions, "shared": read_actions, "against": bool, "untested": read_texts},
+    SWITCHED.path: {
+        "difference": read_actions,
+        "shared": read_actions,
+        "against": bool,
+        "untested": read_texts,
+        "restarts": bool,
+    },
     REBOOTED.path: dict.fromkeys(("places", "arguments", "refused"), read_texts),
 }
 
@@ -51,7 +58,7 @@ def running(host: WritableHost, kind: Kind = SWITCHED) -> Optional[Experiment]:
     if lease is None:
         return None
     try:
-        own = {"untested": [], **lease.own}  # 0.2.0 wrote none
+        own = {"untested": [], "restarts": False, **lease.own}  # 0.2.0 wrote none
         experiment = Experiment(lease, **{name: read_own(own[name]) for name, read_own in _OWN[kind.path].items()})
         for action in experiment.difference if experiment.against else ():
             lever_of(action.what).check(action.where, action.before)  # it is written too

@@ -22,6 +22,7 @@ from ..._host.agent_timer import python_of
 from ..._host.host import WritableHost
 from ..._memory.stored import CHOICE, StoredWanted
 from ..._plan import Action, Finding
+from ..._planning.knob import RESTART
 from ..._planning.unit import NAME as UNIT
 from .left_out import (
     NothingDiffers,
@@ -83,10 +84,18 @@ class Begun(NamedTuple):
     left_out: Tuple[Finding, ...]  # what it doesn't write
 
 
-def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[str], abandon_after: int) -> Begun:
+def begin(
+    host: WritableHost,
+    run_id: str,
+    asks: Sequence[Ask],
+    knobs: Sequence[str],
+    abandon_after: int,
+    restarts: bool = False,
+) -> Begun:
     """Plan what `tune` would do, arm the timer, and leave the host untuned.
 
-    Of two `asks` the second is another tuning, with which the first is compared in place of the untuned host.
+    With `restarts` what serves the load starts anew after each switch. Of two `asks` the second
+    is another tuning, with which the first is compared in place of the untuned host.
     The same run may begin again after its controller was killed. Raises NothingDiffers when the two states are the
     same, and NearmetalError for an obstacle: the host is as it was then.
     """
@@ -99,10 +108,10 @@ def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[
         if previous is not None:
             put_back(host, previous)
         proposals = [_proposal(host, ask) for ask in asks]
-        unarmed = _unarmed(host, run_id, proposals, knobs, abandon_after)
+        unarmed = _unarmed(host, run_id, proposals, knobs, abandon_after, restarts)
         tested, left_out, _findings = _foreseen(host, unarmed, proposals)
         if not tested:
-            require_felt(left_out)
+            require_felt(left_out, RESTART if restarts else "")
         experiment = _armed(host, unarmed, python)
         try:
             return _planned(host, experiment, asks, untune(host, experiment))
@@ -112,7 +121,12 @@ def begin(host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[
 
 
 def preview(
-    host: WritableHost, run_id: str, asks: Sequence[Ask], knobs: Sequence[str], abandon_after: int
+    host: WritableHost,
+    run_id: str,
+    asks: Sequence[Ask],
+    knobs: Sequence[str],
+    abandon_after: int,
+    restarts: bool = False,
 ) -> Tuple[Tuple[str, ...], Tuple[Finding, ...]]:
     """What `begin` would compare and what it would leave out, as `concern.option`; nothing is changed.
 
@@ -122,10 +136,10 @@ def preview(
     require_possible(host, abandon_after)
     require_no_other(host, run_id)
     proposals = [_proposal(host, ask) for ask in asks]
-    experiment = _unarmed(host, run_id, proposals, knobs, abandon_after)
+    experiment = _unarmed(host, run_id, proposals, knobs, abandon_after, restarts)
     tested, left_out, findings = _foreseen(host, experiment, proposals)
     if not tested:
-        require_felt(left_out)
+        require_felt(left_out, RESTART if restarts else "")
         raise NothingDiffers(no_difference(left_out, findings))
     return tested, left_out
 
@@ -155,14 +169,20 @@ def _foreseen(
 
 
 def _unarmed(
-    host: WritableHost, run_id: str, proposals: Sequence[Proposal], knobs: Sequence[str], abandon_after: int
+    host: WritableHost,
+    run_id: str,
+    proposals: Sequence[Proposal],
+    knobs: Sequence[str],
+    abandon_after: int,
+    restarts: bool,
 ) -> Experiment:
     """The experiment with the concerns and knobs that take part, before anything is changed."""
     taking_part = [outcome for proposal in proposals for outcome in proposal.taking_part()]
     concerns = dict.fromkeys(outcome.name for outcome in taking_part)
     findings = [finding for outcome in taking_part for finding in outcome.plan.findings]
     owned = tuple(f"{finding.concern}.{finding.knob}" for finding in findings if finding.status == "refused")
-    held = tuple(dict.fromkeys(f"{finding.concern}.{finding.knob}" for finding in findings if unfelt(finding)))
+    after = RESTART if restarts else ""
+    held = tuple(dict.fromkeys(f"{finding.concern}.{finding.knob}" for finding in findings if unfelt(finding, after)))
     return Experiment(
         Lease(
             SWITCHED,
@@ -173,7 +193,8 @@ def _unarmed(
             knobs=tuple(knobs),
             owned=owned,
             unfelt=held,
-        )
+        ),
+        restarts=restarts,
     )
 
 

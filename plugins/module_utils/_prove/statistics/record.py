@@ -46,6 +46,7 @@ class Start(NamedTuple):
     programs: Tuple[str, ...] = ()  # those that run already and serve the load
     only: Tuple[str, ...] = ()  # the knobs to which the comparison was limited
     states: str = ""  # a digest of the values between which the host is switched
+    restart: str = ""  # the units or the command that start what serves the load anew with each switch
     health: str = ""  # the command that says after each switch whether the host does its work
     against: str = ""  # the tuning that stands in for the untuned state, in words; empty: the host untuned
     format: int = FORMAT  # of the record, and of its rules

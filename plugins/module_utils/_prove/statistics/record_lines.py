@@ -278,6 +278,7 @@ _START: "Mapping[str, Callable[[Any], Any]]" = {
     "only": _texts,
     "states": _matching(r"[0-9a-f]{0,64}"),
     "health": _text,
+    "restart": _text,
     "against": _sentence,
     "places": _places,
     "tolerate": _texts,

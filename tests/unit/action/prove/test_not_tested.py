@@ -50,6 +50,40 @@ def test_a_setting_that_no_load_can_show_is_never_kept(keep: str, tmp_path: Path
     assert (result["failed"], files(host)) == (True, before)
 
 
+# A server keeps the backlog that it got when it started.
+BACKLOG, SERVED = "{0}/proc/sys/net/core/somaxconn", "{0}/served"
+STARTS, SERVES = f"cp {BACKLOG} {SERVED}", f"echo ops $(cat {SERVED}) 1/s larger"
+
+
+@pytest.mark.parametrize(("backlog", "verdict", "stays"), [(8192, "better", 8192), (1, "worse", 4096)])
+def test_a_restart_lets_a_program_take_the_new_value(
+    backlog: int, verdict: str, stays: int, tmp_path: Path, play: Play
+) -> None:
+    play._fake = host = fresh(tmp_path / "big", "nitro_big")
+    tuning = {"concerns": {"network_stack": {"somaxconn": backlog}}}
+    starts, serves = STARTS.format(host.root), SERVES.format(host.root)
+    result = play(command=serves, restart=starts, tune=tuning, abandon_after=0)
+    assert result["verdict"]["verdict"] == verdict, result
+    assert result["tested"] == ["network_stack.somaxconn"]
+    assert int(Path(SERVED.format(host.root)).read_text()) == stays, "it serves in the state that stays"
+    assert f"restarts: {starts}" in Path(result["reports"][1]).read_text().replace("\\", "")
+
+
+def test_a_restart_that_fails_when_tuned_is_unsafe(tmp_path: Path, play: Play) -> None:
+    play._fake = host = fresh(tmp_path / "big", "nitro_big")
+    before = files(host)
+    starts = f'[ "$(cat {BACKLOG.format(host.root)})" != 1 ] || exit 3'
+    tuning = {"concerns": {"network_stack": {"somaxconn": 1}}}
+    result = play(command="echo ops 100 1/s larger", restart=starts, tune=tuning, abandon_after=0)
+    assert result["msg"].endswith("the host wasn't healthy: the restart command ended with code 3"), result
+    assert (result["verdict"]["verdict"], files(host)) == ("unsafe", before)
+
+
+def test_a_restart_is_not_for_states_that_need_a_reboot(play: Play) -> None:
+    failed = play(command="true", restart="true", reboot=True)
+    assert "prove.restart and prove.reboot exclude each other" in failed["msg"]
+
+
 def test_what_is_written_with_a_tested_option_is_named(tmp_path: Path, play: Play) -> None:
     play._fake = host = debian(tmp_path / "debian")
     idle = f"{host.root}/sys/devices/system/cpu/cpu0/cpuidle/state2/disable"

@@ -43,7 +43,7 @@ KINDS: Dict[str, Tuple[str, List[Any]]] = {
     "hugepages.thp_defrag": ("", [*CHOICES, "defer+madvise"]),
     "hugepages.thp_shmem": ("", CHOICES),
     "hugepages.khugepaged_defrag": ("", SWITCH),
-    "hugepages.max_ptes_none": ("", TEXT_NUMBERS),
+    "hugepages.max_ptes_none": ("", ["0", "64", "511", "8191"]),
     "hugepages.pages": ("2048kB", [{"node0": 0}, {"node0": 512, "node1": 512}]),
     "hugepages.mounts": ("/mnt/huge", [None, "pagesize=2M", "pagesize=1G,gid=70,mode=1770"]),
     "memory.dirty": ("dirty", ["20%", "10%", "268435456"]),

@@ -90,6 +90,15 @@ OWNERS: Dict[str, Case] = {
         {"/usr/lib/udev/rules.d/99-cloud.rules": RULE.format("nvme[0-9]*", 128)},
         "/usr/lib/udev/rules.d/99-cloud.rules",
     ),
+    "rules whose two events end in two values": (
+        "nitro",
+        AHEAD,
+        {
+            "/etc/udev/rules.d/99-zz.rules": RULE.format("nvme*", 128),
+            "/etc/udev/rules.d/zz.rules": RULE.format("nvme*", 64).replace("add|change", "change"),
+        },
+        "/etc/udev/rules.d/99-zz.rules",
+    ),
     "rules that run a command": (
         "nitro",
         AHEAD,
@@ -265,6 +274,14 @@ NOBODY: Dict[str, Tuple[str, Mapping[str, Any], Dict[str, str]]] = {
     "a pattern of sysctl.d": ("nitro", SWAP, {"/etc/sysctl.d/zz.conf": "vm.swap* = 60\n"}),
     "rules that are read first": ("nitro", AHEAD, {"/etc/udev/rules.d/60-x.rules": RULE.format("nvme*", 128)}),
     "rules for other disks": ("nitro", AHEAD, {"/etc/udev/rules.d/99-x.rules": RULE.format("sd*", 128)}),
+    "rules that are overruled at each event": (
+        "nitro",
+        AHEAD,
+        {
+            "/etc/udev/rules.d/99-zz.rules": RULE.format("nvme*", 128),
+            "/etc/udev/rules.d/zz.rules": RULE.format("nvme*", 64),
+        },
+    ),
     "rules after a way out": (
         "nitro",
         AHEAD,
