@@ -59,6 +59,7 @@ def warming(values: "List[float]") -> Load:
         (-0.06, 0.02, "not_worse", "worse", False),
         (0.0, 0.10, "not_worse", "unclear", False),
         (0.0, 0.035, "not_worse", "unclear", False),
+        (-0.02, 0.03, "not_worse", "unclear", False),
         # Not decided, but more harm than the margin is excluded.
         (0.012, 0.03, "better", "unclear", False),
         (0.012, 0.03, "not_worse", "unclear", True),
