@@ -40,7 +40,7 @@ def armed_by_older(host: FakeKernel, kind: Kind, without: Sequence[str] = ()) ->
     """Put the file and the timer of the older version in the place of this version's."""
     content = json.loads((OLDER / f"{FILES[kind.path]}.json").read_text())
     place = Path(host.root) / kind.path[1:]
-    assert content.keys() == json.loads(place.read_text()).keys()
+    assert content.keys() == json.loads(place.read_text()).keys() - {"restarts"}, "which no older version has"
     place.write_text(json.dumps({name: value for name, value in content.items() if name not in without}))
     for unit in (Path(host.root) / "run/systemd/system").glob("nearmetal-*"):
         unit.unlink()  # systemd had them from systemd-run
