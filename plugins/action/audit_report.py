@@ -24,7 +24,7 @@ from ..plugin_utils._files import brief, short_path, try_folder
 from ..plugin_utils._forms.write import write_all
 from ..plugin_utils._report import allowances, document, history, proven, summary, worth
 from ..plugin_utils._report.collect import Collector
-from ..plugin_utils._report.model import Report, plural
+from ..plugin_utils._report.model import Report, plural, span
 from ..plugin_utils._report.run import Clock
 from ..plugin_utils._report.statuses import FAILABLE
 
@@ -164,7 +164,7 @@ def _list(value: Any) -> list[Any]:
 
 def _sentence(fail_on: list[str], findings: int, hosts: tuple[str, ...]) -> str:
     kinds = plural(findings, "finding")
-    return f"audit_fail_on: {kinds} with a status of {', '.join(fail_on)} on {summary.span(hosts)}; see report.json"
+    return f"audit_fail_on: {kinds} with a status of {', '.join(fail_on)} on {span(hosts)}; see report.json"
 
 
 def _collect(registered: list[str], task_vars: dict[str, Any]) -> Collector:

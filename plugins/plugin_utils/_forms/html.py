@@ -24,7 +24,7 @@ from .._page import fill
 from .._prove import figures
 from .._report import model, summary, worth
 from .._report.headings import OTHER, under_headings
-from .._report.model import HostReport, Report, ReportedFinding, plural
+from .._report.model import HostReport, Report, ReportedFinding, plural, span
 from .._report.statuses import BY_NAME, LOOKS, ORDER, worst
 from .picture import figure
 from .sources import links
@@ -67,7 +67,7 @@ def render(report: Report) -> str:
         is_command=summary.is_command,
         left_out=summary.left_out(report),
         all_clear=summary.all_clear,
-        span=summary.span,
+        span=span,
         plural=plural,
         ranking_title=sentences.title,
         ranking_says=sentences.sentences,

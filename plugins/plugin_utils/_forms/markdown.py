@@ -10,7 +10,7 @@ from typing import Dict, Iterable, List, Sequence
 from .._benchmark import sentences
 from .._report import summary, worth
 from .._report.headings import heading_of
-from .._report.model import HostReport, Report, ReportedFinding, plural
+from .._report.model import HostReport, Report, ReportedFinding, plural, span
 from .._report.statuses import BY_NAME
 from .sources import SEPARATOR, links
 
@@ -52,7 +52,7 @@ def _with_hosts(text: str, hosts: Iterable[HostReport]) -> str:
         alike.setdefault("\n".join(_host(host)), []).append(host.name)
     left = sum(map(len, alike.values()))
     for section, names in sorted(alike.items(), key=lambda item: item[1]):
-        part = f"\n## {escape(summary.span(tuple(names)))}\n\n{section}"
+        part = f"\n## {escape(span(tuple(names)))}\n\n{section}"
         if len(text) + len(part) > LONGEST:
             return f"{text}\n… {plural(left, 'further host')} in report.html and report.json\n"
         text, left = text + part, left - len(names)
@@ -84,7 +84,7 @@ def _gate(report: Report) -> List[str]:
     if not report.gate.hosts:
         return [f"**audit\\_fail\\_on** ({escape(statuses)}): {summary.all_clear(report, 'none found')}.", ""]
     hits = f"{plural(report.gate.findings, 'finding')} on {plural(len(report.gate.hosts), 'host')}"
-    return [f"**audit\\_fail\\_on** ({escape(statuses)}): {hits}: {escape(summary.span(report.gate.hosts, 20))}.", ""]
+    return [f"**audit\\_fail\\_on** ({escape(statuses)}): {hits}: {escape(span(report.gate.hosts, 20))}.", ""]
 
 
 def _tops(report: Report) -> List[str]:

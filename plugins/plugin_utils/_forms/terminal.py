@@ -11,7 +11,7 @@ from .._benchmark import sentences
 from .._columns import Paint, clip, led, pad, plain, width, wrap
 from .._report import model, summary, worth
 from .._report.headings import heading_of, in_order
-from .._report.model import HostReport, Report, ReportedFinding, plural
+from .._report.model import HostReport, Report, ReportedFinding, plural, span
 from .._report.statuses import BY_NAME, ORDER
 
 TOPS = 5
@@ -72,7 +72,7 @@ def _trouble(report: Report, columns: int, paint: Paint) -> List[str]:
     lines: List[str] = []
     for sentence, names in list(by_sentence.items())[:TROUBLED]:
         mark, color = ("–", "dark gray") if sentence == skipped else ("✗", "red")
-        lead = f"{mark} {summary.span(tuple(names))}: "
+        lead = f"{mark} {span(tuple(names))}: "
         lines += [paint(line, color) for line in _indented(lead, sentence, columns)]
     rest = len(by_sentence) - TROUBLED
     return lines + ([paint(f"✗ and {rest} more reasons: see the report", "red")] if rest > 0 else [])
@@ -231,7 +231,7 @@ def _commands(report: Report, paint: Paint) -> List[str]:
             names.setdefault(host.commands, []).append(host.name)
     lines: List[str] = []
     for commands, hosts in names.items():
-        lines += ["", paint(f"# On {summary.span(tuple(hosts))}", "bold"), *commands]
+        lines += ["", paint(f"# On {span(tuple(hosts))}", "bold"), *commands]
     return lines
 
 
@@ -263,7 +263,7 @@ def _reboots(report: Report, columns: int, paint: Paint) -> List[str]:
     if not names:
         return []
     sentence = f"{plural(len(names), 'host')} {'needs' if len(names) == 1 else 'need'} a reboot: "
-    return [paint(line, "purple") for line in _indented(sentence, summary.span(names), columns)]
+    return [paint(line, "purple") for line in _indented(sentence, span(names), columns)]
 
 
 def _drift(report: Report, columns: int, paint: Paint) -> List[str]:
@@ -290,5 +290,5 @@ def _gate(report: Report, columns: int, paint: Paint) -> List[str]:
     if not gate.hosts:
         line = f"audit_fail_on ({', '.join(gate.statuses)}): {summary.all_clear(report, 'none found')}"
         return [paint(line, "green") if line.endswith("found") else line]
-    sentence = f"{plural(gate.findings, 'finding')} on {summary.span(gate.hosts)}"
+    sentence = f"{plural(gate.findings, 'finding')} on {span(gate.hosts)}"
     return [paint(line, "red") for line in _indented("audit_fail_on: ", sentence, columns)]

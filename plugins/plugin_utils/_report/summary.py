@@ -21,7 +21,7 @@ from ...module_utils._words import in_words
 from .._ansible.plays import COLLECTION, TUNE
 from . import model, worth
 from .headings import BY_API, heading_of, headings, in_order
-from .model import HostReport, Report, plural
+from .model import HostReport, Report, plural, span
 from .statuses import FAILED, OPEN, ORDER, worst
 
 LIMIT = 3  # hosts that a command names; more are in a file beside the reports
@@ -145,12 +145,6 @@ def counts_line(report: Report) -> str:
     """`12 hosts: 10 reported, 2 unreachable`"""
     states = [f"{count} {state}" for state, count in report.states().items() if count]
     return f"{plural(len(report.hosts), 'host')}{': ' if states else ''}{', '.join(states)}"
-
-
-def span(hosts: Tuple[str, ...], shown: int = LIMIT) -> str:
-    """A few names and how many more."""
-    rest = len(hosts) - shown
-    return ", ".join(hosts[:shown]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def fix_command(report: Report, hosts: Tuple[str, ...], only: str = "") -> str:

@@ -16,7 +16,7 @@ from ...module_utils._concerns.registry import HEADINGS
 from ...module_utils._prove.statistics.rules import BETTER
 from .._ansible.plays import AUDIT, TUNE
 from . import model
-from .model import HostReport, Report, ReportedFinding, plural
+from .model import HostReport, Report, ReportedFinding, plural, span
 from .statuses import OPEN
 
 # What is known of a gain, the best first.
@@ -146,8 +146,7 @@ def _planned(reported: List[HostReport], looked: int) -> str:
 def _say_nameless(nameless: List[str], reported: int) -> str:
     if len(nameless) == reported:
         return _NAME_WORKLOADS
-    names = ", ".join(nameless[:4]) + (f" and {len(nameless) - 4:,} more" if nameless[4:] else "")
-    return f"{names} {'has' if len(nameless) == 1 else 'have'} no tune_workload: {_NAME_WORKLOADS}"
+    return f"{span(nameless, 4)} {'has' if len(nameless) == 1 else 'have'} no tune_workload: {_NAME_WORKLOADS}"
 
 
 def _names_none(host: HostReport) -> bool:
@@ -231,7 +230,7 @@ def _facts(
         yield "Reboot", f"{plural(waiting, 'host')} {'waits' if waiting == 1 else 'wait'} for a reboot"
     failed = [f"{host.name} ({host.state})" for host in report.hosts if host.state != model.REPORTED]
     if failed:
-        yield "Without a full report", ", ".join(failed[:4]) + (f" and {len(failed) - 4:,} more" if failed[4:] else "")
+        yield "Without a full report", span(failed, 4)
 
 
 def _risk(changes: List[Tuple[HostReport, ReportedFinding]]) -> str:

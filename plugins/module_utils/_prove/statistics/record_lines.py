@@ -32,7 +32,7 @@ _KINDS: Mapping[str, type] = {"start": Start, "measurement": Measurement, "end":
 _ADDED: Mapping[type, Tuple[str, ...]] = {
     Sample: ("jobs", "cpu_softirq", "context_switches", "interrupts"),
     Measurement: ("load_version", "sham_state", "program_ended"),
-    Start: ("places", "tolerate", "machine"),
+    Start: ("restart", "places", "tolerate", "machine"),
 }
 _COUNTER = r"[a-z][a-z0-9_]{0,63}"
 _BOOT_ID = r"[0-9a-f-]{1,64}"

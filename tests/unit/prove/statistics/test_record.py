@@ -213,3 +213,9 @@ def test_any_value_in_any_field_is_refused_in_one_sentence_or_read(index: int, d
     place[name] = value
     lines = [*LINES[:index], json.dumps(content).encode() + b"\n", *LINES[index + 1 :]]
     assert refusal(read, b"".join(lines)).isprintable()
+
+
+def test_a_record_from_before_restarts_is_read() -> None:
+    plain = json.loads(line_of(start().start))
+    assert plain.pop("restart") == ""
+    assert read(f"{json.dumps(plain)}\n".encode()).start == start().start
