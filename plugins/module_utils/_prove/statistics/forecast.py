@@ -21,6 +21,7 @@ from .settings import Settings
 # simulation of white noise from 1 to 65 %, with the stays that follow. A test of a fixed number of pairs needs 7.85
 # times it: the rest is what it costs to look after each pair, and to stop as soon as the answer is clear.
 _PAIRS_PER_SQUARE, _EXTRA_PAIRS = 18.0, 3
+_SHARE_OF_MARGIN = 0.75  # found in the same simulation: half of the margin ends as `same` in half of the runs
 _FEWEST_NEEDED = 7  # with fewer not even a large gain is shown in four runs of five
 
 
@@ -35,9 +36,10 @@ def noise(*groups: Sequence[float]) -> Optional[float]:
     return math.sqrt(squares / freedom) if freedom else None
 
 
-def smallest_visible(deviation: float, pairs: int) -> float:
-    """The effect, a logarithm of a ratio, that so many pairs show in four runs of five."""
-    return deviation * math.sqrt(_PAIRS_PER_SQUARE / (pairs - _EXTRA_PAIRS))
+def smallest_visible(deviation: float, pairs: int, margin: float = 0.0) -> float:
+    """The effect, a logarithm of a ratio, that so many pairs show in four runs of five; one that is smaller than most
+    of the margin ends as `same` before, however many pairs there are."""
+    return max(deviation * math.sqrt(_PAIRS_PER_SQUARE / (pairs - _EXTRA_PAIRS)), _SHARE_OF_MARGIN * margin)
 
 
 def pairs_needed(deviation: float, effect: float) -> int:

@@ -100,7 +100,11 @@ def verdict(record: Record) -> Verdict:
         repeated_in=_by_state(history.repeated),
         carry_over=_carry_over(history),
         noise=None if deviation is None else percent(deviation),
-        smallest_visible=(None if deviation is None else percent(forecast.smallest_visible(deviation, settings.pairs))),
+        smallest_visible=(
+            None
+            if deviation is None
+            else percent(forecast.smallest_visible(deviation, settings.pairs, rules.margin_of(settings)))
+        ),
         pairs_needed=(
             None if deviation is None else forecast.pairs_needed(deviation, math.log1p(settings.effect / 100))
         ),

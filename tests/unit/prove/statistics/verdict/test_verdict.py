@@ -304,7 +304,8 @@ def test_noise_and_the_smallest_effect_that_could_be_shown() -> None:
 @pytest.mark.parametrize("measurements", [3 + 6 + 2 * pairs for pairs in range(1, 6)])
 def test_an_effect_is_not_taken_for_noise(measurements: int) -> None:
     found = verdict(run(noisy(0.3, 0.0), most=measurements, seed=8))
-    assert (found.noise, found.smallest_visible) == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-9))
+    # However little noise there is: half of the margin of 2 % is called the same in half of the runs.
+    assert (found.noise, found.smallest_visible) == (pytest.approx(0, abs=1e-9), pytest.approx(1.5, abs=0.1))
 
 
 def numbers(value: Any) -> "List[float]":
