@@ -27,6 +27,7 @@ OFFLOADS = (
     "rx-hashing",
     "rx-ntuple-filter",
 )
+_MOST_QUEUES = 8192  # as many as x86's kernel has CPUs (NR_CPUS of CONFIG_MAXSMP); ENA has 128
 COALESCE = ("adaptive_rx", "adaptive_tx", "rx_usecs", "tx_usecs", "rx_frames", "tx_frames")
 # Counters since the driver was loaded or reset, but this one is a gauge (docs/ec2.md#ena).
 CONNTRACK_AVAILABLE = "conntrack_allowance_available"
@@ -53,8 +54,9 @@ def permanent_address(host: Host, device: str) -> Optional[str]:
 
 
 def channels(host: Host, device: str) -> Optional[Dict[str, int]]:
-    """Queues now (rx, tx, combined) and at most (…_max)."""
-    return _numbers(host, device, ethtool.GET_CHANNELS, ethtool.CHANNELS)
+    """Queues now (rx, tx, combined) and at most (…_max); None too of a driver that counts more than any device has."""
+    numbers = _numbers(host, device, ethtool.GET_CHANNELS, ethtool.CHANNELS)
+    return numbers if numbers and max(numbers.values()) <= _MOST_QUEUES else None
 
 
 def rings(host: Host, device: str) -> Optional[Dict[str, int]]:

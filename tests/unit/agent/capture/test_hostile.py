@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import struct
 import tempfile
 import time
 from pathlib import Path
@@ -134,6 +135,20 @@ def test_a_capture_of_as_many_paths_as_may_be_is_planned_at_once(whole: Dict[str
     before = time.process_time()
     code, message = plan({**whole, "files": {**many, **whole["files"]}})
     assert (code, message[:12]) == (0, "captured on ")
+    assert time.process_time() - before < 2
+
+
+@pytest.mark.parametrize("queues", [10**power for power in range(10)])
+def test_however_many_queues_a_driver_counts_the_plan_is_made_at_once(
+    queues: int, whole: Dict[str, Any], plan: Plan
+) -> None:
+    answers = whole["drivers"]["ens5"]
+    (key,) = [key for key in answers if key.startswith(f"{ethtool.GET_CHANNELS:02x}")]
+    plan(whole)  # imports
+    before = time.process_time()
+    counts = struct.pack("=9I", ethtool.GET_CHANNELS, 0, 0, 0, queues, 0, 0, 0, queues).hex()
+    _code, message = plan({**whole, "drivers": {"ens5": {**answers, key: counts}}}, "web")
+    assert message.startswith("captured on ")
     assert time.process_time() - before < 2
 
 
