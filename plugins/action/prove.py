@@ -43,7 +43,7 @@ class ActionModule(ActionBase):
             result = {**result, **(run.preview if self._task.check_mode else run.result)()}
             return with_artifact(result, self._task, str((task_vars or {}).get("inventory_hostname", "")))
         except NearmetalError as error:
-            return {**result, "failed": True, "msg": sentence(str(error))}
+            return {**result, "failed": True, "msg": variables.as_typed(sentence(str(error)), self._task)}
         finally:
             self.clean_up()
 

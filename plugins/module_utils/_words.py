@@ -69,10 +69,13 @@ def shown(value: Any) -> str:
         return f"a {type(value).__name__} that is too large to show"
 
 
-def choices(names: Sequence[str], given: str = "", limit: int = LONGEST_VALUE) -> str:
-    """Names to choose from: the one most like what was given first, and of many those for which there is room."""
+def choices(names: Sequence[str], given: Any = "", limit: int = LONGEST_VALUE) -> str:
+    """Names to choose from, of many those for which there is room; the one most like what was given stands first.
+
+    The question at the end is whether that one is meant.
+    """
     nearest: List[str] = []
-    if given:
+    if given and isinstance(given, str):
         from difflib import get_close_matches  # few runs need it
 
         nearest = get_close_matches(given, names, 1)
@@ -81,7 +84,7 @@ def choices(names: Sequence[str], given: str = "", limit: int = LONGEST_VALUE) -
     while len(text) > limit and len(ordered) > 1:
         ordered.pop()
         text = f"{', '.join(ordered)} and {len(names) - len(ordered)} more"
-    return text
+    return text + "".join(f"; is {name} meant?" for name in nearest)
 
 
 def plain(text: str) -> str:

@@ -62,12 +62,12 @@ def test_a_noun_agrees_with_its_number() -> None:
 
 def test_of_many_names_the_nearest_is_shown_first_and_those_for_which_there_is_room() -> None:
     assert choices(["idle", "turbo"]) == "idle, turbo"
-    assert choices(["idle", "turbo"], "tubro") == "turbo, idle"
+    assert choices(["idle", "turbo"], "tubro") == "turbo, idle; is turbo meant?"
     names = [f"option_{number:02}" for number in range(40)]
     text = choices(names, "option39")
     assert text.startswith("option_39, option_00, option_01, ")
-    assert text.endswith(", option_24 and 14 more")
-    assert len(text) <= 300
+    assert text.endswith(", option_24 and 14 more; is option_39 meant?")
+    assert len(text) <= 330
     assert choices(["x" * 400, "y"]) == "x" * 400 + " and 1 more"
 
 

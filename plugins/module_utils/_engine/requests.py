@@ -16,7 +16,7 @@ from .._planning.knob import limited, merged, without
 from .._planning.options import COMMON, validate
 from .._planning.waivers import REFERENCE, excluded_options, managed, only_options, waivers_by_concern
 from .._requests.recognized import KNOB, stored_choice, with_choice
-from .._words import shown
+from .._words import choices, shown
 from .defaults import base_options, leave, manages_nothing, nothing_wanted
 from .planning import Export, Leave, Remember, Request, Restore, Tune
 from .session import Known
@@ -61,7 +61,7 @@ def tune_requests(
     """
     for name in (*workload_concerns, *concerns):
         if name not in CONCERNS:
-            raise NearmetalError(f"concern {shown(name)} is unknown; there are {', '.join(sorted(CONCERNS))}")
+            raise NearmetalError(f"concern {shown(name)} is unknown; there are {choices(sorted(CONCERNS), name)}")
     known = with_choice() if exclude or waivers else CONCERNS
     left_out = excluded_options(exclude, known)
     waived = waivers_by_concern(waivers, known, left_out)
@@ -204,7 +204,7 @@ def restore_requests(names: Optional[List[str]], restorable: Known) -> List[Requ
     """
     for name in names or []:
         if name not in CONCERNS and name not in restorable:
-            raise NearmetalError(f"concern {shown(name)} is unknown; there are {', '.join(sorted(CONCERNS))}")
+            raise NearmetalError(f"concern {shown(name)} is unknown; there are {choices(sorted(CONCERNS), name)}")
     # In the order of a restore, in which one concern brings back what another has tuned.
     chosen = [name for name in restorable if names is None or name in names]
     chosen += [name for name in dict.fromkeys(names or ()) if name not in restorable]

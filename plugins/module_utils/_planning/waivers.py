@@ -158,7 +158,9 @@ def _split(where: str, name: Any, concerns: Concerns, either: str = "") -> Tuple
     if not (concern and dot and knob):
         raise NearmetalError(f"{where} must be {either}concern.knob, such as cpu_power.idle, not {shown(name)}")
     if concern not in concerns:
-        raise NearmetalError(f"{where}: concern {shown(concern)} is unknown; there are {', '.join(sorted(concerns))}")
+        raise NearmetalError(
+            f"{where}: concern {shown(concern)} is unknown; there are {choices(sorted(concerns), concern)}"
+        )
     return concern, knob
 
 

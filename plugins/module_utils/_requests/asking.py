@@ -85,8 +85,8 @@ def _named(given: Iterable[str]) -> Dict[str, str]:
                     f"program {shown(name)} is unknown, but it is a workload: set tune_workload: {name}"
                 )
             raise NearmetalError(
-                f"program {shown(name)} is unknown; there are {choices(NAMES, name)}, and auto, which recognizes what"
-                " runs on the host"
+                f"program {shown(name)} is unknown; there are auto, which recognizes what runs on the host, and"
+                f" {choices(NAMES, name)}"
             )
         if _equals and not _VERSION.fullmatch(version):
             raise NearmetalError(f"program {shown(word)}: write its version as numbers, such as {name}=8.0")

@@ -14,7 +14,7 @@ from .._error import NearmetalError
 from .._planning.bounds import satisfying
 from .._planning.concern import Concern
 from .._programs.registry import NAMES, program_of
-from .._words import in_words, shown
+from .._words import choices, in_words, shown
 from .._workloads.registry import OWN, WORKLOADS
 
 _LONGEST = 40  # characters of a value in a sentence
@@ -62,12 +62,9 @@ def require_known(names: Sequence[str]) -> None:
                     f"workload {shown(name)} is unknown; {word} is a program, and {workload} is for such programs: set"
                     f" tune_workload: {workload} and tune_program: {word}"
                 )
-            from difflib import get_close_matches  # few runs need it
-
-            near = get_close_matches(word, WORKLOADS, 1)
             raise NearmetalError(
-                f"workload {shown(name)} is unknown; there are {', '.join(sorted(WORKLOADS))}, and auto, which"
-                f" recognizes what runs on the host{f'; is {near[0]} meant?' if near else ''}"
+                f"workload {shown(name)} is unknown; there are auto, which recognizes what runs on the host, and"
+                f" {choices(sorted(WORKLOADS), word)}"
             )
         if names.count(name) > 1:
             raise NearmetalError(f"workload names {name} twice: name it once; where two differ, the later one wins")
@@ -83,9 +80,9 @@ def combined(
     options_of: Dict[str, Dict[str, Any]] = {}
     contradictions = []
     for name in names:
-        for concern, choices in WORKLOADS[name].items():
+        for concern, chosen in WORKLOADS[name].items():
             options = options_of.setdefault(concern, {})
-            for option in choices:
+            for option in chosen:
                 if option in options:
                     continue
                 kind = concerns[concern].bounds.get(option)

@@ -25,6 +25,8 @@ class StateAction(NormalAction):
         name = self._task.delegate_to or (task_vars or {}).get("inventory_hostname", "")
         if self._task.diff and diffs.is_of_host(result.get("diff")):
             result["diff"] = diffs.differences(name, result["diff"])
+        if result.get("failed") and "msg" in result:
+            result["msg"] = variables.as_typed(str(result["msg"]), self._task)
         if "findings" in result:
             result = with_artifact(result, self._task, name)
         return variables.warn(result, self._task.action, task_vars or {})

@@ -16,6 +16,7 @@ from typing import Any, Dict, FrozenSet, Iterable, Iterator, Mapping
 from ansible.module_utils.common.yaml import yaml_load
 
 from ...module_utils._concerns.registry import HEADINGS
+from .plays import COLLECTION
 
 _ROLES = Path(__file__).parents[3] / "roles"
 # Their variables hold for whole runs, so they are checked whichever module runs.
@@ -71,6 +72,16 @@ def warn(result: Dict[str, Any], module: str, task_vars: Mapping[str, Any]) -> D
     if sentences:
         result["warnings"] = [*(result.get("warnings") or ()), *sentences]
     return result
+
+
+def as_typed(message: str, task: Any) -> str:
+    """A message of a module with the options as the variables of its role; unchanged if the task is of no role."""
+    role = getattr(task, "_role", None)
+    if role is None or not str(role.get_name()).startswith(COLLECTION):
+        return message
+    module = task.action.rpartition(".")[2]
+    named = re.sub(rf"(?<![\w.]){module}\.(?=[a-z])", f"{module}_", message)
+    return re.sub(r"(?<![\w.])concerns\.(?=[a-z])", f"{module}_concerns.", named)
 
 
 def _of_single_roles(names: Iterable[str]) -> Iterator[str]:

@@ -77,7 +77,7 @@ def test_the_users_own_value_beats_the_programs(tmp_path: Path, call: Call) -> N
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"program": "areospike"}, "program 'areospike' is unknown; there are aerospike"),
+        ({"program": "areospike"}, "program 'areospike' is unknown; there are auto, which"),
         ({"program": "web"}, "program 'web' is unknown, but it is a workload: set tune_workload: web"),
         ({"program": "aerospike=new"}, "write its version as numbers, such as aerospike=8.0"),
         ({"program": ["aerospike", "aerospike=8.0"]}, "program names aerospike twice: name it once"),

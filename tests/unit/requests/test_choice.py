@@ -96,8 +96,8 @@ def test_a_contradiction_is_silent_while_a_waiver_of_its_knob_holds(
 ALONE = "workload auto can't be combined with other workloads, because it recognizes them by what runs on the host"
 WRONG = [
     ([], "workload is an empty list: name one, such as base, or leave the option out"),
-    (["web", "wbe"], "workload 'wbe' is unknown; there are analytics, base,"),
-    (["Web"], "recognizes what runs on the host; is web meant?"),
+    (["web", "wbe"], "sap_hana; is web meant?"),
+    (["Web"], "sap_hana; is web meant?"),
     (["in-memory-database"], "is in_memory_database meant?"),
     (["Redis"], "redis is a program, and in_memory_database is for such programs: set tune_workload:"),
     (["web", "cache", "web"], "workload names web twice: name it once"),

@@ -112,7 +112,9 @@ def test_one_setting_is_compared_by_reboots_and_nothing_of_it_stays(play: Play) 
 
 def test_a_setting_that_isn_t_known_is_refused_before_the_first_reboot(play: Play) -> None:
     message = play(command="true", only=["clocksource.sauce"])["msg"]
-    assert message == "prove.only has 'clocksource.sauce'; the settings of clocksource are source, tsc_reliable"
+    assert message == (
+        "prove.only has 'clocksource.sauce'; the settings of clocksource are source, tsc_reliable; is source meant?"
+    )
     assert (play.reboots, play.host.waits) == (0, False)
     runtime = {"concerns": {"memory": {"swappiness": 1}}}
     without_reboot = play(command="true", tune=runtime)["msg"]

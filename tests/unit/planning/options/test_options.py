@@ -35,7 +35,7 @@ ARGUMENTS: List[Tuple[Dict[str, Any], str]] = [
     ({"concerns": "numa"}, "tune.concerns must be a mapping, not 'numa'"),
     ({"concerns": {}}, "nothing to tune: name a workload or concerns"),
     ({"workload_concerns": {"smt": False}}, "workload_concerns.smt must be a mapping of options, not false; to leave"),
-    ({"workload": "../x"}, "workload '../x' is unknown; there are analytics, base,"),
+    ({"workload": "../x"}, "workload '../x' is unknown; there are auto, which"),
     ({"workload": "w" * 4000}, "workload 'www"),
     ({"workload": {"web": True}}, "tune.workload must be a list, not {'web': True}: begin each of its entries"),
     ({"workload": False}, "tune.workload must be a list, not false: begin each of its entries with a dash"),

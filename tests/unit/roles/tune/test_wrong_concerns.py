@@ -21,7 +21,7 @@ from tests.support.simulated import simulate
 
 # Host → its tune_concerns, and what the role says of them.
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
-    "misspelt_concern": ({"clock": {"source": "tsc"}}, "concern 'clock' is unknown; there are blkfront_check,"),
+    "misspelt_concern": ({"clock": {"source": "tsc"}}, "concern 'clock' is unknown; there are clocksource,"),
     "misspelt_option": (
         {"clocksource": {"sorce": "tsc"}},
         "clocksource.sorce isn't an option; clocksource has source,",
@@ -43,7 +43,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"network_stack": {"somaxconn": -4}},
         "network_stack.somaxconn must be a whole number from 1 to 2147483647, not -4",
     ),
-    "no_mapping": ({"smt": False}, "concerns.smt must be a mapping of options, not false; to leave smt out, name its"),
+    "no_mapping": (
+        {"smt": False},
+        "tune_concerns.smt must be a mapping of options, not false; to leave smt out,",
+    ),
     "no_list": ({"network_stack": {"interfaces": {"name": "ens5"}}}, "network_stack.interfaces must be a list, not"),
 }
 RIGHT: dict[str, dict[str, Any]] = {
@@ -89,6 +92,8 @@ def require_sentences(said: dict[str, str]) -> None:
     assert {host: said[host] for host in RIGHT} == dict.fromkeys(RIGHT, "")
     for host, (_given, sentence) in MISTAKES.items():
         assert said[host].startswith(sentence)
+    assert said["misspelt_concern"].endswith("; is clocksource meant?")
+    assert said["misspelt_option"].endswith("; is source meant?")
 
 
 def test_mistakes_have_the_sentences_of_the_concerns_and_null_means_none(tmp_path: Path) -> None:
