@@ -12,7 +12,7 @@ from .._columns import Paint, clip, led, pad, plain, width, wrap
 from .._report import model, summary, worth
 from .._report.headings import heading_of, in_order
 from .._report.model import HostReport, Report, ReportedFinding, plural, span
-from .._report.statuses import BY_NAME, ORDER
+from .._report.statuses import BY_NAME, FAILED, OPEN, ORDER
 
 TOPS = 5
 TROUBLED = 8
@@ -154,7 +154,7 @@ def _detail(host: HostReport, columns: int, paint: Paint) -> List[str]:
     about = clip(host.about, columns - width(host.name) - 2)
     lines = [f"{paint(host.name, 'bold')}  {paint(about, 'dark gray')}"]
     places = {concern: place for place, concern in enumerate(in_order(row.concern for row in host.rows))}
-    rows = sorted(host.rows, key=lambda row: places[row.concern])
+    rows = sorted(host.rows, key=lambda row: (_urgency(row), places[row.concern]))
     cells = [(row.concern, _knob(row), summary.show(row.now, 24), summary.show(row.wanted, 24)) for row in rows]
     titles = ("concern", "knob", "now", "wanted")
     widths = [max(width(text) for text in column) for column in zip(titles, *cells)]
@@ -175,6 +175,12 @@ def _detail(host: HostReport, columns: int, paint: Paint) -> List[str]:
         lines.append(f"{_mark(row.status, paint)} {columns_text}  {why[0]}".rstrip())
         lines += [" " * (columns - room) + line for line in why[1:]]
     return lines
+
+
+def _urgency(row: ReportedFinding) -> int:
+    """0 for what there is to do, or was done; 1 for what else is open; 2 for the rest, also for upkeep."""
+    changes = row.status in (FAILED, *worth.CHANGES)
+    return 2 if row.upkeep or not (changes or row.status in OPEN) else int(not changes)
 
 
 def _knob(row: ReportedFinding) -> str:

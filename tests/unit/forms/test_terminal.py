@@ -99,6 +99,15 @@ def test_each_line_of_a_long_sentence_has_as_many_words_as_fit(columns: int) -> 
         assert len(line) + 1 + len(following.split()[0]) > columns
 
 
+@pytest.mark.parametrize("columns", [80, 200])
+def test_of_a_single_host_what_there_is_to_do_stands_before_what_is_open_and_what_is_right(columns: int) -> None:
+    findings = [finding(name, status) for name, status in zip(NAMES, ("ok", "refused", "not_applicable", "waived"))]
+    result = result_with(*findings, finding("network_irq", "would_change"), finding("hugepages", "needs_reboot"))
+    lines = shown(reports.report({**result, "errors": {"network_stack": "it broke"}}), columns)
+    table = lines[lines.index("") :]
+    assert "".join(line[0] for line in table if line[:2] in ("✗ ", "● ", "↻ ", "! ", "✓ ", "– ", "~ ")) == "↻✗●!✓–~"
+
+
 @pytest.mark.parametrize("columns", [40, 60, 80])
 def test_a_path_is_reported_in_full_and_once(columns: int) -> None:
     path = "/etc/tmpfiles.d/nearmetal-hugepages.conf"
