@@ -167,12 +167,21 @@ class Tune(NamedTuple):
         waived = waived_knobs(wanted, time.strftime("%Y-%m-%d", time.gmtime()))
         findings = tuple(finding for finding in self.findings if finding.knob not in waived)
         findings += other_devices(session.host, exchanged, "the original values of the earlier device are forgotten")
+        findings += self._kept_by_programs(session, plan.actions)
         merged = Plan(disturbing + plan.actions + undisturbing, plan.findings + restore.findings + findings)
         return session.outcome(self.name, merged, forget + exchanged, self._kept(session, facts, wanted, plan))
 
     def remaining(self, session: Session) -> Sequence[Action]:
         """The actions that a new plan on a new observation would still do."""
         return self.plan(session, session.observed(domains((self,)))).plan.actions
+
+    def _kept_by_programs(self, session: Session, actions: Sequence[Action]) -> Tuple[Finding, ...]:
+        """What programs keep of the values that these actions replace. At boot they start after it, or soon."""
+        changes = () if session.replans else session.in_scope(actions)
+        if not any(self.concern.unfelt(action.knob) for action in changes):
+            return ()
+        running = session.observed(("running",)).running
+        return self.concern.kept_by(changes, running.programs) if running is not None else ()
 
     def _plan_for(self, wanted: Wanted, tuned: AbstractSet[str], owners: Optional[OwnersFacts], facts: Facts) -> Plan:
         """The plan of the concern for these facts."""

@@ -4,13 +4,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple, TypeVar
 
 from .._facts.facts import Facts
 from .._plan import Action, Finding, Plan, Wanted
 from .knob import Knob
 
+if TYPE_CHECKING:  # a run that changes nothing asks for no program
+    from .._facts.running import Program
+
 _Statement = TypeVar("_Statement", Action, Finding)
+# When a setting takes effect → what a program that runs already keeps.
+_KEPT = {
+    "listen": "its sockets listen already",
+    "new_memory": "the memory that it has keeps its pages",
+    "open": "it has its files open",
+}
 
 
 class Concern(NamedTuple):
@@ -44,6 +53,28 @@ class Concern(NamedTuple):
         """Why a load right after a change of this knob, or `after` a BOOT or RESTART, may not show it; else empty."""
         switched = (knob for knob in self.knobs if knob.name == name and knob.lever and knob.scope == "runtime")
         return next(filter(None, (knob.unfelt(after) for knob in switched)), "")
+
+    def kept_by(self, actions: Sequence[Action], programs: Sequence[Program]) -> Tuple[Finding, ...]:
+        """What known programs that run keep of the old values, until they start anew: a finding for each program."""
+        kept: Dict[str, List[str]] = {}
+        for name in dict.fromkeys(action.knob for action in actions if action.scope == "runtime"):
+            kept.setdefault(self._takes_effect(name), []).append(name)
+        return tuple(
+            Finding(
+                self.name,
+                names[0],
+                "needs_restart",
+                f"{program.name} keeps the old {', '.join(names)} until it starts anew: {_KEPT[effect]}",
+                where=program.name,
+            )
+            for effect, names in kept.items()
+            if effect in _KEPT
+            for program in programs
+            if program.ports or effect != "listen"
+        )
+
+    def _takes_effect(self, name: str) -> str:
+        return next((knob.takes_effect for knob in self.knobs if knob.name == name and knob.lever), "")
 
     def with_reasons(self, plan: Plan, wanted: Wanted) -> Plan:
         """The plan, in which each value that a workload chose has the workload's reason and its source too."""
