@@ -134,10 +134,9 @@ failed_instances:
 
 from typing import Any
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import controller_main
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, changing_options
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.cpu_credits import answer, forecast
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 
 _OPTIONS: dict[str, Any] = {
     "specification": {"type": "str", "choices": ["standard", "unlimited"]},
@@ -150,12 +149,7 @@ _OPTIONS: dict[str, Any] = {
     "strict": {"type": "bool", "default": False},
 }
 
-
-def main() -> None:
-    """Report, and change what the options ask for."""
-    module = HostModule("cpu_credits", {**changing_options(), **_OPTIONS}, **INSTANCES)
-    leave(module, lambda: (forecast if module.check_mode else answer)(module.params))
-
+main = controller_main("cpu_credits", {**changing_options(), **_OPTIONS}, answer, forecast, **INSTANCES)
 
 if __name__ == "__main__":
     main()

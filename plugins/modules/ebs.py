@@ -104,10 +104,9 @@ failed_instances:
 
 from typing import Any
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import controller_main
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, MANY, instance_options
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.ebs import answer
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 
 _MICROSECONDS: dict[str, Any] = {"type": "int", "required": True}
 _EXCEEDED: dict[str, Any] = {
@@ -126,12 +125,7 @@ _OPTIONS: dict[str, Any] = {
     "hosts": {**MANY, "elements": "dict", "default": [], "options": _HOST},
 }
 
-
-def main() -> None:
-    """Report, and change nothing."""
-    module = HostModule("ebs", {**instance_options(), **_OPTIONS}, **INSTANCES)
-    leave(module, lambda: answer(module.params))
-
+main = controller_main("ebs", {**instance_options(), **_OPTIONS}, answer, **INSTANCES)
 
 if __name__ == "__main__":
     main()

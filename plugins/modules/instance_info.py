@@ -97,17 +97,11 @@ reboot_reasons:
   returned: success
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import controller_main
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, instance_options
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.instance_info import answer
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 
-
-def main() -> None:
-    """Ask the API and return its answer."""
-    module = HostModule("instance_info", instance_options(), **INSTANCES)
-    leave(module, lambda: answer(module.params))
-
+main = controller_main("instance_info", instance_options(), answer, **INSTANCES)
 
 if __name__ == "__main__":
     main()

@@ -83,22 +83,17 @@ table_as_of:
 
 from typing import Any
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import controller_main
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import aws_options
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.info import answer
 
+_OPTIONS: dict[str, Any] = {
+    **aws_options(),
+    "instance_types": {"type": "list", "elements": "str"},
+    "source": {"type": "str", "choices": ["table", "api"], "default": "table"},
+}
 
-def main() -> None:
-    """Return facts from the table, or ask the API."""
-    options: dict[str, Any] = {
-        **aws_options(),
-        "instance_types": {"type": "list", "elements": "str"},
-        "source": {"type": "str", "choices": ["table", "api"], "default": "table"},
-    }
-    module = HostModule("instance_type_info", options, required_if=[("source", "api", ["instance_types"])])
-    leave(module, lambda: answer(module.params))
-
+main = controller_main("instance_type_info", _OPTIONS, answer, required_if=[("source", "api", ["instance_types"])])
 
 if __name__ == "__main__":
     main()

@@ -66,18 +66,11 @@ failed_instances:
 # End of the generated part
 """
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import controller_main
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import INSTANCES, instance_options
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.placement import answer
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 
-
-def main() -> None:
-    """Report, and change nothing."""
-    options = {**instance_options(), "workload": {"type": "str"}}
-    module = HostModule("placement", options, **INSTANCES)
-    leave(module, lambda: answer(module.params))
-
+main = controller_main("placement", {**instance_options(), "workload": {"type": "str"}}, answer, **INSTANCES)
 
 if __name__ == "__main__":
     main()

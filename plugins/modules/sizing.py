@@ -187,9 +187,8 @@ failed_instances:
 
 from typing import Any
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import HostModule
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.edge import controller_main
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.argspec import instance_options
-from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.result import leave
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.sizing.instances import module_answer
 
 _NEED = ("vcpus", "memory_gib", "network_gbps", "ebs_iops", "ebs_mb_s", "instance_store_gb", "interfaces")
@@ -215,19 +214,12 @@ _OPTIONS: dict[str, Any] = {
 }
 _INSTEAD = ("instance_ids", "filters")
 
-
-def main() -> None:
-    """Calculate; ask AWS only about instances and prices."""
-    module = HostModule(
-        "sizing",
-        {**instance_options(), **_OPTIONS},
-        mutually_exclusive=[
-            _INSTEAD,
-            *((option, instead) for option in ("instance_type", "volumes") for instead in _INSTEAD),
-        ],
-    )
-    leave(module, lambda: module_answer(module.params))
-
+main = controller_main(
+    "sizing",
+    {**instance_options(), **_OPTIONS},
+    module_answer,
+    mutually_exclusive=[_INSTEAD, *((option, other) for option in ("instance_type", "volumes") for other in _INSTEAD)],
+)
 
 if __name__ == "__main__":
     main()

@@ -8,7 +8,7 @@ options are checked as they came, and Ansible gets them only when nothing is wro
 
 from __future__ import annotations
 
-from typing import Any, Dict, NoReturn
+from typing import Any, Callable, Dict, Mapping, NoReturn, Optional
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -42,3 +42,24 @@ class HostModule(AnsibleModule):
     def fail_json(self, msg: str, **result: Any) -> NoReturn:
         """Fail with one readable line, whatever values are in it. A wrong option comes before what else is wrong."""
         super().fail_json(msg=sentence(self._wrong or msg), **result)
+
+
+_Answer = Callable[[Mapping[str, Any]], Dict[str, Any]]
+
+
+def controller_main(
+    name: str, spec: Spec, answer: _Answer, forecast: Optional[_Answer] = None, **rules: Any
+) -> Callable[[], None]:
+    """The main() of a module that runs on the controller; in check mode `forecast` answers, if there is one."""
+
+    def main() -> None:
+        module = HostModule(name, spec, **rules)
+        try:
+            result = (forecast if forecast and module.check_mode else answer)(module.params)
+        except NearmetalError as error:
+            module.fail_json(msg=str(error))
+        if result.get("failed"):
+            module.fail_json(**result)
+        module.exit_json(**{**result, "msg": sentence(result["msg"])})
+
+    return main

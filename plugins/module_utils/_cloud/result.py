@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
-from .._error import NearmetalError
 from .._plan import Action, Finding, Plan
-from .._words import sentence
 from .observe import Observation
 
 # In the one-line message, what an operator should look at comes first.
@@ -94,14 +92,3 @@ def _tree(actions: List[Action], side: str) -> Dict[str, Any]:
     for action in actions:
         tree.setdefault(action.where, {})[action.what] = getattr(action, side)
     return tree
-
-
-def leave(module: Any, answer: Callable[[], Dict[str, Any]]) -> None:
-    """End a module with its answer, or with the one sentence of an error."""
-    try:
-        result = answer()
-    except NearmetalError as error:
-        module.fail_json(msg=str(error))
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**{**result, "msg": sentence(result["msg"])})
