@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Fragments `nearmetal.ec2.attributes`, `.facts`, `.check` and `.actiongroup_tuning`."""
+    """Fragments `nearmetal.ec2.attributes`, `.facts` and `.check`."""
 
     # A module that changes a host.
     DOCUMENTATION = r"""
@@ -51,14 +51,4 @@ attributes:
     description: The systems it works on.
     support: full
     platforms: linux
-"""
-
-    # What takes its common options from module_defaults of the group.
-    ACTIONGROUP_TUNING = r"""
-attributes:
-  action_group:
-    description: Use C(group/nearmetal.ec2.tuning) in C(module_defaults) to set options of all these modules at once.
-    support: full
-    membership:
-      - nearmetal.ec2.tuning
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 class ModuleDocFragment:
     """Fragments `nearmetal.ec2.state`, `.common` and `.notes`."""
 
-    # Options of each module that plans a concern, and of `tune`.
+    # Options of each module that plans a concern, and of `tune`, and the group in whose module_defaults they can be.
     COMMON = r"""
 options:
   allow_not_ec2:
@@ -39,6 +39,12 @@ options:
       - Fail when something is refused. By default a refusal is a finding and the task succeeds.
     type: bool
     default: false
+attributes:
+  action_group:
+    description: Use C(group/nearmetal.ec2.tuning) in C(module_defaults) to set options of all these modules at once.
+    support: full
+    membership:
+      - nearmetal.ec2.tuning
 """
 
     # What a module that changes one concern has beside those.

@@ -22,7 +22,6 @@ notes:
 extends_documentation_fragment:
   - nearmetal.ec2.state.common
   - nearmetal.ec2.attributes.check
-  - nearmetal.ec2.attributes.actiongroup_tuning
 author:
   - The nearmetal.ec2 authors (@nearmetal)
 """

@@ -29,7 +29,6 @@ extends_documentation_fragment:
   - nearmetal.ec2.state
   - nearmetal.ec2.state.notes
   - nearmetal.ec2.attributes
-  - nearmetal.ec2.attributes.actiongroup_tuning
 author:
   - The nearmetal.ec2 authors (@nearmetal)
 """
