@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .._plan import Action, Finding, Plan
@@ -44,11 +44,7 @@ class CreditFacts:
     def as_dict(self, rules: Optional[CreditRules]) -> Dict[str, Any]:
         """The facts and what follows from the rules, as plain JSON data."""
         plain = {
-            "specification": self.specification,
-            "balance": self.balance,
-            "used_per_hour": self.used_per_hour,
-            "surplus": self.surplus,
-            "charged": self.charged,
+            **asdict(self),
             "earn_per_hour": rules.earn_per_hour if rules else None,
             "cap": rules.cap if rules else None,
             "hours_left": None,

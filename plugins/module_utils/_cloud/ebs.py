@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .._error import NearmetalError
@@ -227,8 +227,7 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     }
     plans = observation.each(lambda instance, kind: plan(instance, kind, facts[instance.instance_id]))
     details = {
-        instance_id: {"volumes": [volume.as_dict() for volume in ebs_facts.volumes or ()]}
-        for instance_id, ebs_facts in facts.items()
+        instance_id: {"volumes": list(map(asdict, ebs_facts.volumes or ()))} for instance_id, ebs_facts in facts.items()
     }
     return contract(CONCERN, observation, plans, details)
 

@@ -8,8 +8,8 @@ MB/s: all figures in this file are MB/s.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Dict, Mapping, Optional
+from dataclasses import dataclass
+from typing import Any, Mapping, Optional
 
 _MB_PER_MIB = 1.048576
 _GP3_FREE_IOPS, _GP3_FREE_MIB_S = 3000, 125
@@ -31,10 +31,6 @@ class VolumeFacts:
     paid_mb_s: float
     card: int = 0  # of the instance's EBS cards
     burst_balance: Optional[float] = None  # per cent, the lowest of the last hour; None: not asked or has none
-
-    def as_dict(self) -> Dict[str, Any]:
-        """The facts as plain JSON data."""
-        return asdict(self)
 
     @property
     def bursts(self) -> bool:

@@ -121,20 +121,18 @@ def tool(host: Host, name: str) -> Optional[str]:
 
 
 def config_path(host: Host, provider: str) -> str:
-    """The file with the entries: grub.cfg, not a stub on an EFI partition that only loads it; or menu.lst."""
+    """The file with the entries: grub.cfg, not a stub on an EFI partition that only loads it; or menu.lst.
+
+    On Amazon Linux 1 menu.lst is a link to grub.conf.
+    """
     if provider == "debian":
         return _behind(host, DEBIAN_CONFIG)
     if provider == "menu":
-        return _menu_path(host)
+        return _behind(host, next((path for path in MENUS if host.exists(path)), MENUS[0]))
     link = host.link("/etc/grub2-efi.cfg") if host.exists("/sys/firmware/efi") else None
     path = _behind(host, "/etc/grub2-efi.cfg" if link else MKCONFIG_CONFIG)
     text = host.text(path)
     return _behind(host, MKCONFIG_CONFIG) if text is None or grub_config.is_stub(text) else path
-
-
-def _menu_path(host: Host) -> str:
-    """The file behind menu.lst, which is a link to grub.conf on Amazon Linux 1."""
-    return _behind(host, next((path for path in MENUS if host.exists(path)), MENUS[0]))
 
 
 def environment_path(host: Host) -> str:

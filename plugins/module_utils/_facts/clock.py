@@ -34,11 +34,6 @@ _VDSO = {
 }
 
 
-def served_by_vdso(source: Optional[str]) -> Optional[bool]:
-    """Whether clock reads through this source need no system call; None for a source we don't know."""
-    return _VDSO.get(source) if source is not None else None
-
-
 class ClockFacts(NamedTuple):
     """The clock source, and the evidence for and against the TSC. None is what can't be known."""
 
@@ -61,8 +56,8 @@ class ClockFacts(NamedTuple):
 
     @property
     def vdso(self) -> Optional[bool]:
-        """Whether reading the current source needs no system call."""
-        return served_by_vdso(self.current)
+        """Whether reading the current source needs no system call; None for a source we don't know."""
+        return _VDSO.get(self.current or "")
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON."""

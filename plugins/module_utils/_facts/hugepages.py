@@ -55,7 +55,7 @@ class HugepageFacts(NamedTuple):
 
 def observe(host: Host) -> HugepageFacts:
     """Read the files of transparent and reserved huge pages, /proc/meminfo, and where environments are set."""
-    folder = thp_folder(host)
+    folder = next((folder for folder in sys_files.THP_FOLDERS if host.exists(folder)), None)
     memory = meminfo.parse(host.text("/proc/meminfo") or "")
     return HugepageFacts(
         folder=folder,
@@ -128,11 +128,6 @@ def _groups(host: Host) -> Iterator[Tuple[str, int]]:
         fields = line.split(":")
         if len(fields) > 2 and re.fullmatch(r"[0-9]{1,10}", fields[2], re.ASCII):
             yield fields[0], int(fields[2])
-
-
-def thp_folder(host: Host) -> Optional[str]:
-    """The folder of transparent huge pages; None for a kernel without them."""
-    return next((folder for folder in sys_files.THP_FOLDERS if host.exists(folder)), None)
 
 
 def file_of(size: str, place: str, name: str = "nr_hugepages") -> str:

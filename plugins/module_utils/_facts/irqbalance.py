@@ -67,14 +67,8 @@ def source(host: Host) -> Tuple[Optional[str], Optional[str], Optional[str]]:
     return editable[-1], variable, next((raw for raw in reversed(earlier) if raw is not None), None)
 
 
-def words(raw: str) -> Optional[Tuple[str, ...]]:
-    """The words of a variable's text; None when it is more than plain words."""
-    return environment_file.words(raw)
-
-
-def extended(raw: str, word: str) -> Optional[str]:
-    """The text with one more word; None when it is more than plain words."""
-    return environment_file.extended(raw, word)
+# The words of a variable's text, and the text with one more, for planners, which import no parser.
+words, extended = environment_file.words, environment_file.extended
 
 
 def _options(host: Host) -> Tuple[str, ...]:

@@ -4,26 +4,18 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Tuple
+from typing import Tuple
 
 from .._parse import cpulist, listening
 from .host import Host
 
 # Listening sockets come before all connections: this has room for some 1,700.
 _TABLE = 256 * 1024
+# Ports as a kernel list such as 8080,30000-32767, for planners, which import no parser.
+listed, shown_ports = cpulist.parse, cpulist.render
 
 
 def observe(host: Host) -> Tuple[int, ...]:
     """The ports, in the network namespace of this process."""
     texts = [host.text(f"/proc/net/{name}", _TABLE) or "" for name in ("tcp", "tcp6")]
     return tuple(sorted({port for text in texts for port in listening.parse(text).values()}))
-
-
-def listed(text: str) -> Tuple[int, ...]:
-    """The ports of a kernel list such as 8080,30000-32767. Raises NearmetalError for another form."""
-    return cpulist.parse(text)
-
-
-def shown_ports(ports: Iterable[int]) -> str:
-    """Ports as a kernel list."""
-    return cpulist.render(ports)

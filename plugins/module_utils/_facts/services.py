@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Dict, FrozenSet, Iterable, Iterator, Mapping, NamedTuple, Optional, Tuple
+from typing import Dict, FrozenSet, Iterator, Mapping, NamedTuple, Optional, Tuple
 
 from .._error import NearmetalError
 from .._number import process_numbers
@@ -50,14 +50,8 @@ class Device(NamedTuple):
     node: Optional[int]  # None: near none in particular
 
 
-def listed(text: str) -> Tuple[int, ...]:
-    """The CPUs or nodes of a kernel list such as 0-3,8. Raises NearmetalError for another form."""
-    return cpulist.parse(text)
-
-
-def shown(ids: Iterable[int]) -> str:
-    """CPUs or nodes as a kernel list."""
-    return cpulist.render(ids)
+# Kernel lists of CPUs or nodes, for planners, which import no parser.
+listed, shown = cpulist.parse, cpulist.render
 
 
 def units(host: Host) -> FrozenSet[str]:

@@ -73,7 +73,8 @@ class Run(loop.HostControl):
         self._options = validate("prove", OPTIONS, arguments)
         self._options["tune"] = validate("prove.tune", WANTED, self._options["tune"])
         validate("prove.against", WANTED, self._options["against"])
-        self._log = self._resumed(self._options["resume"]) if self._options["resume"] else None
+        resumed = self._options["resume"]
+        self._log = record_log.resume(resumed, self._host) if resumed else None
         self._settings = self._log.record.start.settings if self._log else inputs.settings(self._options)
         if self._log is not None:
             start = self._log.record.start
@@ -90,9 +91,6 @@ class Run(loop.HostControl):
         path = self._log.path if self._log else self._new_path()
         self._base = path[: -len(".jsonl")] if path.endswith(".jsonl") else path
         self._arguments = results.arguments_for_steps(self._options, self._settings, os.path.basename(self._base))
-
-    def _resumed(self, path: str) -> record_log.Log:
-        return record_log.resume(path, self._host)
 
     def _find_client(self) -> client.Client | None:
         """The client host, if the load runs on one. Raises NearmetalError when it can't be a client."""

@@ -30,11 +30,6 @@ _MANAGED_IRQ = (5, 6, 0)
 _FLAGS = "managed_irq,domain,"
 
 
-def isolates_cpus(wanted: Wanted) -> bool:
-    """Whether the CPUs that interrupts leave are to be isolated."""
-    return bool(_ISOLATED.value(wanted) == "enabled")
-
-
 def foreign(facts: Facts, network: NetworkFacts) -> str:
     """The CPUs that somebody else keeps free of work; empty where there are none, or where nearmetal isolates them."""
     recorded = facts.boot.arguments if facts.boot is not None else {}
@@ -43,7 +38,7 @@ def foreign(facts: Facts, network: NetworkFacts) -> str:
 
 def placeable(facts: Facts, network: NetworkFacts, wanted: Wanted) -> NetworkFacts:
     """The facts for the placement of interrupts: CPUs that we isolate follow from it, so they don't limit it."""
-    if not isolates_cpus(wanted) or foreign(facts, network):
+    if _ISOLATED.value(wanted) != "enabled" or foreign(facts, network):
         return network
     return network._replace(isolated=None)
 

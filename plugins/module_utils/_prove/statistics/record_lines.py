@@ -87,16 +87,10 @@ def _record_with(record: Optional[Record], entry: Entry) -> Record:
     return with_entry(record, entry)
 
 
-def _as_json(entry: Any) -> Dict[str, Any]:
-    content: Dict[str, Any] = entry._asdict()
-    for name, value in content.items():
-        if isinstance(value, tuple):
-            content[name] = _as_json(value) if hasattr(value, "_asdict") else [_item_as_json(item) for item in value]
-    return content
-
-
-def _item_as_json(item: Any) -> Any:
-    return _as_json(item) if hasattr(item, "_asdict") else item
+def _as_json(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        return {name: _as_json(part) for name, part in value._asdict().items()}
+    return list(map(_as_json, value)) if isinstance(value, tuple) else value
 
 
 def entry_of(line: bytes) -> Entry:
