@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Callable, Dict, List, Tuple
 
 from ansible.errors import AnsibleFilterError
@@ -25,11 +26,8 @@ def simulation(
         raise AnsibleFilterError(f"simulate_credits: specification is standard or unlimited, not {specification!r}")
     result = simulate(rules, _pairs(load), specification == "unlimited", float(balance), float(surplus))
     return {
+        **asdict(result),
         "balances": list(result.balances),
-        "balance": result.balance,
-        "surplus": result.surplus,
-        "charged": result.charged,
-        "limited_minutes": result.limited_minutes,
         "earn_per_hour": rules.earn_per_hour,
         "cap": rules.cap,
         "baseline_percent": rules.baseline_percent,

@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Dict, Mapping, Optional, Tuple
+from dataclasses import dataclass
+from typing import Any, Mapping, Optional, Tuple
 
 from .stops.stop_mark import HIBERNATED, PowerFacts, power_facts
 from .types.facts import TypeFacts
@@ -95,13 +95,6 @@ class InstanceFacts:
     def hibernated(self) -> bool:
         """Whether its memory waits on its disk for the next start."""
         return self.state == "stopped" and self.power.reason == HIBERNATED
-
-    def as_dict(self) -> Dict[str, Any]:
-        """The facts as plain JSON data."""
-        plain = asdict(self)
-        plain["interfaces"] = list(plain["interfaces"])
-        plain["events"] = list(self.events)
-        return plain
 
 
 def host_class(virtualization: Optional[str], kind: Optional[TypeFacts]) -> str:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Dict, List, Mapping
 
 from .._plan import Finding, Plan
@@ -27,7 +28,7 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result."""
     with deadline(options["timeout"]):
         observation = observe(options, with_status=True)
-    details = observation.each(lambda facts, kind: {"facts": facts.as_dict(), "type": kind.as_dict()})
+    details = observation.each(lambda facts, kind: {"facts": asdict(facts), "type": kind.as_dict()})
     return contract(CONCERN, observation, observation.each(plan), details)
 
 
