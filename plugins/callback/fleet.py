@@ -14,7 +14,8 @@ description:
   - While modules of this collection run, one line shows how many hosts are done, what was found and the time left.
   - At the end it prints a table of hosts and concerns, with a mark per cell, and the most frequent findings.
   - It writes C(report.json), C(report.md), C(report.html), C(report.prom), C(report.junit.xml) and C(report.sarif),
-    even when no host can be reached. A run without hosts leaves the reports of the last one as they are.
+    even when no host can be reached; then the last ones with hosts are kept in the folder C(last_good). A run without
+    hosts leaves the reports of the last one as they are.
   - Tasks of other collections are shown as by P(ansible.builtin.default#callback), except that hosts where nothing
     changed are listed only with C(-v).
 extends_documentation_fragment:
@@ -40,6 +41,7 @@ import atexit
 import os
 import sys
 import time
+from contextlib import suppress
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ansible import constants as C
@@ -278,6 +280,10 @@ class CallbackModule(DefaultCallback):
             super().v2_playbook_on_no_hosts_remaining()
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
+        with suppress(BrokenPipeError):  # the reader of the output has ended (`| head`), and the reports are written
+            self._end(stats)
+
+    def _end(self, stats: Any) -> None:
         self._ended = True
         self._progress.erase()
         if len(self._proofs) > 1:

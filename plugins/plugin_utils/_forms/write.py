@@ -9,7 +9,7 @@ from typing import List
 
 from ...module_utils._error import NearmetalError
 from .._files import write
-from .._report import document, summary
+from .._report import document, model, summary
 from .._report.model import Report
 from . import ci, html, markdown, prometheus
 
@@ -21,15 +21,35 @@ FORMS = (
     ("report.junit.xml", ci.junit),
     ("report.sarif", ci.sarif),
 )
+LAST_GOOD = "last_good"  # the folder of the last report in which a host reported
+
+
+def _keep_last(report: Report, directory: str) -> List[str]:
+    """Move the last report with hosts to a folder of its own, if none of this one reported; the folder."""
+    if report.states()[model.REPORTED]:
+        return []
+    try:
+        _finished, hosts = document.load(os.path.join(directory, FORMS[0][0]))
+    except NearmetalError:
+        return []
+    folder = os.path.join(directory, LAST_GOOD)
+    if any(host.state == model.REPORTED for host in hosts):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        for name in (name for name, _form in FORMS if os.path.exists(os.path.join(directory, name))):
+            os.replace(os.path.join(directory, name), os.path.join(folder, name))
+    return [folder] if os.path.isdir(folder) else []
 
 
 def write_all(report: Report, directory: str) -> List[str]:
     """Write every form, and the host files of its commands, into the directory, made with mode 0700; the forms' paths.
 
+    A report without any host takes the place of none with hosts: that one is kept in LAST_GOOD, the last path.
+
     Raises NearmetalError when a file can't be written; files written before it stay.
     """
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
+        kept = _keep_last(report, directory)
         needed = summary.hosts_files(report)
         for name, text in needed.items():
             write(os.path.join(directory, name), text)
@@ -37,7 +57,7 @@ def write_all(report: Report, directory: str) -> List[str]:
         for name in os.listdir(directory):
             if summary.HOSTS_FILE.fullmatch(name) and name not in needed:
                 os.unlink(os.path.join(directory, name))
-        return written
+        return [*written, *kept]
     except OSError as error:
         raise NearmetalError(
             f"report_directory: can't write {error.filename or directory}: {error.strerror};"

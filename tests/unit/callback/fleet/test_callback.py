@@ -55,11 +55,25 @@ def test_all_unreachable(fleet: Fleet) -> None:
     assert set(states(checked(fleet)).values()) == {"unreachable"}
 
 
+@pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "default"])
+def test_a_run_in_which_no_host_reports_keeps_the_last_report_with_hosts(fleet: Fleet, callback: str) -> None:
+    good = {"module_result": result_with(GOOD_CLOCK)}
+    kept = fleet.reports / "last_good"
+    for hosts, folder in (({"h1": good}, False), ({"h1": {"fate": "dies"}}, True), ({"h2": {"fate": "dies"}}, True)):
+        fleet.inventory(hosts)
+        shown = well(fleet.run(callback=callback))
+        assert kept.exists() == (" last_good" in shown) == folder
+    assert states(fleet.report()) == {"h2": "failed"}
+    assert '"state": "reported"' in (kept / "report.json").read_text()
+    assert (kept / "report.html").exists()
+
+
 def test_an_inventory_without_hosts_leaves_the_reports_alone(fleet: Fleet) -> None:
     fleet.inventory({})
     fleet.reports.mkdir()
     (fleet.reports / "report.json").write_text("an earlier one")
-    assert "No report written: the run had no hosts\n" in well(fleet.run())
+    (fleet.folder / "site.yml").write_text("- hosts: all\n  gather_facts: false\n  roles: [nearmetal.ec2.audit]\n")
+    assert "No report written: the run had no hosts\n" in well(fleet.run(playbook=str(fleet.folder / "site.yml")))
     assert [path.read_text() for path in fleet.reports.iterdir()] == ["an earlier one"]
 
 
@@ -281,16 +295,17 @@ def test_the_reports_are_there_though_nobody_reads_the_terminal(fleet: Fleet) ->
     nobody, writing_end = os.pipe()
     os.close(nobody)
     with os.fdopen(writing_end, "w") as closed:
-        subprocess.run(
+        errors = subprocess.run(
             fleet.command(),
             cwd=fleet.folder,
             env=fleet.environment(),
             stdin=subprocess.DEVNULL,
             stdout=closed,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             check=False,
-        )
+        ).stderr
     assert states(checked(fleet)) == {"h1": "reported"}
+    assert b"Callback dispatch" not in errors
 
 
 def test_the_name_of_a_host_cannot_control_the_terminal(fleet: Fleet) -> None:
