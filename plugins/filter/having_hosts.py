@@ -1,0 +1,35 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The filter having_hosts; its documentation is in having_hosts.yml."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from ansible import context
+from ansible.errors import AnsibleFilterError
+from ansible.plugins.loader import lookup_loader
+from jinja2 import pass_context
+
+_LISTING = ("syntax", "listhosts", "listtasks", "listtags")
+
+
+@pass_context
+def require_hosts(variables: Any, pattern: Any) -> Any:
+    """The pattern as it is; AnsibleFilterError if no host matches it."""
+    if any(context.CLIARGS.get(option) for option in _LISTING):
+        return pattern
+    known = lookup_loader.get("ansible.builtin.inventory_hostnames")
+    terms = pattern if isinstance(pattern, list) else [pattern]
+    if not known.run(terms, variables={"groups": variables.get("groups") or {}}):
+        raise AnsibleFilterError(f"no host of the inventory matches {pattern}: check target, and the inventory")
+    return pattern
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """By name."""
+        return {"having_hosts": require_hosts}

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run for nobody is no success: every playbook refuses a target, or an inventory, without hosts."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Sequence
+
+import pytest
+
+from tests.support.fleet import GOOD_CLOCK, ROOT, Fleet, result_with
+
+GOOD: Dict[str, Any] = {"h1": {"module_result": result_with(GOOD_CLOCK)}}
+IMPORTED = "- import_playbook: nearmetal.ec2.audit\n  vars: {target: nothere}\n"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "words", "playbook", "nobody"),
+    [
+        (GOOD, ("-e", "target=nothere"), "nearmetal.ec2.audit", "nothere"),
+        (GOOD, ("-e", "target=h1:!h1"), "nearmetal.ec2.tune", "h1:!h1"),
+        ({}, (), "nearmetal.ec2.restore", "all"),
+        (GOOD, (), IMPORTED, "nothere"),
+    ],
+)
+def test_a_target_or_an_inventory_without_hosts_is_refused_in_one_sentence(
+    fleet: Fleet, hosts: Dict[str, Any], words: Sequence[str], playbook: str, nobody: str
+) -> None:
+    fleet.inventory(hosts)
+    if playbook == IMPORTED:
+        (fleet.folder / "site.yml").write_text(playbook)
+        playbook = str(fleet.folder / "site.yml")
+    run = fleet.run(*words, playbook=playbook)
+    assert run.returncode != 0
+    assert f"no host of the inventory matches {nobody}: check target, and the inventory" in run.stdout + run.stderr
+    assert not fleet.reports.exists()
+
+
+@pytest.mark.parametrize("words", [("--syntax-check",), ("--list-hosts", "-e", "target=nothere")])
+def test_what_only_lists_needs_no_host(fleet: Fleet, words: Sequence[str]) -> None:
+    fleet.inventory({})
+    assert fleet.run(*words).returncode == 0
+
+
+@pytest.mark.parametrize("target", ["h1", "localhost", "h1,h2", "canary:&all"])
+def test_a_target_with_hosts_is_taken(fleet: Fleet, target: str) -> None:
+    fleet.inventory(GOOD, {"canary": ["h1"]})
+    assert "no host of the inventory" not in fleet.run("-e", f"target={target}", "--list-tasks").stderr
+    assert fleet.run("-e", f"target={target.replace('localhost', 'h1')}").returncode == 0
+
+
+def test_every_playbook_with_a_target_refuses_nobody() -> None:
+    plays = [
+        line
+        for path in (ROOT / "playbooks").glob("*.yml")
+        for line in re.findall(r"^  hosts: (?:>-\n)?.*target.*", path.read_text(), re.M)
+    ]
+    assert len(plays) > 15
+    assert [play for play in plays if "{{ target | default('all') | nearmetal.ec2.having_hosts }}" not in play] == []
