@@ -149,6 +149,8 @@ class CallbackModule(DefaultCallback):
         if self._take(result):
             return
         self._progress.erase()
+        if self._print_lines(result):
+            return
         shown = self.get_option("display_ok_hosts")
         # The output of a debug task is always shown.
         self.set_option("display_ok_hosts", shown or "_ansible_verbose_always" in result.result)
@@ -169,8 +171,10 @@ class CallbackModule(DefaultCallback):
                 self._collector.failed, name, f"{result.task_name}: {result.result.get('msg', 'failed')}"
             )
         is_role_task = plays.is_nearmetal_task(result.task) or plays.checks_role_options(result.task)
-        if self._has_nearmetal_tasks and is_role_task and not self._display.verbosity:
+        if is_role_task and not self._display.verbosity:
             self._print_failure(result)
+            return
+        if self._print_lines(result):
             return
         self._progress.erase()
         super().v2_runner_on_failed(result, ignore_errors=ignore_errors)
@@ -364,6 +368,15 @@ class CallbackModule(DefaultCallback):
     def _print_failure(self, result: Any) -> None:
         name, message = text(result.host.get_name(), NAME), text(result.result.get("msg", ""))
         self._print(f"✗ {name}: {message}", C.COLOR_ERROR)
+
+    def _print_lines(self, result: Any) -> bool:
+        """Whether a task of the collection's own playbooks said several lines, which are printed as they are."""
+        lines = result.result.get("msg")
+        if self._display.verbosity or not isinstance(lines, list) or not plays.is_of_collection(self._play):
+            return False
+        for line in lines:
+            self._print(text(line))
+        return True
 
     def _print(self, line: str, color: Optional[str] = None) -> None:
         self._progress.erase()

@@ -77,6 +77,7 @@ def test_a_report_and_its_record_agree(base: str) -> None:
         assert report["sha256"] in Path(f"{base}{suffix}").read_text("utf-8")
     judged = judge(f"{base}.jsonl")
     assert "\n  ".join(judged["lines"]) == shown.stdout.rstrip()
+    assert json.loads(said(base, "--json").stdout) == judged
     assert (judged["agrees"], judged["verdict"], judged["problems"]) == (True, "better", [])
 
 
@@ -153,6 +154,7 @@ def test_without_a_report_the_record_speaks_for_itself(base: str) -> None:
     judged = judge(f"{base}.jsonl")
     assert (judged["agrees"], judged["report"]) == (True, "")
     assert "only a digest noted elsewhere can show that it is whole" in " ".join(judged["lines"])
+    assert said(base).returncode == 3
     with pytest.raises(AnsibleFilterError, match=r"can.t be read: .*No such file"):
         judge(f"{base}.jsonl", f"{base}.json")
     with pytest.raises(AnsibleFilterError, match=r"can.t be read: .*No such file"):

@@ -1,20 +1,24 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Print the judgment of a record; exit status 0 if nothing speaks against it and its report. PRIVATE."""
+"""Print the judgment of a record; exit status 0 if its report agrees, 3 if there is none to compare. PRIVATE."""
 
 from __future__ import annotations
 
+import json
 import sys
 
 from ....module_utils._error import NearmetalError
 from . import judge
 
+_FOLDER = "nearmetal-report/prove/<host>-<time>-<seed>"
+
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3):
-        raise SystemExit("usage: judge RECORD [REPORT]: nearmetal-report/prove/<host>-<time>-<seed>.jsonl and .json")
+    words = [word for word in sys.argv[1:] if word != "--json"]
+    if len(words) not in (1, 2):
+        raise SystemExit(f"usage: judge [--json] {_FOLDER}.jsonl [{_FOLDER}.json]")
     try:
-        judged = judge(*sys.argv[1:])
+        judged = judge(*words)
     except NearmetalError as error:
         raise SystemExit(f"judge: {error}") from None
-    print("\n  ".join(judged["lines"]))
-    raise SystemExit(not judged["agrees"])
+    print(json.dumps(judged, indent=1) if "--json" in sys.argv else "\n  ".join(judged["lines"]))
+    raise SystemExit(3 if judged["agrees"] and not judged["report"] else not judged["agrees"])
