@@ -35,9 +35,9 @@ _PARTS = {"files": dict, "links": dict, "folders": list, "read_only": list, "dri
 
 
 def read(path: str) -> Dict[str, Any]:
-    """A capture, every part of it checked. Raises NearmetalError when it isn't one, or is of a newer format."""
+    """A capture, every part of it checked; `-` is standard input. Raises NearmetalError when it isn't one."""
     try:
-        with open(path, "rb") as stream:
+        with open(0 if path == "-" else path, "rb") as stream:
             data = stream.read(LARGEST + 1)
     except OSError as error:
         raise NearmetalError(f"{path}: {os.strerror(error.errno or 0)}") from None

@@ -47,7 +47,9 @@ def parser() -> argparse.ArgumentParser:
     status = command("status", "show what is tuned, by which run, what has changed since, and how to take it back")
     status.add_argument("--json", action="store_true", help="print JSON")
     plan = command("plan", "show what reapply would change, and change nothing")
-    plan.add_argument("--from", dest="file", metavar="FILE", help="show what tune would change on a captured host")
+    plan.add_argument(
+        "--from", dest="file", metavar="FILE", help="show what tune would change on a captured host; - reads it"
+    )
     plan.add_argument("--workload", help="with --from: plan these workloads (web,cache, or auto), not the host's own")
     plan.add_argument("--program", help="with --from: plan for these programs too (redis,mongodb=8.0, or auto)")
     plan.add_argument("--allow-not-ec2", action="store_true", help="with --from: plan a host outside EC2 too")

@@ -26,6 +26,7 @@ from .output import print_line
 from .subcommands import print_commands
 
 _WIDTH = 28  # of a value in the table
+_SETTLED = ("ok", "not_applicable")  # what there is to do stands before it
 
 
 def plan_from(options: Namespace) -> int:
@@ -75,7 +76,8 @@ def _table(captured: Mapping[str, Any], platform: Mapping[str, Any], outcomes: S
     rows: List[str] = [f"captured on {captured['captured']} by nearmetal {captured['nearmetal']} · {host}"]
     rows += [f"{'failed':15} {outcome.name}\n{'':16}{outcome.error}" for outcome in outcomes if outcome.error]
     names: Dict[Tuple[str, str, str], List[str]] = {}
-    for finding in (finding for outcome in outcomes for finding in outcome.plan.findings):
+    findings = (finding for outcome in outcomes for finding in outcome.plan.findings)
+    for finding in sorted(findings, key=lambda found: (found.status != "would_change", found.status in _SETTLED)):
         now, goal = in_words(finding.now, "", _WIDTH), in_words(finding.wanted, "", _WIDTH)
         change = f"{now or 'absent'} → {goal}" if finding.status == "would_change" else now
         name = f"{finding.concern}.{finding.knob}{f' {finding.where}' if finding.where else ''}"

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -12,8 +13,29 @@ from pathlib import Path
 import hcl2
 import pytest
 import yaml
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import capture
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
+from dev import ROOT
+from tests.support.fresh_host import fresh
+
+EXAMPLES = ROOT / "docs" / "examples"
+
+
+def test_the_captured_host_is_what_a_simulated_one_gives_and_is_planned_as_the_first_screen_says(
+    tmp_path: Path,
+) -> None:
+    example = json.loads((EXAMPLES / "host.json").read_text("utf-8"))
+    assert example == {**capture(fresh(tmp_path, "xen_hvm")), "captured": example["captured"], "nearmetal": "0.2.0"}
+    readme = (ROOT / "README.md").read_text("utf-8")
+    ((command, shown),) = re.findall(r"^\$ python3 (-m plugins\..*)\n((?:.+\n)+?)```$", readme, re.M)
+    words = command.split()
+    standard = [word if word != "docs/examples/host.json" else "-" for word in words]
+    for arguments in (words, standard):
+        with open(EXAMPLES / "host.json", "rb") as given:
+            done = subprocess.run(
+                [sys.executable, *arguments], stdin=given, cwd=ROOT, capture_output=True, text=True, check=True
+            )
+        assert done.stdout.startswith(shown)
 
 
 def test_cloudformation_takes_the_association() -> None:
