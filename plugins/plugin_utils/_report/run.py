@@ -68,13 +68,14 @@ class Clock:
 
 
 def _fix_command(mode: str, inventory: Iterable[str]) -> Tuple[Tuple[str, ...], str]:
-    """The command that applies what this run showed, and a note on it; or no command, and a sentence in its place."""
+    """The command that applies what this run showed, and a note on it."""
     line = context.CLIARGS
     started = list(map(str, line.get("args") or ()))
     playbooks = [AUDITS.get(name, name) for name in started]
-    is_audit = mode == "audit" and not line.get("check")
+    notes, is_audit = [], mode == "audit" and not line.get("check")
     if is_audit and not AUDITS.keys() >= set(started):
-        return (), f"use tune in place of audit in {', '.join(map(short_path, started))}"
+        # A playbook of the user's, which has the role audit: tune does the same with what that playbook sets.
+        playbooks, notes = [TUNE], [f"with the variables of {', '.join(map(short_path, started))}"]
     given, complete = _extra(map(str, line.get("extra_vars") or ()))
     words = [PROGRAM, *map(short_path, playbooks)]
     words += [word for source in inventory for word in ("-i", source)]
@@ -85,7 +86,7 @@ def _fix_command(mode: str, inventory: Iterable[str]) -> Tuple[Tuple[str, ...], 
     for option, key, usual in (("--tags", "tags", ["all"]), ("--skip-tags", "skip_tags", [])):
         tags = list(map(str, line.get(key) or ()))
         words += [option, ",".join(tags)] if tags != usual and playbooks == started else []
-    return tuple(words), "" if complete else "with the same -e options"
+    return tuple(words), " and ".join([*notes, *([] if complete else ["with the same -e options"])])
 
 
 def _extra(given: Iterable[str]) -> Tuple[Dict[str, str], bool]:

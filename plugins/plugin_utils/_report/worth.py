@@ -108,11 +108,8 @@ def verdict(report: Report) -> Verdict:
     unseen = [concern for concern in HEADINGS if concern not in looked] if looked else []
     within = f" in the {len(looked)} of {plural(len(HEADINGS), 'concern')} that were looked at" if unseen else ""
     nameless = [host.name for host in reporting if looked and _names_none(host)]
-    asks = (
-        report.run.command
-        if nameless and len(nameless) == len(reported) and TUNE in report.run.command and not report.run.beside
-        else ()
-    )
+    asks = report.run.command if nameless and len(nameless) == len(reported) and TUNE in report.run.command else ()
+    beside = f" ({report.run.beside})" if report.run.beside else ""
     return Verdict(
         _planned(reported, len(looked)) if looked else "",
         _lead(report, reported, changes, within),
@@ -122,7 +119,7 @@ def verdict(report: Report) -> Verdict:
             *([(NEXT, _say_nameless(nameless, len(reported)))] if nameless else ()),
             *([(NEXT, _TUNE_ANYWAY)] if any(outside(host) == "not_ec2" for host in report.hosts) else ()),
         ),
-        shlex.join([*(AUDIT if word == TUNE else word for word in asks), *_SUGGEST]) if asks else "",
+        shlex.join([*(AUDIT if word == TUNE else word for word in asks), *_SUGGEST]) + beside if asks else "",
     )
 
 

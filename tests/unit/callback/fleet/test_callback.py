@@ -55,19 +55,6 @@ def test_all_unreachable(fleet: Fleet) -> None:
     assert set(states(checked(fleet)).values()) == {"unreachable"}
 
 
-@pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "default"])
-def test_a_run_in_which_no_host_reports_keeps_the_last_report_with_hosts(fleet: Fleet, callback: str) -> None:
-    good = {"module_result": result_with(GOOD_CLOCK)}
-    kept = fleet.reports / "last_good"
-    for hosts, folder in (({"h1": good}, False), ({"h1": {"fate": "dies"}}, True), ({"h2": {"fate": "dies"}}, True)):
-        fleet.inventory(hosts)
-        shown = well(fleet.run(callback=callback))
-        assert kept.exists() == (" last_good" in shown) == folder
-    assert states(fleet.report()) == {"h2": "failed"}
-    assert '"state": "reported"' in (kept / "report.json").read_text()
-    assert (kept / "report.html").exists()
-
-
 def test_an_inventory_without_hosts_leaves_the_reports_alone(fleet: Fleet) -> None:
     fleet.inventory({})
     fleet.reports.mkdir()
@@ -236,11 +223,18 @@ def hosts_of(fleet: Fleet, command: str) -> List[str]:
     return sorted(re.findall(r"^      (\S+)$", listed.stdout, re.M))
 
 
-def test_the_fix_of_an_audit_in_a_users_playbook_names_that_playbook(fleet: Fleet) -> None:
+def test_the_fix_of_an_audit_in_a_users_playbook_is_a_command_and_names_that_playbook(fleet: Fleet) -> None:
     fleet.inventory({"db1": MIXED["db1"]})
     play = fleet.folder / "site.yml"
     play.write_text("- hosts: all\n  gather_facts: false\n  roles: [nearmetal.ec2.audit]\n")
-    assert "To apply the changes: use tune in place of audit in site.yml\n" in well(fleet.run(playbook=str(play)))
+    shown = well(fleet.run(playbook=str(play)))
+    tune = "ansible-playbook nearmetal.ec2.tune -i hosts.json --limit db1"
+    assert f"To apply the changes: {tune} (with the variables of site.yml)\n" in shown
+    look = "ansible-playbook nearmetal.ec2.audit -i hosts.json -e tune_workload=auto (with the variables of site.yml)"
+    assert f"  {look}\n" in shown
+    fleet.inventory({"db1": MIXED["db1"], "db2": MIXED["db1"]})
+    shown = well(fleet.run(playbook=str(play)))
+    assert "--limit db1,db2 -e tune_only=clocksource.source (with the variables of site.yml)\n" in shown
 
 
 def test_without_the_callback_a_task_writes_the_reports(fleet: Fleet) -> None:

@@ -10,6 +10,8 @@ import select
 import signal
 import subprocess
 
+import pytest
+
 from tests.support.fleet import GOOD_CLOCK, Fleet, result_with
 from tests.support.report.judged import checked, states, well
 
@@ -57,3 +59,16 @@ def test_a_link_in_the_way_is_replaced_not_followed(fleet: Fleet) -> None:
     well(fleet.run())
     assert precious.read_text() == "mine"
     assert states(checked(fleet)) == {"h1": "reported"}
+
+
+@pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "default"])
+def test_a_run_in_which_no_host_reports_keeps_the_last_report_with_hosts(fleet: Fleet, callback: str) -> None:
+    good = {"module_result": result_with(GOOD_CLOCK)}
+    kept = fleet.reports / "last_good"
+    for hosts, folder in (({"h1": good}, False), ({"h1": {"fate": "dies"}}, True), ({"h2": {"fate": "dies"}}, True)):
+        fleet.inventory(hosts)
+        shown = well(fleet.run(callback=callback))
+        assert kept.exists() == (" last_good" in shown) == folder
+    assert states(fleet.report()) == {"h2": "failed"}
+    assert '"state": "reported"' in (kept / "report.json").read_text()
+    assert (kept / "report.html").exists()
