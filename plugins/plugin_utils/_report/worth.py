@@ -43,12 +43,31 @@ FREE, REBOOT, INTERRUPTS = "free", "reboot", "interrupts"
 RISK = {FREE: "no interruption", REBOOT: "takes effect after a reboot", INTERRUPTS: "may interrupt for a moment"}
 CHANGES = ("would_change", "changed", "needs_reboot", "needs_restart")
 _SETTLED = ("ok", "not_applicable", "waived")
-_DONE = {"audit": "can be tuned better", "tune": "were changed and verified", "restore": "were given back"}
 _WITHOUT_REPORT = {
     model.FAILED: ("failed", "failed"),
     model.UNREACHABLE: ("was unreachable", "were unreachable"),
     model.SKIPPED: ("was skipped", "were skipped"),
     model.SILENT: ("gave no result", "gave no result"),
+}
+
+
+class _Words(NamedTuple):
+    """What a run of a mode says of its settings, of one and of several."""
+
+    done: Tuple[str, str]
+    waits: str = ""  # the status of those of which it says something else
+    later: Tuple[str, str] = ("", "")
+
+
+_BACK_LATER = ("has its value from before after a reboot", "have their values from before after a reboot")
+_PREVIEW = "restore in check mode"
+_WORDS = {
+    "audit": _Words(("can be tuned better",) * 2),
+    "tune": _Words(
+        ("was changed and verified", "were changed and verified"), "would_change", ("wasn't changed", "weren't changed")
+    ),
+    "restore": _Words(("was given back", "were given back"), "needs_reboot", _BACK_LATER),
+    _PREVIEW: _Words(("would be given back",) * 2, "needs_reboot", _BACK_LATER),
 }
 
 
@@ -185,30 +204,23 @@ def _say_nothing_left(report: Report, reported: List[HostReport], within: str) -
 
 
 def _say_changes(report: Report, changes: List[Tuple[HostReport, ReportedFinding]]) -> Iterable[str]:
-    done, later = _DONE.get(report.run.mode, _DONE["audit"]), ("", "")
-    waits = "would_change" if report.run.mode == "tune" else "needs_reboot" if report.restores else ""
-    if report.restores:
-        later = "has its value from before after a reboot", "have their values from before after a reboot"
-        if any(finding.status == "would_change" for _host, finding in changes):
-            done = "would be given back"
-    elif waits:
-        later = "wasn't changed", "weren't changed"
-    waiting = [finding for _host, finding in changes if finding.status == waits]
-    at_once = [(host, finding) for host, finding in changes if finding.status != waits]
+    previews = report.restores and any(finding.status == "would_change" for _host, finding in changes)
+    words = _WORDS[_PREVIEW if previews else report.run.mode or "audit"]
+    waiting = sum(finding.status == words.waits for _host, finding in changes)
+    at_once = [(host, finding) for host, finding in changes if finding.status != words.waits]
     if at_once:
         hosts = len({host.name for host, _finding in at_once})
         of_all = f"{hosts:,} of {plural(len(report.hosts), 'host')}" if len(report.hosts) > 1 else "this host"
-        done = done.replace("were", "was") if len(at_once) == 1 else done
         proof = any(worth_of(host, finding) in (PROVEN, PUBLISHED) for host, finding in at_once)
         unproven = "" if proof or report.restores else ", without proof that any of it helps"
-        yield f"{plural(len(at_once), 'setting')} on {of_all} {done}{unproven}"
+        yield f"{plural(len(at_once), 'setting')} on {of_all} {words.done[len(at_once) != 1]}{unproven}"
     if waiting:
-        yield f"{plural(len(waiting), 'setting')} {later[len(waiting) != 1]}"
+        yield f"{plural(waiting, 'setting')} {words.later[waiting != 1]}"
     if report.restores:
         stays = [status for status in OPEN if status not in CHANGES]
         left = sum(not finding.upkeep and finding.status in stays for host in report.hosts for finding in host.findings)
-        words = "was left as it is" if left == 1 else "were left as they are"
-        yield f"{plural(left, 'setting')} {words}" if left else ""
+        stay = "was left as it is" if left == 1 else "were left as they are"
+        yield f"{plural(left, 'setting')} {stay}" if left else ""
 
 
 def _facts(
