@@ -10,6 +10,7 @@ from .._facts.facts import Facts, project
 from .._facts.json_data import json_data
 from .._facts.queue_map import queue_map
 from .._facts.unit import AGENT, IDENTITY, LINK
+from .._levers.registry import LEVERS
 from .._plan import Action, Finding, Value
 from .._planning.unit import NAME as UNIT
 from .._words import clipped, in_words, sentence, status_words
@@ -17,6 +18,7 @@ from .session import Outcome
 
 SHORT = 32  # characters of a value in msg, which is one line
 QUEUES = "network_irq"  # the concern whose result has a map of queues
+_DOUBT = "; only the write shows whether the driver takes it"
 LONGEST_MSG = 2000  # characters; actions and findings have all of it
 
 
@@ -85,13 +87,16 @@ def _unit_word(value: Value, word: str) -> Value:
 
 
 def _findings(outcome: Outcome) -> List[Finding]:
-    return [
-        finding._replace(
-            status="changed" if outcome.done and finding.status == "would_change" else finding.status,
-            reason=sentence(finding.reason),
-        )
-        for finding in outcome.plan.findings
-    ]
+    planned = () if outcome.done else outcome.plan.actions
+    doubtful = {(plan.knob, plan.where) for plan in planned if getattr(LEVERS.get(plan.what), "declining", False)}
+    findings = []
+    for finding in outcome.plan.findings:
+        status, reason = finding.status, finding.reason
+        if status == "would_change":
+            status = "changed" if outcome.done else status
+            reason += _DOUBT if (finding.knob, finding.where) in doubtful else ""
+        findings.append(finding._replace(status=status, reason=sentence(reason)))
+    return findings
 
 
 def _tree(actions: Sequence[Action], side: str) -> Dict[str, Any]:

@@ -105,7 +105,7 @@ def test_what_a_workload_would_set_is_reported_with_its_reason_and_its_source(
     for finding in [*findings, *done["actions"]]:
         choice = WORKLOADS[name].get(finding["concern"], {}).get(finding["knob"])
         if choice is not None and choice.value != "auto":
-            assert finding["reason"].endswith(f"; for {name}: {choice.reason}")
+            assert f"; for {name}: {choice.reason}" in finding["reason"]
             assert finding["reference"] == choice.reference
     assert explained
 

@@ -1,0 +1,27 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The result of a run in check mode says which of its changes only a write can promise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import plan_run, run
+
+from tests.support.fresh_host import fresh
+
+DOUBT = "; only the write shows whether the driver takes it"
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_a_preview_names_the_changes_that_a_driver_may_refuse_and_a_run_none(tmp_path: Path, checks: bool) -> None:
+    begin = plan_run if checks else run
+    done = begin(fresh(tmp_path, "nitro"), lambda known: tune_requests(("low_latency",), {}, {}, known))
+    findings = contract(done.outcomes)["findings"]
+    doubtful = {finding["knob"] for finding in findings if finding["reason"].endswith(DOUBT)}
+    assert doubtful == ({"adaptive_rx", "rx_usecs", "tx_usecs"} if checks else set())
+    changed = {finding["knob"] for finding in findings if finding["status"] in ("would_change", "changed")}
+    assert {"rx_usecs", "keepalive_time"} <= changed
