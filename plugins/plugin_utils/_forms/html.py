@@ -29,7 +29,6 @@ from .._report.statuses import BY_NAME, LOOKS, ORDER, worst
 from .picture import figure
 from .sources import links
 
-TOPS = 6
 DRIFT = 200
 _Costs = Mapping[Tuple[str, str], str]  # concern and knob → what a change costs
 # In a script element a browser looks only for its end tag and for comments.
@@ -60,8 +59,8 @@ def render(report: Report) -> str:
         totals=summary.status_totals(report),
         headings=_headings(report, concerns) if not report.restores else [],
         tops_title=summary.tops_title(report, tops),
-        tops=tops[:TOPS],
-        tops_left=len(tops) - TOPS,
+        tops=tops[: summary.TOPS],
+        tops_left=len(tops) - summary.TOPS,
         drift=report.drift["changes"][:DRIFT] if report.drift else [],
         drift_left=len(report.drift["changes"]) - DRIFT if report.drift else 0,
         is_command=summary.is_command,

@@ -14,7 +14,6 @@ from .._report.headings import heading_of, in_order
 from .._report.model import HostReport, Report, ReportedFinding, plural, span
 from .._report.statuses import BY_NAME, FAILED, OPEN, ORDER
 
-TOPS = 5
 TROUBLED = 8
 NARROWEST = 40
 READABLE = 24  # columns that a sentence needs beside others
@@ -246,7 +245,7 @@ def _tops(report: Report, columns: int, paint: Paint) -> List[str]:
     if not tops:
         return [f"{summary.all_clear(report, 'nothing is left to do').capitalize()}."]
     lines = [paint(summary.tops_title(report, tops), "bold")]
-    for top in tops[:TOPS]:
+    for top in tops[: summary.TOPS]:
         lead = plural(len(top.hosts), "host").rjust(11)
         words = "" if top.change else f"  {BY_NAME[top.status].words}"
         name = clip(top.name, columns - width(lead) - 4)
@@ -256,7 +255,7 @@ def _tops(report: Report, columns: int, paint: Paint) -> List[str]:
         lines += _titled("why", wrap(top.reason + more, columns - 11), paint)
         lines += _titled("gain", wrap(top.gain, columns - 11), paint) if top.gain else []
         lines += _titled("fix", [paint(line, "bold") for line in _fix(top.fix, columns - 11)], paint) if top.fix else []
-    hidden = len(tops) - TOPS
+    hidden = len(tops) - summary.TOPS
     return lines + ([f"     {plural(hidden, 'further finding')} in the report"] if hidden > 0 else [])
 
 
@@ -279,11 +278,11 @@ def _drift(report: Report, columns: int, paint: Paint) -> List[str]:
     counted = plural(len(changes), "change")
     head = f"Drift since {report.drift['since']}: {counted if changes else summary.all_clear(report, counted)}"
     lines = ["", *(paint(line, "bold") for line in wrap(head, columns))]
-    for change in changes[:TOPS]:
+    for change in changes[: summary.TOPS]:
         sentence = f"{change['host']}  {change['what']}: {change['before']} → {change['after']}"
         sentence += f", owner: {change['owner']}" if change["owner"] else ""
         lines += led("  ", sentence, columns)
-    rest = len(changes) - TOPS
+    rest = len(changes) - summary.TOPS
     lines += [f"  and {rest:,} more in the report"] if rest > 0 else []
     left_out = summary.left_out(report)
     return lines + (led("  ", left_out, columns) if left_out else [])

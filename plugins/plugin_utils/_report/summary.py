@@ -24,6 +24,7 @@ from .headings import BY_API, heading_of, headings, in_order
 from .model import HostReport, Report, plural, span
 from .statuses import FAILED, OPEN, ORDER, worst
 
+TOPS = 5  # findings that a terminal and the page's list show; the others are beside their hosts
 LIMIT = 3  # hosts that a command names; more are in a file beside the reports
 HOSTS_FILE = re.compile(r"hosts-[0-9a-f]{12}\.txt")
 _PATH = re.compile(r"[^\s,:;\[\]]+")  # a path that --limit doesn't split

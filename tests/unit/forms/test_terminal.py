@@ -64,6 +64,13 @@ def test_what_was_planned_stands_before_what_follows_from_it() -> None:
     assert "(no tune_workload)" not in " ".join(shown(reports.report(asked)))
 
 
+def test_the_terminal_and_the_page_leave_out_as_many_findings() -> None:
+    result = result_with(*(finding(name, "would_change", knob) for name in NAMES[:4] for knob in ("a", "b", "c")))
+    report = reports.report(result, result)
+    assert "     7 further findings in the report" in shown(report)
+    assert "7 further findings in the hosts below." in html.render(report)
+
+
 def test_where_nothing_helps_the_list_of_open_findings_doesn_t_promise_it() -> None:
     held = result_with(finding("clocksource", "refused"), finding("kernel_check", "unknown"))
     assert "What stays open" in shown(reports.report(held, held))
