@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Sequence
 
 import pytest
 
@@ -13,6 +14,14 @@ from tests.support.report.judged import well
 from tests.unit.prove.test_judge import base
 
 __all__ = ["base"]
+
+
+@pytest.mark.parametrize("words", [(), ("-e", "judge_record=nothere.jsonl")])
+def test_without_a_record_one_line_says_what_to_name(fleet: Fleet, words: Sequence[str]) -> None:
+    run = fleet.run(*words, playbook="nearmetal.ec2.judge")
+    assert run.returncode == 2
+    assert "\nname a record: -e judge_record=nearmetal-report/prove/HOST-TIME-SEED.jsonl\n" in well(run)
+    assert "ERROR" not in run.stdout + run.stderr
 
 
 @pytest.mark.parametrize(("report", "status"), [("there", 0), ("absent", 2), ("changed", 2)])
