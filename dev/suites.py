@@ -34,6 +34,7 @@ HOST_TESTS = (
     "tests/unit/properties/test_any_bytes.py",
     "tests/unit/properties/test_imports.py",
     "tests/unit/properties/test_large_inputs.py",
+    "tests/unit/profile/test_folding.py",
     "tests/unit/recorded",
     "tests/unit/test_words.py",
 )
@@ -116,7 +117,10 @@ def _folders(*names: str) -> "list[str]":
 def _packages() -> "list[str]":
     """Packages for mypy, by their import names, so that no file is read twice."""
     plugins = "ansible_collections.nearmetal.ec2.plugins"
-    rooms = ("module_utils", *(f"plugin_utils._{name}" for name in ("benchmark", "forms", "prove", "report")))
+    rooms = (
+        "module_utils",
+        *(f"plugin_utils._{name}" for name in ("benchmark", "forms", "profile", "prove", "report")),
+    )
     own = [f"{plugins}.{room}" for room in rooms]
     names = [*own, *_folders("dev", "lab")]
     return [word for name in names for word in ("--package", name)]

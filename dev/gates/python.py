@@ -63,6 +63,7 @@ LAYERS = {
     "_benchmark/tools": {"_benchmark/tools", "_prove/statistics", "_planning", "_parse", "_error", "_number", "_words"},
     "_benchmark/host": {*_HOST, "_benchmark/host", "_benchmark/tools", "_prove/statistics"},
     "_prove/host": {*_HOST, "_prove/host", "_prove/statistics", "_benchmark/host", "_benchmark/tools"},
+    "_profile": {*_HOST, "_profile", "_benchmark/host", "_benchmark/tools"},
     "_ansible": {*_HOST, "_ansible"},
     "_cloud": {"_cloud", "_planning", "_error", "_plan", "_words"},
 }
@@ -71,7 +72,8 @@ _OF_EVERY_ROOM = {"_clean", "_columns", "_files", "_page"}
 CONTROLLER_LAYERS = {
     "_ansible": {*_OF_EVERY_ROOM, "_ansible"},
     "_benchmark": {*_OF_EVERY_ROOM, "_benchmark"},
-    "_prove": {*_OF_EVERY_ROOM, "_prove"},
+    "_profile": {*_OF_EVERY_ROOM, "_profile"},
+    "_prove": {*_OF_EVERY_ROOM, "_profile", "_prove"},
     "_report": {*_OF_EVERY_ROOM, "_ansible", "_benchmark", "_prove", "_report"},
     "_forms": {*_OF_EVERY_ROOM, "_benchmark", "_prove", "_report", "_forms"},
 }

@@ -6,11 +6,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from pathlib import Path
 from typing import Any, Sequence
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+
+# In a script element a browser looks only for its end tag and for comments.
+_INERT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+
+
+def data(plain: Any) -> Markup:
+    """Data for the script of a page, as JSON that a browser neither shows nor runs."""
+    return Markup(json.dumps(plain, ensure_ascii=False, separators=(",", ":")).translate(_INERT))
 
 
 def fill(template: Path, styles: Sequence[str], scripts: Sequence[str] = (), **values: Any) -> str:

@@ -24,6 +24,7 @@ _FILES = {
     "host_facts": ".observing",
     "instance_facts": ".observing",
     "network_facts": ".observing",
+    "profile": ".._profile.profiling",
     "prove": ".._prove.host.proving",
     "restore": ".changing",
     "topology_facts": ".observing",

@@ -16,7 +16,7 @@ _MODULE = "nearmetal.ec2.run_agent"
 
 
 def encoded(measuring: bool = False) -> str:
-    """The agent as it is sent along, with what `prove` and `benchmark` need or without."""
+    """The agent as it is sent along, with what measures, as `prove` does, or without."""
     return base64.b64encode(bundle.build(VERSION, measuring)).decode()
 
 
@@ -48,7 +48,7 @@ def do(
 def measure(
     action: ActionBase, task: str, wanted: Mapping[str, Any], task_vars: Optional[Mapping[str, Any]], agent: str
 ) -> Dict[str, Any]:
-    """The result of a task of `prove` or `benchmark`, of which the host's own agent knows nothing."""
+    """The result of a task that measures, of which the host's own agent knows nothing."""
     return _execute(action, {"task": task, "wanted": dict(wanted), "agent": agent}, task_vars)
 
 

@@ -22,7 +22,7 @@ REPORT = "nearmetal.ec2.audit_report"
 # Modules without findings: a play with only these has nothing to report.
 PROVE = "nearmetal.ec2.prove"
 BENCHMARK = "nearmetal.ec2.benchmark"
-NO_FINDINGS = (REPORT, BENCHMARK, "nearmetal.ec2.capture", "nearmetal.ec2.confirm", PROVE)
+NO_FINDINGS = (REPORT, BENCHMARK, "nearmetal.ec2.profile", "nearmetal.ec2.capture", "nearmetal.ec2.confirm", PROVE)
 CALLBACK = "nearmetal.ec2.fleet"
 VALIDATION = "ansible.builtin.validate_argument_spec"
 

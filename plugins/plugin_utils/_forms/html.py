@@ -20,6 +20,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from markupsafe import Markup
 
 from .._benchmark import sentences
+from .._page import data as data_of_page
 from .._page import fill
 from .._prove import figures
 from .._report import model, summary, worth
@@ -31,8 +32,6 @@ from .sources import links
 
 DRIFT = 200
 _Costs = Mapping[Tuple[str, str], str]  # concern and knob → what a change costs
-# In a script element a browser looks only for its end tag and for comments.
-_INERT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
 def render(report: Report) -> str:
@@ -45,7 +44,7 @@ def render(report: Report) -> str:
         ["report.js"],
         breakable=_breakable,
         command=_command,
-        data=Markup(_data(report, concerns)),
+        data=_data(report, concerns),
         report=report,
         run=report.run,
         counts=summary.counts_line(report),
@@ -138,7 +137,7 @@ class _Pool:
         return self.places.setdefault(str(text), len(self.places))
 
 
-def _data(report: Report, concerns: List[str]) -> str:
+def _data(report: Report, concerns: List[str]) -> Markup:
     """The data that report.js reads, as JSON."""
     pool, pictures = _Pool(), _Pool()
     place = {concern: number for number, concern in enumerate(concerns)}
@@ -170,7 +169,7 @@ def _data(report: Report, concerns: List[str]) -> str:
             if url
         },
     }
-    return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).translate(_INERT)
+    return data_of_page(plain)
 
 
 def _with_trend(report: Report, plain: List[Dict[str, Any]]) -> List[Dict[str, Any]]:

@@ -125,7 +125,7 @@ class Browser:
     def key(self, name: str) -> None:
         """Press and release a key, as `ArrowDown` or `Enter`."""
         more: Dict[str, Any] = {"text": "\r"} if name == "Enter" else {}
-        codes = {"Enter": 13, "Tab": 9, "ArrowDown": 40, "ArrowUp": 38}
+        codes = {"Enter": 13, "Tab": 9, "ArrowDown": 40, "ArrowUp": 38, "Escape": 27}
         for kind in ("keyDown", "keyUp"):
             self.call(
                 "Input.dispatchKeyEvent",

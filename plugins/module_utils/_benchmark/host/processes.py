@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The processes and the folder of one run of a benchmark: both end with this process, whatever ends it. PRIVATE."""
+"""The processes and the folder of a benchmark or a profile: both end with this process, whatever ends it. PRIVATE."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import subprocess
 import tempfile
 import time
 from contextlib import suppress
+from itertools import islice
 from types import TracebackType
-from typing import IO, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import IO, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 from ..._error import NearmetalError
 from ..._number import process_numbers
@@ -23,6 +24,7 @@ from ..._words import plain
 NOBODY = 65534
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _MOST_OUTPUT = 1024 * 1024  # bytes
+_LINES_AT_ONCE = 4096
 _LOOK = 0.05  # seconds between two looks at what runs
 _STARTS = 20.0  # seconds that a server may take to listen
 _PROC = "/proc"
@@ -98,8 +100,9 @@ class Session:
     and is killed in its place.
     """
 
-    def __init__(self, parent: str, memory_mib: int) -> None:
-        self._outer = os.path.join(parent, f"nearmetal-benchmark-{secrets.token_hex(8)}")
+    def __init__(self, parent: str, memory_mib: int, purpose: str = "benchmark") -> None:
+        self._purpose = purpose
+        self._outer = os.path.join(parent, f"nearmetal-{purpose}-{secrets.token_hex(8)}")
         # Other daemons of the host may be nobody too: no file of theirs is in a folder in which root works.
         self.folder = os.path.join(self._outer, _SHARED)
         self._own_folder = os.path.join(self._outer, _OWN)
@@ -119,7 +122,7 @@ class Session:
         except OSError as error:
             self._end()
             raise NearmetalError(
-                f"no folder for the benchmark can be made in {os.path.dirname(self._outer)}:"
+                f"no folder for the {self._purpose} can be made in {os.path.dirname(self._outer)}:"
                 f" {os.strerror(error.errno or 0)}"
             ) from None
         return self
@@ -197,10 +200,25 @@ class Session:
         with open(number, "rb") as stream:
             return _text(stream)
 
-    def answer(self, argv: Sequence[str], until: float) -> str:
+    def stream(
+        self, argv: Sequence[str], take: Callable[[Iterable[str]], None], until: float, goes_on: Callable[[], bool]
+    ) -> None:
+        """Run a program as root to its end, and hand on the lines of its output as they come. Raises NearmetalError."""
+        reader, writer = os.pipe()
+        with open(reader, encoding="utf-8", errors="replace") as lines, tempfile.TemporaryFile() as messages:
+            with open(writer, "wb") as output:
+                process = self._start(argv, output, True, messages)
+            for part in iter(lambda: list(islice(lines, _LINES_AT_ONCE)), []):
+                take(part)
+                if time.monotonic() > until or not goes_on():
+                    raise NearmetalError(f"{argv[0]} {argv[1]} was stopped: it took too long, or the run had ended")
+            if self._wait(process, argv[0], until, goes_on):
+                raise NearmetalError(f"{argv[0]} {argv[1]} failed: {_last_line(messages)}")
+
+    def answer(self, argv: Sequence[str], until: float, as_root: bool = False) -> str:
         """What a program says about itself, whatever its exit code is."""
         with tempfile.TemporaryFile() as output:
-            self._wait(self._start(argv, output, as_root=False), argv[0], until, lambda: True)
+            self._wait(self._start(argv, output, as_root), argv[0], until, lambda: True)
             return _text(output)
 
     def _wait(
@@ -286,7 +304,9 @@ class Session:
         reason = "; ".join(said[-2:]) or (
             "the process that removes it didn't end" if code is None else "the process that removes it was killed"
         )
-        return f"the benchmark may have left {self._outer} on the host: end its processes and remove it ({reason})"
+        return (
+            f"the {self._purpose} may have left {self._outer} on the host: end its processes and remove it ({reason})"
+        )
 
 
 def argv_for(argv: Sequence[str], as_root: bool) -> List[str]:

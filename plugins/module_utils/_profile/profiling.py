@@ -1,0 +1,97 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module `profile`: where the time of all CPUs goes. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from typing import Any, Callable, Dict, List, Mapping
+
+from .._benchmark.host.load import is_awaited
+from .._error import NearmetalError
+from .._facts import platform
+from .._host.host import WritableHost
+from .._planning.options import Spec
+from .._tasks.task import Task
+from .._words import sentence
+from .counters import Counters
+from .folding import Tree
+from .notes import Surroundings, notes
+from .recording import record, require
+
+OPTIONS: Spec = {
+    "seconds": {"type": "float", "default": 30.0, "range": [1, 600]},
+    "frequency": {"type": "int", "default": 99, "range": [1, 999]},
+}
+TOP = 20
+_AT_ONCE = 4096
+
+
+def forecast(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """What the module would do: its result in check mode. Raises NearmetalError."""
+    _require(host, options)
+    return {"changed": False, "msg": f"profile: would record all CPUs for {options['seconds']:g} s"}
+
+
+def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The result of the module. Raises NearmetalError."""
+    _require(host, options)
+    return profile(host, options["seconds"], options["frequency"], is_awaited)
+
+
+def _require(host: WritableHost, options: Mapping[str, Any]) -> None:
+    if not host.is_root():
+        raise NearmetalError("a profile of all programs needs root on the host: set become: true, become_user: root")
+    require(host, options["seconds"], options["frequency"])
+
+
+def profile(host: WritableHost, seconds: float, frequency: int, goes_on: Callable[[], bool]) -> Dict[str, Any]:
+    """Record for so many seconds; `stacks` of the result is the tree, packed. Raises NearmetalError."""
+    counters = Counters(host, seconds)
+
+    def looks() -> bool:
+        counters.look()
+        return goes_on()
+
+    recording = record(seconds, frequency, looks)
+    folder, tree = recording.folder, recording.folder.tree()
+    own = sorted(tree.own_shares().items(), key=lambda entry: (-entry[1], entry[0]))[:TOP]
+    shares = tree.shares()
+    busy = folder.samples / ((folder.samples + folder.idle) or 1)
+    known = platform.observe(host)
+    around = Surroundings(host.number("/proc/sys/kernel/kptr_restrict"), known.host_class == "container")
+    top = ", ".join(f"{name} {share:.1%}" for name, share in own[:3])
+    return {
+        "changed": False,
+        "msg": sentence(f"profile: {folder.samples} samples in {seconds:g} s{f'; most in {top}' if top else ''}"),
+        "seconds": recording.seconds,
+        "frequency": frequency,
+        "event": recording.event,
+        "version": recording.version,
+        "samples": folder.samples,
+        "idle": folder.idle,
+        "busy": round(busy, 4),
+        "top": [{"name": name, "own": round(share, 4), "share": round(shares[name], 4)} for name, share in own],
+        "counters": counters.end(),
+        "notes": notes(folder, recording.event, recording.lost, around),
+        "kernel": known.kernel,
+        "stacks": packed(tree),
+    }
+
+
+def packed(tree: Tree) -> str:
+    """The tree as a result of a module has it: JSON, compressed, in letters. JSON as a whole would take 15 MiB."""
+    packer = zlib.compressobj()
+    parts: List[bytes] = []
+    for name, column in tree._asdict().items():
+        parts.append(packer.compress(f'{"," if parts else "{"}"{name}":['.encode()))
+        for start in range(0, len(column), _AT_ONCE):
+            text = json.dumps(list(column[start : start + _AT_ONCE]), separators=(",", ":"))
+            parts.append(packer.compress(f"{',' if start else ''}{text[1:-1]}".encode()))
+        parts.append(packer.compress(b"]"))
+    return base64.b64encode(b"".join([*parts, packer.compress(b"}"), packer.flush()])).decode()
+
+
+TASKS = {"profile": Task(OPTIONS, do, forecast)}

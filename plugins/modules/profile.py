@@ -1,0 +1,99 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Record where the time of all CPUs goes, and draw it."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: profile
+short_description: Show in which functions this host spends its time
+version_added: 0.1.0
+description:
+  - Has C(perf) look at all CPUs many times a second, for some seconds under the load that the host has anyway, and
+    returns in which functions of which programs and of the kernel they were. Nothing is tuned.
+  - Writes two files for each host into the report directory. The page shows the functions as an icicle, in which you
+    can search and which you can magnify. The other file has the folded stacks that speedscope and inferno read.
+  - What C(perf) recorded stays in a temporary folder on the host. At the end, also if the task fails or is killed, it
+    is removed, and none of its processes is left.
+  - Nothing is installed, and no setting of the kernel is changed. A missing C(perf) fails in one sentence that names
+    the package. What a profile can't show, such as functions without a name, is a sentence of its result.
+options:
+  seconds: {description: "How long to record, 1 to 600 s.", type: float, default: 30}
+  frequency:
+    description:
+      - Samples per second of each CPU, 1 to 999. The default isn't 100, so that what happens 100 times a second isn't
+        always or never seen.
+    type: int
+    default: 99
+attributes:
+  check_mode:
+    description: In check mode nothing is recorded; what would keep it from being recorded fails as in a real run.
+    support: full
+  diff_mode: {description: "Changes nothing, so there is no difference to show.", support: none}
+  idempotent: {description: Changes nothing., support: full}
+  platform: {description: The systems it works on., support: full, platforms: linux}
+notes:
+  - Needs root on the host. Fetching the names of functions keeps one CPU busy for some seconds after the recording.
+  - With C(async) the result has the packed stacks, and no file is written.
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: Where does the time go?
+  nearmetal.ec2.profile:
+    seconds: 10
+  become: true
+  register: profiled
+
+- name: Show the functions with the largest share of their own
+  ansible.builtin.debug:
+    var: profiled.top
+"""
+
+RETURN = r"""
+msg:
+  description: One line with the busiest functions.
+  type: str
+  returned: always
+  sample: "profile: 5880 samples in 30 s; most in copy_user_generic_unrolled_[k] 12.1%, dictFind 8.3%"
+page: {description: The page with the picture., type: str, returned: when it was written}
+folded: {description: "The file with a line per stack, C(program;caller;function samples).", type: str,
+  returned: when it was written}
+samples: {description: The samples that found a CPU busy., type: int, returned: when it was recorded}
+idle: {description: The samples that found a CPU idle., type: int, returned: when it was recorded}
+busy: {description: "The share of the former, 0 to 1; of CPU cycles always 1.", type: float,
+  returned: when it was recorded}
+event: {description: "What took the samples, V(cycles) of the CPU, or V(cpu-clock) where it counts none.", type: str,
+  returned: when it was recorded}
+frequency: {description: Samples per second of each CPU., type: int, returned: when it was recorded}
+seconds: {description: How long the recording took., type: float, returned: when it was recorded}
+top:
+  description: The functions with the largest share of their own. Those of the kernel end in C(_[k]).
+  type: list
+  elements: dict
+  returned: when it was recorded
+  contains:
+    name: {description: The function., type: str}
+    own: {description: "The share of all samples that ended in it, 0 to 1.", type: float}
+    share: {description: "The share of all samples that it, or something that it called, was in.", type: float}
+counters:
+  description: What the kernel counted meanwhile, such as context switches, page faults, the load of interrupts on each
+    CPU, and packets that were dropped. V(runnable) is the mean number of threads that ran or wanted to.
+  type: dict
+  returned: when it was recorded
+notes: {description: "What the profile doesn't show, and why.", type: list, elements: str,
+  returned: when it was recorded}
+version: {description: The version of perf., type: str, returned: when it was recorded}
+kernel: {description: The release of the kernel., type: str, returned: when it was recorded}
+stacks: {description: "The tree of functions, packed.", type: str, returned: with C(async)}
+"""
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import main_of
+
+main = main_of("profile")
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module records this machine with a perf that answers what a real one did, and leaves nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host import processes, refusals
+from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._profile import profiling, recording
+from ansible_collections.nearmetal.ec2.plugins.modules import profile
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._profile import stacks
+
+Call = Callable[..., Dict[str, Any]]
+RECORDED = Path(__file__).parents[1] / "profile/recorded/redis_dd_python-cpu-clock-perf-6.1-linux-6.18.txt"
+PERF = """#!/bin/sh
+echo "$*" >>{log}
+case $1 in
+--version) echo perf version 6.1.187 ;;
+stat) echo "<not supported>,,cycles,0,100.00,," ;;
+record) echo data >perf.data; echo "[ perf record: Captured and wrote 0.1 MB perf.data ]" >&2; {record} ;;
+script) {script} ;;
+esac
+"""
+
+
+class Root(WritableHost):
+    """This machine's user may do what root may."""
+
+    def is_root(self) -> bool:
+        return True
+
+
+class Perf:
+    """A perf on this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "bin").mkdir()
+        (folder / "runs").mkdir()
+        self.runs, self.log, self._program = folder / "runs", folder / "log", folder / "bin/perf"
+        self.answers()
+
+    def answers(self, record: str = "exit 0", script: str = f"cat {RECORDED}") -> None:
+        self._program.write_text(PERF.format(log=self.log, record=record, script=script))
+        self._program.chmod(0o755)
+
+
+@pytest.fixture
+def perf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Perf:
+    found = Perf(tmp_path)
+    monkeypatch.setattr(recording, "FOLDER", str(found.runs))
+    monkeypatch.setattr(processes, "PATH", f"{tmp_path}/bin:{os.defpath}")
+    return found
+
+
+def test_a_host_is_recorded_and_nothing_is_left(call: Call, perf: Perf) -> None:
+    result = call(profile.main, Root(), seconds=1)
+    assert (result["changed"], result["event"], result["samples"], result["idle"]) == (False, "cpu-clock", 55, 0)
+    assert result["msg"].startswith("profile: 55 samples in 1 s; most in ")
+    assert [row["name"] for row in result["top"]][:1] == [result["msg"].rpartition("most in ")[2].split()[0]]
+    assert result["notes"][0].startswith("no CPU counters here")
+    assert result["counters"]["cpus"] > 0
+    assert sum(stacks.unpacked(result["stacks"]).own) == 55
+    assert list(perf.runs.iterdir()) == []
+    assert "record -a -g -B -N -o perf.data -F 99 -e cpu-clock -- sleep 1\n" in perf.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ({"record": "echo 'No permission to enable cpu-clock event.' >&2; exit 255"}, "perf failed with code 255: "),
+        ({"script": "echo 'file format not supported' >&2; exit 1"}, "perf script failed: file format not supported"),
+    ],
+)
+def test_perf_is_quoted_when_it_fails(call: Call, perf: Perf, answers: Dict[str, str], said: str) -> None:
+    perf.answers(**answers)
+    result = call(profile.main, Root(), seconds=1)
+    assert result["failed"] is True
+    assert result["msg"].startswith(said)
+    assert list(perf.runs.iterdir()) == []
+
+
+def test_a_lost_connection_ends_the_recording(call: Call, perf: Perf, monkeypatch: pytest.MonkeyPatch) -> None:
+    perf.answers(record="sleep 60")
+    monkeypatch.setattr(profiling, "is_awaited", lambda: False)
+    assert call(profile.main, Root(), seconds=60)["msg"] == "perf was stopped, because the run had ended"
+    assert list(perf.runs.iterdir()) == []
+
+
+def test_check_mode_records_nothing(call: Call, perf: Perf) -> None:
+    result = call(profile.main, Root(), check=True, seconds=2)
+    assert (result["changed"], result["msg"]) == (False, "profile: would record all CPUs for 2 s")
+    assert not perf.log.exists()
+
+
+@pytest.mark.parametrize(
+    ("release", "said"),
+    [
+        ("ID=debian\n", "perf isn't installed: run `apt-get install linux-perf` on the host"),
+        ("ID=amzn\n", "perf isn't installed: run `dnf install perf` on the host"),
+        (
+            "ID=ubuntu\nID_LIKE=debian\n",
+            "perf isn't installed: run `apt-get install linux-tools-6.8.0-1021-aws` on the",
+        ),
+        ("ID=nixos\n", "perf isn't installed, and no package of this distribution is known to have it"),
+    ],
+)
+def test_a_missing_perf_is_named_with_its_package(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str, said: str
+) -> None:
+    monkeypatch.setattr(recording, "program_path", lambda _name: None)
+    monkeypatch.setattr(refusals, "program_of", lambda _tool: None)
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/os-release").write_text(release)
+    (tmp_path / "proc/sys/kernel").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel/osrelease").write_text("6.8.0-1021-aws\n")
+    assert call(profile.main, Root(str(tmp_path)), check=True)["msg"].startswith(said)
+
+
+def test_a_host_without_root_or_room_is_refused(call: Call, perf: Perf) -> None:
+    class User(WritableHost):
+        def is_root(self) -> bool:
+            return False
+
+    assert "needs root on the host" in call(profile.main, User())["msg"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "cpu_count", lambda: 10**9)
+        assert "has too little room for a recording of up to" in call(profile.main, Root(), seconds=600)["msg"]
