@@ -62,7 +62,7 @@ LAYERS = {
     "_prove/statistics": {"_prove/statistics", "_parse", "_error", "_words"},
     "_benchmark/tools": {"_benchmark/tools", "_prove/statistics", "_planning", "_parse", "_error", "_number", "_words"},
     "_benchmark/host": {*_HOST, "_benchmark/host", "_benchmark/tools", "_prove/statistics"},
-    "_prove/host": {*_HOST, "_prove/host", "_prove/statistics", "_benchmark/host", "_benchmark/tools"},
+    "_prove/host": {*_HOST, "_profile", "_prove/host", "_prove/statistics", "_benchmark/host", "_benchmark/tools"},
     "_profile": {*_HOST, "_profile", "_benchmark/host", "_benchmark/tools"},
     "_ansible": {*_HOST, "_ansible"},
     "_cloud": {"_cloud", "_planning", "_error", "_plan", "_words"},

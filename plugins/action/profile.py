@@ -50,5 +50,5 @@ def _written(host: str, tree: Tree, result: dict[str, Any]) -> dict[str, str]:
     with writing(f"the profile {base}.html"):
         make_folder(base)
         folded = write(f"{base}.folded", "".join(f"{line}\n" for line in tree.lines()))
-        drawn = write(f"{base}.html", page.render(host, {"profile": tree}, result, now))
+        drawn = write(f"{base}.html", page.render(host, {"profile": [tree]}, result, now))
     return {"folded": short_path(folded), "page": short_path(drawn)}

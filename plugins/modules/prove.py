@@ -89,16 +89,11 @@ options:
   seconds: {description: "How long one measurement takes, 0.1 to 3600 s, about.", type: float, default: 10}
   settle: {description: "Seconds between a switch and the load, 0 to 600.", type: float, default: 10}
   pairs: {description: "The largest number of pairs, 6 to 200, not counting repeated pairs.", type: int, default: 40}
-  effect:
-    description: The change in percent that you would like to see. Only the forecast of the number of pairs depends on
-      it.
-    type: float
-    default: 5
+  effect: {description: The change in percent that you would like to see. Only the forecast of the number of pairs
+      depends on it., type: float, default: 5}
   margin: {description: A change below this percentage counts as the same., type: float, default: 2}
-  primary:
-    description: The name of the deciding figure, by default the first. The other figures guard against harm.
-    type: str
-    default: ""
+  primary: {description: "The name of the deciding figure, by default the first. The other figures guard against
+      harm.", type: str, default: ""}
   guard:
     description: The loss in percent of each further figure, by its name, that has to be excluded before the tuning is
       kept, 0.1 to 100, or 0 for none. For a figure that isn't named it is 5, and its estimate must be above O(margin).
@@ -115,10 +110,8 @@ options:
       tuning makes loads fail, nothing is kept. V(0) keeps without them.
     type: int
     default: 1000
-  burn_in:
-    description: How many loads of a stay, or after a reboot, don't count, 1 to 40. What lasts longer isn't noticed.
-    type: int
-    default: 10
+  burn_in: {description: "How many loads of a stay, or after a reboot, don't count, 1 to 40. What lasts longer isn't
+      noticed.", type: int, default: 10}
   several:
     description: How the map at the end of a play combines the evidence of several hosts. V(average) is always valid;
       V(multiply) shows more, but is valid only if the hosts share no load and no disturbance.
@@ -136,10 +129,8 @@ options:
       O(against) and O(each) aren't possible with it.
     type: bool
     default: false
-  reboot_within:
-    description: Seconds in which the host must be back after a reboot, 60 to 3600; otherwise the run ends.
-    type: int
-    default: 600
+  reboot_within: {description: "Seconds in which the host must be back after a reboot, 60 to 3600; otherwise the run
+      ends.", type: int, default: 600}
   abandon_after:
     description:
       - Seconds, up to 86400, after which the host takes the tuning back by itself if the controller asks for no step.
@@ -169,6 +160,11 @@ options:
     elements: str
     choices: [better, worse, same, unclear, capped, not_quiet, unsafe]
     default: []
+  profile:
+    description: Whether to record, in 16 further pairs of loads after the verdict, in which functions the host spends
+      its time in both states, and to draw where they differ. Needs C(perf), the load on the host, and no O(reboot).
+    type: bool
+    default: false
   tune: {description: "The tuning that is proven, as options of M(nearmetal.ec2.tune).", type: dict, default: {}}
   against:
     description:
@@ -181,7 +177,7 @@ options:
   step:
     description: The step that the action plugin asks for. V(back), by hand, ends an experiment that was left behind.
     type: str
-    choices: [plan, begin, switch, measure, load, look, back, keep]
+    choices: [plan, begin, switch, measure, load, profile, look, back, keep]
     default: back
   run: {description: The run to which a step belongs. The action plugin sets it., type: str, default: ""}
   state:
@@ -281,6 +277,8 @@ reports:
   type: list
   elements: str
   returned: when the run came to a verdict
+profile: {description: "The C(page), and the functions that C(moved), with shares and evidence.", type: dict,
+  returned: on a verdict with O(profile)}
 ansible_stats:
   description:
     - The verdict in short, below C(nearmetal.hosts), the host and C(prove).

@@ -11,6 +11,7 @@ from typing import Any, Dict
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._profile.folding import Folder, Tree
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._profile import page
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._profile.difference import Frame
 
 from tests.support.report.browser import Browser
 
@@ -52,13 +53,50 @@ def many(stacks: int) -> Tree:
 
 def opened(browser: Browser, folder: Path, tree: Tree, width: int = 1280) -> None:
     path = folder / "profile.html"
-    path.write_text(page.render("redis-1", {"profile": tree}, RESULT, NOW), "utf-8")
+    path.write_text(page.render("redis-1", {"profile": [tree]}, RESULT, NOW), "utf-8")
     browser.view(width, 900)
     browser.complaints.clear()
     browser.requests.clear()
     browser.open(path)
     assert browser.complaints == []
     assert set(browser.requests) == {path.as_uri()}
+
+
+def compared(browser: Browser, folder: Path) -> None:
+    """A page of two states, of which a function takes more, another less, and a third nothing any more."""
+    untuned = Tree(["db", "same", "read_hpet_[k]", "look_up"], [0, 1, 1, 1], [0, 1, 2, 3], [0, 50, 40, 10])
+    tuned = Tree(["db", "same", "look_up"], [0, 1, 1], [0, 1, 2], [0, 50, 50])
+    rows = [("read_hpet_[k]", 0.4, 0.0, 900.0, -1), ("look_up", 0.1, 0.5, 9e9, 1), ("same", 0.5, 0.5, 1.0, 0)]
+    found = [Frame(*row) for row in rows]
+    path = folder / "profile.html"
+    path.write_text(page.render("redis-1", {"untuned": [untuned], "tuned": [tuned]}, RESULT, NOW, found), "utf-8")
+    browser.view(1280, 900)
+    browser.complaints.clear()
+    browser.open(path)
+    assert browser.complaints == []
+
+
+def test_a_difference_colors_and_marks_only_what_moved(browser: Browser, tmp_path: Path) -> None:
+    compared(browser, tmp_path)
+    shown = """[...document.querySelectorAll('#icicle g')].map((group) =>
+      [group.textContent, group.querySelector('rect').className.baseVal])"""
+    assert ["same", "u"] in browser.run(shown)
+    assert "2 functions of 3 with a share above 0.5 % have another share" in browser.run("document.body.innerText")
+    browser.run("document.querySelector('input[value=\"1\"]').click()")
+    assert not any("read_hpet" in text for text, _look in browser.run(shown)), "tuned it takes nothing"
+    browser.run("document.querySelector('input[value=\"2\"]').click()")
+    found = {tuple(pair) for pair in browser.run(shown)}
+    assert found == {
+        ("all", "p"),
+        ("db", "still"),
+        ("same", "still"),
+        ("▼ read_hpet_[k]", "less"),
+        ("▲ look_up", "more"),
+    }
+    browser.run("document.getElementById('icicle').focus()")
+    browser.key("ArrowDown")
+    browser.key("ArrowDown")
+    assert says(browser) == "same; untuned 50.0 %, tuned 50.0 %; no evidence that its share differs"
 
 
 def frames(browser: Browser) -> int:
@@ -135,7 +173,7 @@ def test_a_hundred_thousand_stacks_open_and_magnify_at_once(browser: Browser, tm
     tree = many(100_000)
     assert sum(1 for _line in tree.lines()) == 100_000
     opened(browser, tmp_path, tree)
-    assert 1000 < frames(browser) < 20_000, "what is narrower than a pixel isn't drawn"
+    assert 500 < frames(browser) < 20_000, "what is narrower than a pixel isn't drawn"
     spent = """(() => {
       const frames = [...document.querySelectorAll('#icicle g')], began = performance.now();
       frames[20].dispatchEvent(new MouseEvent('click', {bubbles: true}));

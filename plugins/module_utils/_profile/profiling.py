@@ -21,9 +21,10 @@ from .folding import Tree
 from .notes import Surroundings, notes
 from .recording import record, require
 
+FREQUENCY = 99  # per second; with 100, what happens as often would always or never be seen
 OPTIONS: Spec = {
     "seconds": {"type": "float", "default": 30.0, "range": [1, 600]},
-    "frequency": {"type": "int", "default": 99, "range": [1, 999]},
+    "frequency": {"type": "int", "default": FREQUENCY, "range": [1, 999]},
 }
 TOP = 20
 _AT_ONCE = 4096

@@ -22,7 +22,7 @@ FOLDER = "/var/tmp"  # in memory on no distribution, unlike /tmp
 CYCLES, CLOCK = "cycles", "cpu-clock"
 _BYTES = 1200  # of a sample with a deep stack
 _MEMORY_MIB = 2048  # perf keeps the symbols of all programs that it saw
-_ENDS = 60.0  # seconds that perf may take to end a recording
+_ENDS = 60.0  # seconds that perf may take to end, on a host that is busy
 _PERF = Tool("perf", ("--version",), {"debian": "linux-perf", "amzn": "perf", "fedora": "perf", "suse": "perf"})
 # Without the digests of binaries, whose files perf would copy: what was recorded never leaves the host.
 _RECORD = ("perf", "record", "-a", "-g", "-B", "-N", "-o", "perf.data")
@@ -60,7 +60,7 @@ def require(host: Host, seconds: float, frequency: int) -> None:
 def record(seconds: float, frequency: int, goes_on: Callable[[], bool]) -> Recording:
     """Record all CPUs for so many seconds, and fold what was recorded. Raises NearmetalError."""
     with Session(FOLDER, _MEMORY_MIB, "profile") as session:
-        until = time.monotonic() + 10
+        until = time.monotonic() + _ENDS
         version = clipped(session.answer(["perf", "--version"], until).strip(), 80)
         counted = session.answer(["perf", "stat", "-x,", "-a", "-e", CYCLES, "--", "sleep", "0.1"], until, as_root=True)
         event = CYCLES if re.search(r"^[1-9][0-9]*,", counted, re.MULTILINE) else CLOCK

@@ -23,7 +23,7 @@
   for (const share of shares) {
     for (let place = count - 1; place >= 0; place--) if (caller[place] >= 0) share[caller[place]] += share[place];
   }
-  const moved = new Map(data.moved || []); // name → [1 more or -1 less, the sentence]
+  const moved = new Map(data.moved.map(([number, ...rest]) => [number, rest])); // name → 1 more or -1 less, evidence
   const views = [...shares];
   if (shares.length === 2) views.push(shares[0].map((share, place) => (share + shares[1][place]) / 2));
 
@@ -97,7 +97,7 @@
     const text = [label(place), percent(shareOf(place)) + " of all samples"];
     if (isDifference() && place >= 0) {
       text[1] = `${data.titles[0]} ${percent(shares[0][place])}, ${data.titles[1]} ${percent(shares[1][place])}`;
-      text.push(moved.has(name[place]) ? moved.get(name[place])[1] : "no evidence that its share differs");
+      text.push(moved.has(name[place]) ? "evidence " + moved.get(name[place])[1] : "no evidence that its share differs");
     } else if (zoom >= 0 && place >= 0) text.push(percent(shareOf(place) / (shareOf(zoom) || 1)) + " of what is magnified");
     says.textContent = text.join("; ");
   }

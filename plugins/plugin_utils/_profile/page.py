@@ -6,17 +6,25 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ...module_utils._profile.folding import Tree
 from .._clean import Budget, mapping, mappings
 from .._page import data, fill
+from .difference import Frame
+from .stacks import Merged, merged
 
 _MOST = 50  # rows of a table, and sentences
 
 
-def render(host: str, trees: Mapping[str, Tree], result: Mapping[str, Any], now: float) -> str:
-    """The text of the page, in which nothing that a host reported is markup. Each tree has a title."""
+def render(
+    host: str, trees: Mapping[str, Sequence[Tree]], result: Mapping[str, Any], now: float, frames: Sequence[Frame] = ()
+) -> str:
+    """The text of the page, in which nothing that a host reported is markup.
+
+    `trees` are those of one state, or of untuned and tuned, which `frames` compares.
+    """
+    moved = [frame for frame in frames if frame.moved]
     budget = Budget()
     top = [
         (budget.text(row.get("name"), 160), *(f"{100 * row[part]:.1f} %" for part in ("own", "share")))
@@ -37,7 +45,12 @@ def render(host: str, trees: Mapping[str, Tree], result: Mapping[str, Any], now:
         top=top,
         counters=_counters(budget, mapping(result.get("counters"))),
         titles=list(trees),
-        data=data(_merged(trees)),
+        judged=len(frames),
+        moved=[
+            (frame.name, *(f"{100 * share:.1f} %" for share in (frame.untuned, frame.tuned)), _evidence(frame))
+            for frame in moved
+        ],
+        data=data(_data(merged(list(trees.values())), list(trees), moved)),
     )
 
 
@@ -60,9 +73,14 @@ def _counters(budget: Budget, counters: Mapping[str, Any]) -> List[Tuple[str, st
     return rows
 
 
-def _merged(trees: Mapping[str, Tree]) -> Dict[str, Any]:
-    """Several trees as one that has the samples of each."""
-    if len(trees) == 1:
-        (tree,) = trees.values()
-        return {**tree.as_dict(), "own": [list(tree.own)], "titles": list(trees)}
-    raise NotImplementedError
+def _data(merged: Merged, titles: Sequence[str], moved: Sequence[Frame]) -> Dict[str, Any]:
+    numbers = {name: number for number, name in enumerate(merged.names)}
+    return {
+        **merged._asdict(),
+        "titles": titles,
+        "moved": [[numbers[frame.name], frame.moved, _evidence(frame)] for frame in moved if frame.name in numbers],
+    }
+
+
+def _evidence(frame: Frame) -> str:
+    return f"{min(frame.evidence, 1e6):,.0f}:1" if frame.evidence < 1e6 else "more than a million to 1"

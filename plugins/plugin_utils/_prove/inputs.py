@@ -54,6 +54,11 @@ def require_runnable(options: Mapping[str, Any]) -> None:
             raise NearmetalError(f"prove.{name} must be a command for /bin/sh, not {shown(text)}")
     if options["restart"] and options["reboot"]:
         raise NearmetalError("prove.restart and prove.reboot exclude each other: a boot starts all programs anew")
+    if options["profile"] and (options["reboot"] or options["load_on"] != HOST):
+        raise NearmetalError(
+            "prove.profile needs a load on the host itself, and no reboots: leave out prove.load_on (prove_on in the"
+            " role) and prove.reboot"
+        )
     for named, program in [(option, name) for option in ("programs", "tolerate") for name in options[option]]:
         own_name = os.fsencode(program.rpartition("/")[2])[:_LONGEST_PROGRAM].decode("utf-8", "ignore")
         if program != own_name or not program.isprintable() or not program.strip():

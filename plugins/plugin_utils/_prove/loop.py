@@ -14,6 +14,7 @@ from ...module_utils._prove.statistics.guards import PASSING, Firing
 from ...module_utils._prove.statistics.history import history_of
 from ...module_utils._prove.statistics.order import UNTUNED
 from ...module_utils._prove.statistics.record import SHAM, WARM_UP, End, Measurement, Sample
+from ...module_utils._prove.statistics.rules import UNSAFE
 from ...module_utils._prove.statistics.settings import Settings
 from ...module_utils._prove.statistics.step import DECIDE, Step, next_step
 from ...module_utils._prove.statistics.verdict import Verdict, verdict
@@ -60,6 +61,10 @@ class HostControl(ABC):
         """Return when other programs disturb the host no longer, or when it has waited as long as it may."""
 
     @abstractmethod
+    def profile(self) -> None:
+        """Compare where the time goes in both states, if the run is to."""
+
+    @abstractmethod
     def keep(self) -> bool:
         """End the experiment with the host tuned; False if only some settings were compared, so it was restored."""
 
@@ -86,6 +91,8 @@ def run_to_verdict(log: Log, control: HostControl, report: Callable[[Log, Measur
 def _decide(log: Log, control: HostControl) -> Verdict:
     result = verdict(log.record)
     kept = False
+    if result.pairs and result.verdict != UNSAFE:
+        control.profile()
     if result.keep:
         kept = control.keep()
     else:

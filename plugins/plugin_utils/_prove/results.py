@@ -18,7 +18,18 @@ from .host_answers import Begun
 from .log import Log
 
 _ALIKE = "the same in both states"
-_OPTIONS_OF_STEPS = ("command", "load_on", "health", "restart", "programs", "tolerate", "only", "tune", "against")
+_OPTIONS_OF_STEPS = (
+    "command",
+    "load_on",
+    "health",
+    "restart",
+    "programs",
+    "tolerate",
+    "only",
+    "tune",
+    "against",
+    "profile",
+)
 _SETTINGS_OF_STEPS = ("seconds", "settle", "timed", "reboot", "abandon_after")
 
 

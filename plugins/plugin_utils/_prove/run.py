@@ -25,6 +25,7 @@ from ...module_utils._tasks.tuning import WANTED
 from ...module_utils._words import sentence
 from .._files import file_name, make_folder, short_path, writing
 from .._files import write as write_file
+from .._profile import pairs
 from . import client, document, host_answers, inputs, loop, reboots, results, sentences, signals
 from . import log as record_log
 from .figures import duration
@@ -68,6 +69,7 @@ class Run(loop.HostControl):
         self._began = self._keeping = self._reboot_required = False
         self._set_by_others: list[str] = []
         self._written: list[str] = []  # of what was not tested
+        self._profile: dict[str, Any] = {}
         self._busiest_programs: Any = None  # programs other than the load that used CPU time, the busiest first
         self._host = str(task_vars.get("inventory_hostname", ""))
         self._options = validate("prove", OPTIONS, arguments)
@@ -159,7 +161,7 @@ class Run(loop.HostControl):
             except NearmetalError as error:
                 raise NearmetalError(f"{sentences.summary(result, ending)}; but {error}") from None
         failed = {"failed": True} if result.verdict in self._options["fail_on"] else {}
-        return {**results.ended(log.record, result, ending, log.path, reports), **failed}
+        return {**results.ended(log.record, result, ending, log.path, reports), **self._profile, **failed}
 
     def _stop_others(self, reason: str) -> None:
         """Let the other hosts of this task end at their next step: what harmed this host may harm them."""
@@ -246,6 +248,14 @@ class Run(loop.HostControl):
         except (NearmetalError, KeyError, TypeError):
             return False
         return any(guard in PASSING for guard, _detail in find_disturbances(before, after))
+
+    def profile(self) -> None:
+        if self._options["profile"] and not self._action.secret:
+            found = pairs.compare(
+                lambda state: self._step("profile", state=state), self._settings.seed, self._host, self._base
+            )
+            self._action.show(f"{self._host}  profile: {found['says']}")
+            self._profile = {"profile": found}
 
     def keep(self) -> bool:
         self._keeping = True

@@ -9,23 +9,15 @@ from pathlib import Path
 from typing import Any, Callable, Dict
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host import processes, refusals
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host import refusals
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._profile import profiling, recording
 from ansible_collections.nearmetal.ec2.plugins.modules import profile
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._profile import stacks
 
+from tests.support.prove.perf import Perf
+
 Call = Callable[..., Dict[str, Any]]
-RECORDED = Path(__file__).parents[1] / "profile/recorded/redis_dd_python-cpu-clock-perf-6.1-linux-6.18.txt"
-PERF = """#!/bin/sh
-echo "$*" >>{log}
-case $1 in
---version) echo perf version 6.1.187 ;;
-stat) echo "<not supported>,,cycles,0,100.00,," ;;
-record) echo data >perf.data; echo "[ perf record: Captured and wrote 0.1 MB perf.data ]" >&2; {record} ;;
-script) {script} ;;
-esac
-"""
 
 
 class Root(WritableHost):
@@ -35,26 +27,9 @@ class Root(WritableHost):
         return True
 
 
-class Perf:
-    """A perf on this machine."""
-
-    def __init__(self, folder: Path) -> None:
-        (folder / "bin").mkdir()
-        (folder / "runs").mkdir()
-        self.runs, self.log, self._program = folder / "runs", folder / "log", folder / "bin/perf"
-        self.answers()
-
-    def answers(self, record: str = "exit 0", script: str = f"cat {RECORDED}") -> None:
-        self._program.write_text(PERF.format(log=self.log, record=record, script=script))
-        self._program.chmod(0o755)
-
-
 @pytest.fixture
 def perf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Perf:
-    found = Perf(tmp_path)
-    monkeypatch.setattr(recording, "FOLDER", str(found.runs))
-    monkeypatch.setattr(processes, "PATH", f"{tmp_path}/bin:{os.defpath}")
-    return found
+    return Perf(tmp_path, monkeypatch)
 
 
 def test_a_host_is_recorded_and_nothing_is_left(call: Call, perf: Perf) -> None:

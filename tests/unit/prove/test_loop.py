@@ -53,6 +53,9 @@ class Host(loop.HostControl):
     def wait_for_quiet(self, disturbances: "Sequence[Firing]") -> None:
         self.states.append(f"waits for {disturbances[0].guard}")
 
+    def profile(self) -> None:
+        assert not self.ended, "the states are profiled before the host is left in one"
+
     def keep(self) -> bool:
         self.ended = "kept"
         return True

@@ -5,21 +5,24 @@
 from __future__ import annotations
 
 import time
+from threading import Thread
 from typing import Any, Callable, Dict, Mapping, Tuple
 
 from ..._benchmark.host import load
 from ..._benchmark.tools.registry import BENCHMARKS, is_benchmark
 from ..._engine.lease.record import REBOOTED, SWITCHED, UNTUNED
+from ..._error import NearmetalError
 from ..._facts.state_files import compares
 from ..._host.host import WritableHost
 from ..._planning.options import Spec
 from ..._tasks.task import Task
+from ..._words import sentence
 from ..statistics.rules import VERDICTS
 from ..statistics.settings import KEEP, SEVERAL, Settings, longest_load
 from . import health, in_force, load_sample, load_version, running, samples, second_clock, states
 from .running import Experiment
 
-STEPS = ("plan", "begin", "switch", "measure", "load", "look", "back", "keep")
+STEPS = ("plan", "begin", "switch", "measure", "load", "profile", "look", "back", "keep")
 HOST, CONTROLLER = "host", "controller"  # where the load runs; any other value is a host of the inventory
 _SETTINGS: Spec = {
     name: {"type": type(default).__name__, "default": default} for name, default in Settings._field_defaults.items()
@@ -47,8 +50,9 @@ OPTIONS: Spec = {
     "state": {"type": "str", "choices": list(states.STATES), "default": UNTUNED},
     "without": {"type": "str", "default": ""},
     "stays": {"type": "bool", "default": False},
+    "profile": {"type": "bool", "default": False},
 }
-_CHANGES = ("begin", "switch", "measure", "back", "keep")
+_CHANGES = ("begin", "switch", "measure", "profile", "back", "keep")
 _BUSIEST = 5  # how many of the other programs are named, those that used the CPU most
 
 
@@ -75,11 +79,15 @@ def _do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     # Planning is imported for the steps that need it: a measurement, some fifty times in it, costs what it imports.
     from . import proposal
 
+    if step == "begin" and options["profile"]:
+        from ..._profile import profiling, recording
+
+        recording.require(host, options["seconds"], profiling.FREQUENCY)
     return proposal.STEPS[step](host, options)
 
 
-def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    """Switch, settle, and measure where the load runs on this host."""
+def _ready(host: WritableHost, options: Mapping[str, Any]) -> Tuple[Experiment, load_sample.Served, Dict[str, Any]]:
+    """Switch and settle; the answer so far has `unhealthy` if the load is not to run."""
     started = time.monotonic()
     compared, served = _brought_into_state(host, options)
     unhealthy = "" if options["stays"] else health.restart(options["restart"])
@@ -90,8 +98,14 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         time.sleep(options["settle"])
     answer: Dict[str, Any] = {"switch_seconds": round(switched, 3)}
     obstacles = {"unhealthy": unhealthy or health.failure(options["health"]), "ended": health.ended(host, served)}
-    if any(obstacles.values()):
-        return {**answer, **obstacles}
+    return compared, served, {**answer, **obstacles} if any(obstacles.values()) else answer
+
+
+def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """Switch, settle, and measure where the load runs on this host."""
+    compared, served, answer = _ready(host, options)
+    if "unhealthy" in answer:
+        return answer
     if options["load_on"] != HOST:
         return {**answer, "before": samples.before_load(host, options["programs"]).as_dict(None)}
     by_real_time = options["timed"] and _compares_clocks(compared)
@@ -168,6 +182,24 @@ def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     return {"load": ran._asdict(), "busy": busy, **_around(before, after, options)}
 
 
+def _profile(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """Switch, settle, and record where the time goes while the load runs."""
+    from ..._profile import profiling
+
+    _compared, _served, answer = _ready(host, options)
+    if "unhealthy" in answer:
+        return {"unhealthy": answer["unhealthy"] or answer["ended"]}
+    ran = Thread(target=_run, args=(host, options), daemon=True)
+    ran.start()
+    try:
+        seconds = min(max(options["seconds"], 1.0), 600.0)
+        return {"profile": profiling.profile(host, seconds, profiling.FREQUENCY, lambda: compares(host))}
+    except NearmetalError as error:
+        return {"profile": {"failed": sentence(str(error))}}
+    finally:
+        ran.join()
+
+
 def _look(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Look at the host after a load that ran elsewhere."""
     compared = running.require_running(host, options["run"], REBOOTED if options["reboot"] else SWITCHED)
@@ -215,6 +247,7 @@ def _back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 _STEPS: Mapping[str, Callable[[WritableHost, Mapping[str, Any]], Dict[str, Any]]] = {
     "measure": _measure,
     "load": _load,
+    "profile": _profile,
     "look": _look,
     "back": _back,
 }
