@@ -84,6 +84,12 @@ counters:
     CPU, and packets that were dropped. V(runnable) is the mean number of threads that ran or wanted to.
   type: dict
   returned: when it was recorded
+advice:
+  description: What of it a setting could change. C(says) is a sentence, and C(knob) names the setting, or is null where
+    nearmetal has none.
+  type: list
+  elements: dict
+  returned: when it was recorded
 notes: {description: "What the profile doesn't show, and why.", type: list, elements: str,
   returned: when it was recorded}
 version: {description: The version of perf., type: str, returned: when it was recorded}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .._words import clipped, printable
 
@@ -73,6 +73,16 @@ class Tree(NamedTuple):
                 shares[self.names[name]] = shares.get(self.names[name], 0.0) + total / whole
             above.append(name)
         return shares
+
+    def share_of(self, functions: Collection[str]) -> float:
+        """The share of all samples in which any of these functions is."""
+        wanted = {number for number, name in enumerate(self.names) if name in functions}
+        found, inside = 0, _MOST_FRAMES + 1  # the depth of the outermost of them
+        for depth, name, own in zip(self.depth, self.name, self.own):
+            if depth <= inside:
+                inside = depth if name in wanted else _MOST_FRAMES + 1
+            found += own if depth >= inside else 0
+        return found / (sum(self.own) or 1)
 
     def own_shares(self) -> Dict[str, float]:
         """Function → the share of all samples that ended in it."""

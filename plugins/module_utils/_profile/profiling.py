@@ -16,6 +16,7 @@ from .._host.host import WritableHost
 from .._planning.options import Spec
 from .._tasks.task import Task
 from .._words import sentence
+from .advice import advice
 from .counters import Counters
 from .folding import Tree
 from .notes import Surroundings, notes
@@ -76,6 +77,7 @@ def profile(host: WritableHost, seconds: float, frequency: int, goes_on: Callabl
         "busy": round(busy, 4),
         "top": [{"name": name, "own": round(share, 4), "share": round(shares[name], 4)} for name, share in own],
         "counters": counters.end(),
+        "advice": advice(tree, counters.end()),
         "notes": notes(folder, recording.event, recording.lost, around),
         "kernel": known.kernel,
         "stacks": packed(tree),

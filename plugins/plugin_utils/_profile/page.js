@@ -27,7 +27,7 @@
   const views = [...shares];
   if (shares.length === 2) views.push(shares[0].map((share, place) => (share + shares[1][place]) / 2));
 
-  let view = 0, zoom = -1, current = -1, wanted = "", hits = null, drawn = new Map();
+  let view = views.length - 1, zoom = -1, current = -1, wanted = "", hits = null, drawn = new Map();
 
   const called = place => {
     const places = [], last = place < 0 ? count : end[place];

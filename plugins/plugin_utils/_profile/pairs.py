@@ -68,7 +68,7 @@ def _written(
     if not pairs:
         return {**result, "says": f"not profiled{says}"}
     samples = sum(profile.samples for pair in pairs for profile in pair)
-    about = {**last, "samples": samples, "top": [], "counters": {}}
+    about = {**last, "samples": samples, "top": [], "counters": {}, "advice": []}
     with writing(f"the profile {base}-profile.html"):
         for state, of_state in trees.items():
             write_file(f"{base}-{state}.folded", "".join(f"{line}\n" for tree in of_state for line in tree.lines()))
