@@ -68,7 +68,7 @@ LAYERS = {
     "_cloud": {"_cloud", "_planning", "_error", "_plan", "_words"},
 }
 # The same for the folders of plugin_utils. Its files beside them are for every room, and import none.
-_OF_EVERY_ROOM = {"_clean", "_columns", "_files", "_page"}
+_OF_EVERY_ROOM = {"_clean", "_columns", "_files", "_page", "_together"}
 CONTROLLER_LAYERS = {
     "_ansible": {*_OF_EVERY_ROOM, "_ansible"},
     "_benchmark": {*_OF_EVERY_ROOM, "_benchmark"},

@@ -32,6 +32,19 @@ options:
       - Options of the benchmark, such as C(seconds), the time that it measures.
     type: dict
     default: {}
+  load_on:
+    description:
+      - Clients, which are other hosts of the inventory, on which the load runs together in place of this host. Their
+        rates are added, and the times of their answers counted together. Needs C(part=client) among the options.
+      - A client that fails ends the run, whose error names it. Only the figures of a single client are added to its
+        baseline.
+    type: list
+    elements: str
+    default: []
+  start_at:
+    description: The moment at which the load begins, in seconds since 1970. Set by the controller's side.
+    type: float
+    default: 0.0
 attributes:
   check_mode:
     description: In check mode nothing is measured; what would keep the benchmark from running fails as in a real run.
@@ -95,9 +108,19 @@ metrics:
       type: str
       sample: smaller
 details:
-  description: What explains the figures, such as the clock source in use.
+  description: What explains the figures, such as the clock source in use, and what was offered. The mean and the median
+    of the answers' times are here, in ms.
   type: dict
   returned: when it was measured
+histograms:
+  description: How many answers took how many microseconds, for each kind of request. It can be added to that of another
+    client, which a percentile can't.
+  type: dict
+  returned: when the tool says so
+clients:
+  description: The figures of each client by its name.
+  type: dict
+  returned: when O(load_on) names clients
 versions:
   description: The version of each tool, as the tool prints it.
   type: dict

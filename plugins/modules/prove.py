@@ -47,11 +47,14 @@ options:
     default: false
   load_on:
     description:
-      - Where the load runs, V(host), V(controller), or a client, which is another host of the inventory, by its name.
+      - Where the load runs, V(host), V(controller), or clients, which are other hosts of the inventory, by their names.
+        Several are one load, whose rates are added, and whose answers' times are counted together; of any other figure
+        the worst client's counts.
       - On the host it runs as root, on the controller as the user that runs Ansible, and on a client as the user of
         Ansible's connection to it, or as root if the client has the variable C(ansible_become).
-    type: str
-    default: host
+    type: list
+    elements: str
+    default: [host]
   programs:
     description:
       - Programs that already run and serve the load, such as V(redis-server), named as in C(/proc/PID/comm). Any other
@@ -180,12 +183,9 @@ options:
     choices: [plan, begin, switch, measure, load, profile, look, back, keep]
     default: back
   run: {description: The run to which a step belongs. The action plugin sets it., type: str, default: ""}
-  state:
-    description: The state of a step. The action plugin sets it.
-    type: str
-    choices: [untuned, tuned]
-    default: untuned
+  state: {description: That of a step; the plugin sets it., type: str, choices: [untuned, tuned], default: untuned}
   without: {description: The concern of O(each) that the state lacks; the plugin sets it., type: str, default: ""}
+  start_at: {description: When a client begins in seconds since 1970; the plugin sets it., type: float, default: 0.0}
   stays: {description: Whether the host is in that state already; the plugin sets it., type: bool, default: false}
 attributes:
   check_mode:

@@ -33,24 +33,29 @@ _USED = {
 }
 
 
-def action_on(action: ActionBase, name: str, task_vars: Dict[str, Any]) -> Tuple[ActionBase, Dict[str, Any]]:
+def action_on(
+    action: ActionBase, name: str, task_vars: Dict[str, Any], become: bool = False
+) -> Tuple[ActionBase, Dict[str, Any]]:
     """A copy of the action whose modules run on the host `name`, and the variables with which to run them.
 
-    Raises NearmetalError when the host's variables don't say how to reach it.
+    They run as root if the host's variables say so, or by default if `become` does. Raises NearmetalError when the
+    variables don't say how to reach the host.
     """
     try:
-        return _action_on(action, name, task_vars)
+        return _action_on(action, name, task_vars, become)
     except AnsibleError as error:
         raise NearmetalError(f"the variables of {name} don't say how to reach it: {error}") from None
 
 
-def _action_on(action: ActionBase, name: str, task_vars: Dict[str, Any]) -> Tuple[ActionBase, Dict[str, Any]]:
+def _action_on(
+    action: ActionBase, name: str, task_vars: Dict[str, Any], become: bool
+) -> Tuple[ActionBase, Dict[str, Any]]:
     value = task_vars["hostvars"][name]
     task = action._task.copy()
     task.delegate_to = name
     play = task.get_play()
     task.connection = value.get("ansible_connection") or (play.connection if play else C.DEFAULT_TRANSPORT)
-    task.become = boolean(value.get("ansible_become", False))
+    task.become = boolean(value.get("ansible_become", become))
     variables = {variable: value[variable] for variable in _USED if variable in value}
     variables["ansible_facts"] = dict(variables.get("ansible_facts") or {})  # a Python that is discovered is added
     delegated = {**task_vars, "ansible_delegated_vars": {name: variables}}

@@ -23,7 +23,7 @@ _ROLES = Path(__file__).parents[3] / "roles"
 _VERBS = ("audit", "benchmark", "profile", "prove", "restore", "tune")
 # Names that the playbooks read, and that the roles register beside `<role>_result`.
 _OTHERS = (
-    *("audit_limits", "benchmark_address", "benchmark_client", "benchmark_limit", "benchmark_port"),
+    *("audit_limits", "benchmark_address", "benchmark_client", "benchmark_limit", "benchmark_on", "benchmark_port"),
     *("tune_health_result", "tune_serial"),
 )
 # Modules for several concerns, which read no variable of a concern's own role, and its names, with or without an s.

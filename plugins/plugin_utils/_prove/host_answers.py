@@ -86,9 +86,9 @@ def measured(answer: Mapping[str, Any], ran: Mapping[str, Any]) -> loop.Answer:
         after=answer.get("after"),
         taken_back=tuple(map(str, taken_back)) if isinstance(taken_back, list) else (),
         switch_seconds=float(switch_seconds),
-        generator_busy=ran.get("busy"),
+        generator_busy=tuple(ran.get("busy", ())),
         unhealthy=str(answer.get("unhealthy") or ""),
         ended=str(answer.get("ended") or ""),
-        client_before=ran.get("client_before"),
-        client_after=ran.get("client_after"),
+        client_before=ran.get("client_before", ()),
+        client_after=ran.get("client_after", ()),
     )

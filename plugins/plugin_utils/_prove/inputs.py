@@ -37,11 +37,13 @@ def load_of(options: Mapping[str, Any], seconds: float) -> str:
         raise NearmetalError(f"prove.benchmark {benchmark} has figures of its own: leave out prove.timed")
     load = registry.load_of(benchmark, options["benchmark_options"], seconds)
     part = options["benchmark_options"].get("part")
-    if (options["load_on"] == HOST) == (part == CLIENT) or options["load_on"] == CONTROLLER or part == SERVER:
+    here = options["load_on"] == [HOST]
+    if here == (part == CLIENT) or CONTROLLER in options["load_on"] or part == SERVER:
         raise NearmetalError(
-            f"prove.benchmark {benchmark} with the part {part or 'both'} can't run on {shown(options['load_on'])}: a"
-            " benchmark runs on the host under test (leave out prove.load_on), and the part client on"
-            " another host of the inventory, whose name prove.load_on (prove_on in the role) has"
+            f"prove.benchmark {benchmark} with the part {part or 'both'} can't run on"
+            f" {shown(', '.join(options['load_on']))}: a benchmark runs on the host under test (leave out"
+            " prove.load_on), and the part client on other hosts of the inventory, whose names prove.load_on (prove_on"
+            " in the role) has"
         )
     return load
 
@@ -54,7 +56,7 @@ def require_runnable(options: Mapping[str, Any]) -> None:
             raise NearmetalError(f"prove.{name} must be a command for /bin/sh, not {shown(text)}")
     if options["restart"] and options["reboot"]:
         raise NearmetalError("prove.restart and prove.reboot exclude each other: a boot starts all programs anew")
-    if options["profile"] and (options["reboot"] or options["load_on"] != HOST):
+    if options["profile"] and (options["reboot"] or options["load_on"] != [HOST]):
         raise NearmetalError(
             "prove.profile needs a load on the host itself, and no reboots: leave out prove.load_on (prove_on in the"
             " role) and prove.reboot"

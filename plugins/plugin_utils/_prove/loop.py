@@ -34,11 +34,11 @@ class Answer(NamedTuple):
     after: Any
     taken_back: Tuple[str, ...] = ()
     switch_seconds: float = 0.0
-    generator_busy: Optional[float] = None
+    generator_busy: Tuple[float, ...] = ()
     unhealthy: str = ""  # what failed after the switch, so that no load ran
     ended: str = ""  # the same of programs that ended
-    client_before: Any = None
-    client_after: Any = None
+    client_before: Sequence[Any] = ()
+    client_after: Sequence[Any] = ()
 
 
 class HostControl(ABC):
@@ -136,8 +136,8 @@ def _measure(step: Step, control: HostControl, limit: float, settings: Settings,
         unhealthy=bool(answer.unhealthy),
         sham_state=step.switch_to if step.phase == SHAM else UNTUNED,
         program_ended=bool(answer.ended and not answer.unhealthy),
-        client_before=_sample(answer.client_before),
-        client_after=_sample(answer.client_after),
+        client_before=_samples(answer.client_before),
+        client_after=_samples(answer.client_after),
         load_version=clipped(printable(str(answer.load.get("version") or "")), _LONGEST_VERSION),
     )
 
@@ -171,6 +171,12 @@ def _metrics(load: Mapping[str, Any], limit: float, timed: bool) -> "Tuple[Tuple
         return metrics.metrics_of(output.encode("utf-8", "replace")), ""
     except NearmetalError as error:
         return (), sentence(str(error))
+
+
+def _samples(raws: Sequence[Any]) -> Tuple[Sample, ...]:
+    """The samples of all clients; none where one is missing."""
+    samples = [_sample(raw) for raw in raws]
+    return tuple(sample for sample in samples if sample) if None not in samples else ()
 
 
 def _sample(raw: Any) -> Optional[Sample]:

@@ -59,7 +59,7 @@ def start(host: str, began: float, settings: Settings, options: Mapping[str, Any
         host=host,
         began=began,
         load=options["command"],
-        load_on=options["load_on"],
+        load_on=", ".join(options["load_on"]),
         version=VERSION,
         tested=tuple(compared.tested),
         not_tested=(*compared.untested, *compared.left_out),

@@ -80,7 +80,7 @@ class Run(loop.HostControl):
         self._settings = self._log.record.start.settings if self._log else inputs.settings(self._options)
         if self._log is not None:
             start = self._log.record.start
-            self._options.update(command=start.load, load_on=start.load_on)
+            self._options.update(command=start.load, load_on=start.load_on.split(", "))
             self._options.update(programs=list(start.programs), only=list(start.only), health=start.health)
             self._options.update(tolerate=list(start.tolerate), restart=start.restart)
         else:
@@ -88,19 +88,19 @@ class Run(loop.HostControl):
         self._wait_left = float(self._settings.wait)
         self._last_state: dict[str, str] = {}
         inputs.require_runnable(self._options)
-        self._client = self._find_client()
+        self._clients = self._find_clients()
         reboots.require_possible(self._settings, self._options, task_vars)
         path = self._log.path if self._log else self._new_path()
         self._base = path[: -len(".jsonl")] if path.endswith(".jsonl") else path
         self._arguments = results.arguments_for_steps(self._options, self._settings, os.path.basename(self._base))
 
-    def _find_client(self) -> client.Client | None:
-        """The client host, if the load runs on one. Raises NearmetalError when it can't be a client."""
-        name = self._options["load_on"]
-        if name in (HOST, CONTROLLER):
+    def _find_clients(self) -> client.Clients | None:
+        """The client hosts, if the load runs on some. Raises NearmetalError when one can't be a client."""
+        names = self._options["load_on"]
+        if names in ([HOST], [CONTROLLER]):
             return None
-        client.require(name, self._host, self._task_vars["hostvars"])
-        return self._action.on_client(name, self._task_vars)
+        client.require(names, self._host, self._task_vars["hostvars"])
+        return client.Clients([self._action.on_client(name, self._task_vars) for name in names])
 
     def preview(self) -> dict[str, Any]:
         """What a run would compare and how long it may take; the task's result in check mode."""
@@ -119,13 +119,13 @@ class Run(loop.HostControl):
         """Measure, decide, act; the task's result. Anything that ends the run early restores the host."""
         with writing(f"the record {self._base}.jsonl"):
             make_folder(self._base)
-        if self._client is None:
+        if self._clients is None:
             return self._measured()
         try:
-            self._client.reach()
+            self._clients.reach()
             return self._measured()
         finally:
-            self._client.leave()
+            self._clients.leave()
 
     def _measured(self) -> dict[str, Any]:
         with signals.first_interrupts() as self._interrupts, signals.stderr_of(self._parent) as write:
@@ -201,9 +201,9 @@ class Run(loop.HostControl):
         self._last_state = {"state": state, "without": without}
         answer = self._step("measure", **self._last_state, stays=stays)
         self._busiest_programs = answer.get("others")
-        if self._options["load_on"] == HOST or "ended" in answer:
+        if self._options["load_on"] == [HOST] or "ended" in answer:
             return host_answers.measured(answer, {"load": answer.get("load")})
-        ran = self._ran_on_client(self._client) if self._client else self._ran_on_controller()
+        ran = self._ran_on_clients(self._clients) if self._clients else self._ran_on_controller()
         return host_answers.measured({**answer, **self._step("look", state=state, without=without)}, ran)
 
     def _ran_on_controller(self) -> dict[str, Any]:
@@ -213,17 +213,18 @@ class Run(loop.HostControl):
         result = load.run(self._options["command"], limit, lambda: os.getppid() == self._parent)
         busy = load_sample.busy(before, load_sample.ticks(host))
         result = result._replace(version=load_version.identify(self._options["command"]))
-        return {"load": result._asdict(), "busy": busy}
+        return {"load": result._asdict(), "busy": () if busy is None else (busy,)}
 
     def _of_client(self) -> dict[str, Any]:
         programs = [*self._arguments["programs"], *self._arguments["tolerate"]]  # none of which a switch could end
         return {**{name: self._arguments[name] for name in ("command", "seconds")}, "programs": programs}
 
-    def _ran_on_client(self, host: client.Client) -> dict[str, Any]:
-        answer = host.load(self._of_client())
-        self._busiest_programs = answer.get("others")
-        before_and_after = {f"client_{name}": answer.get(name) for name in ("before", "after")}
-        return {"load": answer.get("load"), "busy": answer.get("busy"), **before_and_after}
+    def _ran_on_clients(self, clients: client.Clients) -> dict[str, Any]:
+        answers = clients.load(self._of_client())
+        self._busiest_programs = answers[0].get("others")
+        before_and_after = {f"client_{name}": [answer.get(name) for answer in answers] for name in ("before", "after")}
+        busy = [answer.get("busy") for answer in answers]
+        return {"load": clients.merged(answers), "busy": () if None in busy else busy, **before_and_after}
 
     def wait_for_quiet(self, disturbances: Sequence[Firing]) -> None:
         if self._wait_left > 0:
@@ -238,16 +239,18 @@ class Run(loop.HostControl):
     def _is_disturbed(self, client_too: bool) -> bool:
         """Whether other programs disturb a measurement in which nothing runs. The host stays in its state."""
         seconds = max(1.0, min(self._settings.seconds, self._wait_left, _LONGEST_LOOK))
-        pause = {"command": f"sleep {seconds:g}", "load_on": HOST, "timed": False}
-        if client_too and self._client is not None:
-            answer = self._client.load({**self._of_client(), **pause})
+        pause = {"command": f"sleep {seconds:g}", "load_on": [HOST], "timed": False}
+        if client_too and self._clients is not None:
+            answers = self._clients.load({**self._of_client(), **pause})
         else:
-            answer = self._step("measure", **{**self._last_state, "stays": True, **pause})
+            answers = [self._step("measure", **{**self._last_state, "stays": True, **pause})]
         try:
-            before, after = (record_lines.sample_from(answer.get(name)) for name in ("before", "after"))
+            around = [
+                [record_lines.sample_from(answer.get(name)) for name in ("before", "after")] for answer in answers
+            ]
         except (NearmetalError, KeyError, TypeError):
             return False
-        return any(guard in PASSING for guard, _detail in find_disturbances(before, after))
+        return any(guard in PASSING for samples in around for guard, _detail in find_disturbances(*samples))
 
     def profile(self) -> None:
         if self._options["profile"] and not self._action.secret:

@@ -37,15 +37,18 @@ class Play(action.ActionModule):
         self.before_step: "Callable[[int], Optional[Dict[str, Any]]]" = lambda _number: None
 
         self.no_log = False
-        self.client: Any = None  # the action of the client host, if there is one
+        self.client: Any = None  # the action of the client hosts, if there are some
+        self.others: Dict[str, Any] = {}  # of those that have another
 
     def __call__(self, check: bool = False, **options: Any) -> Dict[str, Any]:
         given = {"args": {**OPTIONS, **options}, "check_mode": check, "no_log": self.no_log}
         self._task = SimpleNamespace(action="nearmetal.ec2.prove", async_val=0, **given)
-        return self.run(task_vars={"inventory_hostname": "db-1", "hostvars": {"db-1": {}, "client-1": {}}})
+        return self.run(
+            task_vars={"inventory_hostname": "db-1", "hostvars": {key: {} for key in ("db-1", "client-1", "client-2")}}
+        )
 
     def on_client(self, name: str, task_vars: Dict[str, Any]) -> client.Client:
-        return client.Client(name, self.client, task_vars)
+        return client.Client(name, self.others.get(name, self.client), task_vars)
 
     def _execute_module(self, module_args: Dict[str, Any], **_more: Any) -> Dict[str, Any]:
         self.arguments = module_args["wanted"]

@@ -234,7 +234,8 @@ def facts_of(option: "dict[str, Any]") -> "dict[str, Any]":
 
 # Options that no variable of the role sets: a filter, an action plugin or another role's variables do.
 LEFT_OUT = {
-    "prove": {"load_on", "tune", "step", "run", "state", "without", "stays"},
+    "benchmark": {"load_on", "start_at"},
+    "prove": {"load_on", "tune", "step", "run", "state", "without", "start_at", "stays"},
     "sizing": {"instance_type", "volumes"},
 }
 

@@ -13,10 +13,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host impo
     benchmarking,
     clock_read,
     measure,
-    processes,
     refusals,
 )
-from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host.measure import Measured
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.tools.benchmark import Result, Tool
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.tools.registry import BENCHMARKS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
@@ -83,8 +81,7 @@ def test_a_tool_that_is_missing_is_named_with_its_package(
 def test_the_line_has_the_figures_in_words_and_leaves_out_tables() -> None:
     metrics = (Metric("index", 336.9, "index", "larger"), Metric("knee", 19552.1, "1/s", "larger"))
     details = {"rows": {"pipe": 1.0}, "steps": [{"percent": 10}], "disks": ["vda"], "knee_percent": None}
-    found = Measured(Result(metrics, details), (), {}, processes.Usage(0.0, 0.0, 0), 1.0)
-    line = benchmarking._summary("disk", found)
+    line = benchmarking.summary("disk", Result(metrics, details))
     assert line == "disk: index 336.9, knee 19552.1 1/s (disks vda, knee_percent unknown)"
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 from ..._error import NearmetalError
@@ -13,14 +14,18 @@ from ..._host.host import WritableHost
 from ..._planning.options import Spec
 from ..._tasks.task import Task
 from ..._words import in_words, sentence
+from ..tools.benchmark import Result
 from ..tools.registry import BENCHMARKS, named, options_of
 from .load import Ran, is_awaited
-from .measure import Measured, measure, require, require_tools
+from .measure import measure, require, require_tools
 
 OPTIONS: Spec = {
     "name": {"type": "str", "choices": list(BENCHMARKS)},
     "options": {"type": "dict", "default": {}},
+    "load_on": {"type": "list", "elements": "str", "default": []},
+    "start_at": {"type": "float", "default": 0.0},
 }
+LONGEST_START = 60.0  # seconds for which a client waits for the others, by its own clock
 _LONGEST_DETAIL = 160
 _NO_UNIT = "index"  # of UnixBench: a number against its old reference, which the names say
 
@@ -36,10 +41,12 @@ def forecast(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """The result of the module. Raises NearmetalError."""
     name, chosen = _chosen(host, options)
+    wait_for(options["start_at"])
     measured = measure(host, name, chosen, is_awaited)
     return {
         "changed": False,
-        "msg": _summary(name, measured),
+        "msg": summary(name, measured.result),
+        "histograms": dict(measured.result.histograms),
         "metrics": [metric._asdict() for metric in measured.result.metrics],
         "details": dict(measured.result.details),
         "versions": dict(measured.versions),
@@ -59,6 +66,13 @@ def _chosen(host: WritableHost, options: Mapping[str, Any]) -> Tuple[str, Dict[s
     if not host.is_root():
         raise NearmetalError("a benchmark needs root on the host: set become: true, become_user: root")
     return name, chosen
+
+
+def wait_for(moment: float) -> None:
+    """Wait until all clients begin, in seconds since 1970; not at all if this host's clock is far from the others'."""
+    ahead = moment - time.time()
+    if 0 < ahead < LONGEST_START:
+        time.sleep(ahead)
 
 
 def _platform(host: WritableHost) -> Dict[str, Optional[str]]:
@@ -84,18 +98,19 @@ def run_load(host: WritableHost, load: str, limit: float, goes_on: Callable[[], 
         return Ran(1, "", sentence(str(error)), 0.0, "")
     lines = (f"{metric.name} {metric.value!r} {metric.unit} {metric.better}\n" for metric in measured.result.metrics)
     versions = ", ".join(f"{tool} {version}" for tool, version in measured.versions.items())
-    return Ran(0, "".join(lines), "", measured.seconds, "", versions)
+    return Ran(0, "".join(lines), "", measured.seconds, "", versions, measured.result.histograms)
 
 
-def _summary(name: str, measured: Measured) -> str:
+def summary(name: str, result: Result) -> str:
+    """One line with the figures of a run."""
     figures = ", ".join(
         f"{metric.name} {metric.value:.6g}" + (f" {metric.unit}" if metric.unit != _NO_UNIT else "")
-        for metric in measured.result.metrics
+        for metric in result.metrics
     )
     figures = figures or "measured; the client has the figures"
     details = ", ".join(
         f"{detail} {in_words(value, 'unknown', _LONGEST_DETAIL)}"
-        for detail, value in measured.result.details.items()
+        for detail, value in result.details.items()
         if not (isinstance(value, dict) or (isinstance(value, list) and any(isinstance(each, dict) for each in value)))
     )
     return sentence(f"{name}: {figures}{f' ({details})' if details else ''}")

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
-from typing import IO, Callable, NamedTuple
+from typing import IO, Any, Callable, Mapping, NamedTuple
 
 _MOST_OUTPUT = 64 * 1024 + 1  # bytes of the load's output: by the last of them it is known to be too long
 _SET_CHILD_SUBREAPER = 36  # include/uapi/linux/prctl.h
@@ -33,6 +33,7 @@ class Ran(NamedTuple):
     seconds: float
     end: str  # "" | "time" (it took too long) | "gone" (the experiment ended meanwhile)
     version: str = ""  # of what ran, as far as it is known
+    histograms: Mapping[str, Any] = {}  # of a benchmark: how long its answers took
 
 
 def run(command: str, limit: float, goes_on: Callable[[], bool]) -> Ran:

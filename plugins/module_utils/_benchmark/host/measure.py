@@ -14,6 +14,7 @@ from ..._facts.host import Host
 from ..._host.host import WritableHost
 from ..._parse import cpulist
 from ..._words import clipped, printable
+from ..tools import histogram
 from ..tools.benchmark import Benchmark, Command, Options, Result, Tool, tools_of
 from ..tools.registry import BENCHMARKS
 from . import clock_read, connections, disks, machine, page_fault, raw_device, refusals
@@ -68,8 +69,8 @@ def _measured(
         versions = {name: _version(session, tool, until) for name, tool in tools.items() if tool.version}
         for file_name, text in run.files.items():
             session.write(file_name, text)
-        for server in run.servers:
-            session.serve(_named(server, tools), limits.port, server_cpus)
+        for number, server in enumerate(run.servers):
+            session.serve(_named(server, tools), limits.port + number, server_cpus)
         outputs: List[str] = []
         begun: List[Command] = []
         commands = run.commands
@@ -81,6 +82,9 @@ def _measured(
                 outputs.append(session.complete(argv, until, goes_on, *how))
             commands = benchmark.then(outputs, options)
     result = benchmark.read(outputs, options)
+    if result.histograms:
+        beside = histogram.details(result.histograms, result.metrics)
+        result = result._replace(details={**result.details, **beside})
     if benchmark.divides(options):
         result = result._replace(details={**result.details, **_division(server_cpus, client_cpus)})
     if benchmark.disks:

@@ -12,6 +12,7 @@ from ..._parse import json_text
 from ..._planning.options import Spec
 from ..._prove.statistics.metrics import LARGER, LARGEST, SMALLER, SMALLEST, Metric
 from ..._words import shown
+from .histogram import Histogram, histogram_of
 
 Options = Mapping[str, Any]
 
@@ -84,6 +85,7 @@ class Result(NamedTuple):
 
     metrics: Tuple[Metric, ...]  # the first one decides in prove
     details: Mapping[str, Any]  # what belongs to the figures and isn't compared: "clock_source": "tsc"
+    histograms: Mapping[str, Histogram] = {}  # the start of its figures' names, such as "read_" → the answers' times
 
 
 class Benchmark(NamedTuple):
@@ -107,6 +109,7 @@ class Benchmark(NamedTuple):
     disks: bool = False  # whether its details name the disks that it loaded
     # Whether its servers and its commands are to have CPUs of their own.
     divides: Callable[[Options], bool] = lambda options: False
+    port_each: bool = False  # whether a server takes one client, so that each of several has one at a port of its own
 
 
 def tools_of(benchmark: Benchmark, options: Options) -> Tuple[Tool, ...]:
@@ -163,6 +166,16 @@ class Reader(NamedTuple):
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
             raise self.unreadable("a count isn't a whole number")
         return value
+
+    def histogram(self, bins: Any) -> Histogram:
+        """The times of the tool's answers, of which there must be some."""
+        try:
+            histogram = histogram_of(bins)
+        except ValueError as error:
+            raise self.unreadable(str(error)) from None
+        if not histogram:
+            raise self.unreadable("no answer came")
+        return histogram
 
     def json(self, output: str) -> Any:
         """The JSON that the tool printed, with what stood before it left out."""

@@ -54,9 +54,10 @@ def _fit(options: Options, machine: Machine) -> Options:
 
 def _run(options: Options, _folder: str) -> Run:
     port = str(options["port"])
+    connections = options["connections"] * options["client_hosts"] + _OTHER_CONNECTIONS
     server = [
         *("memcached", "-l", pair.listens_on(options), "-p", port, "-U", "0", "-m", "256"),
-        *("-t", str(options.get("threads", 1)), "-c", str(options["connections"] + _OTHER_CONNECTIONS)),
+        *("-t", str(options.get("threads", 1)), "-c", str(connections)),
     ]
     if options["part"] == pair.SERVER:
         return Run((pair.until_served(options),), (tuple(server),))
@@ -75,7 +76,7 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
     rate, misses = _RATE.search(outputs[0]), _MISSES.search(outputs[0])
     if rate is None or misses is None:
         raise _READER.unreadable("no line with TPS and get_misses")
-    details: Dict[str, Any] = {"get_misses": int(misses[1]), **pair.details(options)}
+    details: Dict[str, Any] = {"get_misses": int(misses[1]), **pair.details(options, "connections")}
     if options["part"] == pair.BOTH:
         details["threads"] = options.get("threads", 1)
     return Result((_READER.larger("requests", _READER.number(rate[1]), "1/s"),), details)
@@ -94,7 +95,7 @@ CACHE = Benchmark(
         **pair.OPTIONS,
     },
     tools=(_SERVER, _LOAD_TOOL),
-    limits=lambda options: pair.limits(options, options["connections"]),
+    limits=lambda options: pair.limits(options, options["connections"] * options["client_hosts"]),
     run=_run,
     read=_read,
     check=_check,

@@ -67,7 +67,7 @@ def _run(options: Options, _folder: str) -> Run:
         port=options["port"],
         threads=options.get("threads", 1),
         # The client may connect for the next kind of request before the server has closed the last kind's connections.
-        clients=2 * options["clients"] + _OTHER_CLIENTS,
+        clients=2 * options["clients"] * options["client_hosts"] + _OTHER_CLIENTS,
     )
     server = ("redis-server", "redis.conf")
     if options["part"] == pair.SERVER:
@@ -122,7 +122,7 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
             metrics.append(_READER.smaller(f"{name.lower()}_p99", _READER.number(row["p99_latency_ms"]), "ms"))
     except (StopIteration, KeyError, csv.Error) as error:
         raise _READER.unreadable(f"no row of GET and SET with {error}" if error.args else "no header") from None
-    details: Dict[str, Any] = {**pair.details(options), "client_threads": options.get("client_threads", 1)}
+    details: Dict[str, Any] = {**pair.details(options, "clients"), "client_threads": options.get("client_threads", 1)}
     if options["part"] == pair.BOTH:
         details["threads"] = options.get("threads", 1)
     return Result(tuple(metrics), details)
@@ -143,7 +143,7 @@ KEY_VALUE = Benchmark(
         **pair.OPTIONS,
     },
     tools=(_SERVER, _CLIENT),
-    limits=lambda options: pair.limits(options, options["clients"]),
+    limits=lambda options: pair.limits(options, options["clients"] * options["client_hosts"]),
     run=_run,
     read=_read,
     then=_then,

@@ -29,7 +29,7 @@ _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}", re.ASCII)
 def _check(options: Options) -> None:
     pair.check("network", options, _ADDRESS, must_listen=False)
     other = [name for name in ("packets", "reverse") if options[name]]
-    other += ["streams"] if options["streams"] > 1 else []
+    other += ["streams"] if options["streams"] > 1 else ["rate"] if options["rate"] else []
     if options["latency"] and other:
         raise NearmetalError(
             f"benchmark.options of network has latency with {other[0]}; one message at a time waits for its answer, so"
@@ -51,7 +51,8 @@ def _run_sockperf(options: Options) -> Run:
     port = ("--tcp", "-p", str(options["port"]))
     if options["part"] == SERVER:
         address = ("-i", options["address"]) if options.get("address") else ()
-        return Run((pair.until_served(options),), ((_SOCKPERF, "server", *port, *address),))
+        several = ((_SOCKPERF, "server", "--tcp", "-p", each, *address) for each in _ports(options))
+        return Run((pair.until_served(options),), tuple(several))
     client = [
         *(_SOCKPERF, "ping-pong", *port, "-i", pair.reached_at(options), "-m", str(_BYTES), "--full-rtt"),
         *("-t", str(max(1, round(options["seconds"])))),
@@ -64,20 +65,34 @@ def _run_iperf(options: Options) -> Run:
     server = (_TOOL, "--server", "--one-off", "--port", str(options["port"]))
     if options["part"] == SERVER:
         bind = ("--bind", options["address"]) if options.get("address") else ()
-        return Run((Command((*server, *bind, "--json")),))
+        if options["client_hosts"] == 1:
+            return Run((Command((*server, *bind, "--json")),))
+        several = ((_TOOL, "--server", "--port", port, *bind) for port in _ports(options))
+        return Run((pair.until_served(options),), tuple(several))
     client = [
         *(_TOOL, "--client", pair.reached_at(options), "--port", str(options["port"]), "--json"),
         *("--time", str(max(1, round(options["seconds"]))), "--parallel", str(options["streams"])),
     ]
+    # iperf3 offers so much in each stream.
+    offered = options["rate"] * (8 * _BYTES if options["packets"] else 1000000) // options["streams"]
     if options["packets"]:
-        client += ["--udp", "--bitrate", "0", "--length", str(_BYTES)]
+        client += ["--udp", "--length", str(_BYTES)]
+    if options["packets"] or offered:
+        client += ["--bitrate", str(offered)]
     if options["reverse"]:
         client.append("--reverse")
     servers = ((*server[:2], *server[3:], "--bind", pair.LOOPBACK),) if options["part"] == BOTH else ()
     return Run((Command(tuple(client)),), servers)
 
 
+def _ports(options: Options) -> List[str]:
+    """The port of each client's server: iperf3 takes one client at a time."""
+    return [str(options["port"] + number) for number in range(options["client_hosts"])]
+
+
 def _read(outputs: Sequence[str], options: Options) -> Result:
+    if options["part"] == SERVER and options["client_hosts"] > 1:
+        return pair.served(outputs[0])
     return _read_sockperf(outputs[0], options) if options["latency"] else _read_iperf(outputs, options)
 
 
@@ -103,7 +118,10 @@ def _read_iperf(outputs: Sequence[str], options: Options) -> Result:
         raise NearmetalError(f"iperf3 couldn't measure: {plain(str(document['error']))}")
     end = _OF_IPERF.value(document, "end")
     protocol = _OF_IPERF.value(document, "start", "test_start", "protocol")
-    details: Dict[str, Any] = {"part": options["part"], "streams": len(_list(_OF_IPERF.value(end, "streams")))}
+    sent_by = "datagrams a second" if options["packets"] else "Mbit/s"
+    offered = f"{options['rate']} {sent_by} by each client" if options["rate"] else "as much as it takes"
+    streams = len(_list(_OF_IPERF.value(end, "streams")))
+    details: Dict[str, Any] = {"part": options["part"], "offered": offered, "streams": streams}
     if options["part"] == SERVER and _OF_IPERF.value(document, "start", "test_start", "reverse"):
         return Result((), {**details, "figures_at": CLIENT})  # the server doesn't know what arrived
     if protocol == "TCP":
@@ -144,6 +162,7 @@ NETWORK = Benchmark(
         **pair.OPTIONS,
         "port": {"type": "int", "range": (1024, 65535), "default": 15201},
         "streams": {"type": "int", "range": (1, 128), "default": 1},
+        **pair.RATE,
         "packets": {"type": "bool", "default": False},
         "reverse": {"type": "bool", "default": False},
         "latency": {"type": "bool", "default": False},
@@ -154,4 +173,5 @@ NETWORK = Benchmark(
     read=_read,
     check=_check,
     needs=lambda options: (_TOOLS[_SOCKPERF if options["latency"] else _TOOL],),
+    port_each=True,
 )

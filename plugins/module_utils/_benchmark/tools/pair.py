@@ -25,7 +25,10 @@ OPTIONS: Spec = {
     "part": {"type": "str", "choices": [BOTH, SERVER, CLIENT], "default": BOTH},
     "server": {"type": "str"},
     "address": {"type": "str"},
+    "client_hosts": {"type": "int", "range": (1, 64), "default": 1},
 }
+# What is offered: as much as the connections get answered, or so many requests a second.
+RATE: Spec = {"rate": {"type": "int", "range": (0, 100000000), "default": 0}}
 
 
 def check(name: str, options: Options, pattern: "re.Pattern[str]" = _ADDRESS, must_listen: bool = True) -> None:
@@ -88,9 +91,11 @@ def served(output: str) -> Result:
     return Result((), {"part": SERVER, "connections": most, "figures_at": CLIENT})
 
 
-def details(options: Options) -> Dict[str, Any]:
-    """Where the load came from: part of what each figure means."""
-    return {"client_on": "same host" if options["part"] == BOTH else "a host of its own"}
+def details(options: Options, connections: str) -> Dict[str, Any]:
+    """Where the load came from, and what it offered: part of what each figure means."""
+    closed = f"as much as {options[connections]} connections get answered"
+    offered = f"{options['rate']} 1/s by each client" if options.get("rate") else closed
+    return {"client_on": "same host" if options["part"] == BOTH else "a host of its own", "offered": offered}
 
 
 def tools(options: Options, server: Tool, client: Tool) -> Tuple[Tool, ...]:

@@ -51,6 +51,20 @@ def load_of(name: str, given: Mapping[str, Any], seconds: float) -> str:
     return f"{_MARK}{name} {json.dumps(options, sort_keys=True)}"
 
 
+def of_client(load: str, number: int) -> str:
+    """The load of one of several clients."""
+    if not is_benchmark(load):
+        return load
+    name, options = named(load)
+    return f"{_MARK}{name} {json.dumps(options_of_client(name, options, number), sort_keys=True)}"
+
+
+def options_of_client(name: str, options: Mapping[str, Any], number: int) -> Dict[str, Any]:
+    """Its options: where a server takes one client, each of several finds its own at the next port."""
+    port = {"port": options["port"] + number} if BENCHMARKS[name].port_each else {}
+    return {**options, **port}
+
+
 def is_benchmark(load: str) -> bool:
     """Whether a load is a benchmark and no command."""
     return load.startswith(_MARK)

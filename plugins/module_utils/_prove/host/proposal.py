@@ -70,7 +70,7 @@ def begin(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         return {"nothing": str(nothing)}
     if begun is None:
         return {"reboot": True}
-    if options["timed"] and options["load_on"] == "host" and second_clock.needed(begun.experiment):
+    if options["timed"] and options["load_on"] == ["host"] and second_clock.needed(begun.experiment):
         try:
             second_clock.require(host)
         except NearmetalError:

@@ -17,6 +17,7 @@ from ..._host.host import WritableHost
 from ..._planning.options import Spec
 from ..._tasks.task import Task
 from ..._words import sentence
+from ..statistics.record_lines import MOST_CLIENTS
 from ..statistics.rules import VERDICTS
 from ..statistics.settings import KEEP, SEVERAL, Settings, longest_load
 from . import health, in_force, load_sample, load_version, running, samples, second_clock, states
@@ -31,7 +32,7 @@ OPTIONS: Spec = {
     "command": {"type": "str", "lines": True},
     "benchmark": {"type": "str", "choices": list(BENCHMARKS)},
     "benchmark_options": {"type": "dict", "default": {}},
-    "load_on": {"type": "str", "default": HOST},
+    "load_on": {"type": "list", "elements": "str", "default": [HOST], "entries": MOST_CLIENTS},
     "health": {"type": "str", "default": "", "lines": True},
     "restart": {"type": "str", "default": "", "lines": True},
     "programs": {"type": "list", "elements": "str", "default": []},
@@ -51,6 +52,7 @@ OPTIONS: Spec = {
     "without": {"type": "str", "default": ""},
     "stays": {"type": "bool", "default": False},
     "profile": {"type": "bool", "default": False},
+    "start_at": {"type": "float", "default": 0.0},
 }
 _CHANGES = ("begin", "switch", "measure", "profile", "back", "keep")
 _BUSIEST = 5  # how many of the other programs are named, those that used the CPU most
@@ -106,7 +108,7 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     compared, served, answer = _ready(host, options)
     if "unhealthy" in answer:
         return answer
-    if options["load_on"] != HOST:
+    if options["load_on"] != [HOST]:
         return {**answer, "before": samples.before_load(host, options["programs"]).as_dict(None)}
     by_real_time = options["timed"] and _compares_clocks(compared)
     first = second_clock.next_second(host) if by_real_time else None
@@ -173,7 +175,11 @@ def _around(before: load_sample.Sample, after: load_sample.Sample, options: Mapp
 
 
 def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    """Run the load on a client host, and change nothing else there."""
+    """Run the load on a client host, and change nothing else there; at the same time as other clients."""
+    if options["start_at"]:
+        from ..._benchmark.host import benchmarking
+
+        benchmarking.wait_for(options["start_at"])
     before = samples.before_load(host, ())
     ticks = load_sample.ticks(host)  # around the load alone: observing keeps a CPU busy too
     ran = _run_load(host, options["command"] or "", longest_load(options["seconds"]), load.is_awaited)

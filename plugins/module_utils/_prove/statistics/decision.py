@@ -107,19 +107,16 @@ def _decide_pairs(record: Record, history: History) -> "Tuple[rules.Answer, List
         ), []
     answer = _by_evidence(record, history)
     biased = biased_state(history)
-    capped_attempts = capped(history.repeated)
+    limited = capped(history.repeated)
     if biased and answer.verdict in (BETTER, WORSE, SAME):
         return rules.Answer(
-            CAPPED if capped_attempts else UNCLEAR,
+            CAPPED if limited else UNCLEAR,
             f"guards voided more attempts in the {biased} state than chance explains, so the remaining pairs are"
             f" biased (they look {_WORDS[answer.verdict]})",
         ), []
-    if capped_attempts and answer.verdict in (SAME, UNCLEAR) and rules.pairs_end(record, history):
-        return rules.Answer(
-            CAPPED,
-            f"in {counted(capped_attempts, 'attempt')} an instance's network or disk allowance was exceeded: what the"
-            " tuning would bring without that limit can't be measured",
-        ), [answer.reason]
+    if limited and answer.verdict in (SAME, UNCLEAR) and rules.pairs_end(record, history):
+        reason = f"{limited}: what the tuning would bring without that limit can't be measured"
+        return rules.Answer(CAPPED, reason), [answer.reason]
     failed = rules.failures_when_tuned(history)[0]
     if failed and answer.verdict != WORSE:
         return rules.Answer(

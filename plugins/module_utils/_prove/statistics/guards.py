@@ -8,7 +8,7 @@ Pure. PRIVATE to the collection. A pair in which a guard fires is repeated with 
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .metrics import Metric, other_kinds
 from .record import SOAK, WARM_UP, Measurement, Sample
@@ -21,7 +21,8 @@ CLOCK_SHARE = 0.005
 CLOCK_SLACK = 0.25  # seconds: how much longer one answer may take than another
 LONGEST_PAUSE = 900.0  # seconds, where abandon_after sets none
 OFTEN = 20  # loads; a job that comes back sooner would void more than a tenth of the pairs, and belongs to the host
-GENERATOR_SHARE = 0.5  # of its busiest CPU; beyond it the load generator may be what is measured
+SATURATED_SHARE = 0.9  # of its busiest CPU; beyond it the load generator is what is measured
+GENERATOR_SHARE = 0.5  # the same in records of before, whose loads from elsewhere had to leave half of each CPU idle
 
 # What each guard says of a host, after "because of".
 _OF_A_HOST: Mapping[str, str] = {
@@ -41,16 +42,21 @@ GUARDS: Mapping[str, str] = {
     "program": "programs that serve the load and ended at a switch",
     "state": "knobs that another program set back",
     "generator": "a load generator with a CPU that was busy for more than half of the time",
+    "saturated": "a load generator at its limit (a CPU busy for more than 90 % by the load itself): add a client to"
+    " prove_on, or offer a fixed rate",
     "pause": "pauses within a pair that were longer than abandon_after",
     "same_boot": "measurements without a reboot before them",
     **_OF_A_HOST,
     **{CLIENT + guard: f"{words}, on the client host" for guard, words in _OF_A_HOST.items()},
 }
 PASSING = ("steal", "foreign_cpu", "swap", "timers")  # what comes from elsewhere, and may soon be over
-ALLOWANCES = ("allowance", CLIENT + "allowance")  # guards that hide a gain, wherever the limit is
+# Guards of limits that hide a gain, wherever the limit is, and what is said of them.
+LIMITS: Mapping[str, str] = {
+    **dict.fromkeys(("allowance", CLIENT + "allowance"), "an instance's network or disk allowance was exceeded"),
+    "saturated": "the load generator was at its limit",
+}
 
 Around = Tuple[Optional[Sample], Optional[Sample]]  # the counters of a host before and after the load
-Samples = Callable[[Measurement], Around]
 
 
 class Firing(NamedTuple):
@@ -76,45 +82,52 @@ class Reference(NamedTuple):
 
     kinds: Tuple[Metric, ...] = ()  # the metrics of the run's first measurement
     previous: Optional[Measurement] = None
-    clock: Optional[Measurement] = None  # since which the host's clock and boot are taken to be the same
-    client_clock: Optional[Measurement] = None  # the same of the client host
-    jobs: Jobs = MappingProxyType({})
-    client_jobs: Jobs = MappingProxyType({})
+    # Of the host under test, and of each client:
+    clocks: Tuple[Optional[Measurement], ...] = ()  # since which its clock and boot are taken to be the same
+    jobs: Tuple[Jobs, ...] = ()
+    clients: Tuple[str, ...] = ()  # their names
+    generator_share: float = SATURATED_SHARE
 
     def with_measurement(self, measurement: Measurement, firings: Sequence[Firing]) -> "Reference":
         """The reference after one more measurement. A clock that was set is compared with its new time."""
         guards = {firing.guard for firing in firings}
-        return Reference(
-            self.kinds or measurement.metrics,
-            measurement,
-            _clock_reference(self.clock, measurement, "clock" in guards, _around_host),
-            _clock_reference(self.client_clock, measurement, CLIENT + "clock" in guards, _around_client),
-            _seen(_seen(self.jobs, measurement.before, measurement.began), measurement.after, measurement.ended),
-            _seen(
-                _seen(self.client_jobs, measurement.client_before, measurement.began),
-                measurement.client_after,
-                measurement.ended,
-            ),
+        clocks, jobs = [], []
+        for number in range(max(len(self.clocks), 1 + len(measurement.client_after))):
+            before, after = _around(measurement, number)
+            was_set = (CLIENT if number else "") + "clock" in guards
+            clocks.append(_clock_reference(self.clock_of(number), measurement, was_set, number))
+            known = _seen(self.jobs_of(number), before, measurement.began)
+            jobs.append(_seen(known, after, measurement.ended))
+        return self._replace(
+            kinds=self.kinds or measurement.metrics, previous=measurement, clocks=tuple(clocks), jobs=tuple(jobs)
         )
+
+    def clock_of(self, number: int) -> Optional[Measurement]:
+        """The measurement since which the clock of the host under test (0), or of a client, is the same."""
+        return self.clocks[number] if number < len(self.clocks) else None
+
+    def jobs_of(self, number: int) -> Jobs:
+        """What is known of the jobs of such a host."""
+        return self.jobs[number] if number < len(self.jobs) else MappingProxyType({})
 
 
 def _clock_reference(
-    reference: Optional[Measurement], measurement: Measurement, was_set: bool, samples: Samples
+    reference: Optional[Measurement], measurement: Measurement, was_set: bool, number: int
 ) -> Optional[Measurement]:
     """The measurement since which the clock of a host is taken to be the same."""
-    after = samples(measurement)[1]
+    after = _around(measurement, number)[1]
     if after is None:
         return reference
-    earlier = samples(reference)[1] if reference else None
+    earlier = _around(reference, number)[1] if reference else None
     return measurement if earlier is None or earlier.boot_id != after.boot_id or was_set else reference
 
 
-def _around_host(measurement: Measurement) -> Around:
-    return measurement.before, measurement.after
-
-
-def _around_client(measurement: Measurement) -> Around:
-    return measurement.client_before, measurement.client_after
+def _around(measurement: Measurement, number: int) -> Around:
+    """The counters of the host under test (0), or of a client."""
+    if not number:
+        return measurement.before, measurement.after
+    before, after = measurement.client_before[number - 1 : number], measurement.client_after[number - 1 : number]
+    return (before[0] if before else None), (after[0] if after else None)
 
 
 def firings_of(measurement: Measurement, reference: Reference, settings: Settings) -> Tuple[Firing, ...]:
@@ -128,26 +141,35 @@ def firings_of(measurement: Measurement, reference: Reference, settings: Setting
         firings.append(("load", f"the command printed other metrics than before: {difference}"))
     if measurement.state_lost:
         firings.append(("state", measurement.state_lost))
-    if measurement.generator_busy is not None and measurement.generator_busy > GENERATOR_SHARE:
-        firings.append(("generator", f"{measurement.generator_busy:.0%} busy"))
     previous = reference.previous
     if previous is not None and _pair_of(previous) != _pair_of(measurement):
         previous = None
     # Where another host times the load, the clock of the host under test has nothing to do with it.
-    clock = None if settings.timed and measurement.generator_busy is not None else reference.clock
-    for prefix, samples, since, jobs in (
-        ("", _around_host, clock, reference.jobs),
-        (CLIENT, _around_client, reference.client_clock, reference.client_jobs),
-    ):
-        of_host = find_disturbances(*samples(measurement))
-        if previous and (prefix or not settings.reboot):
-            of_host += _reboot_firings(samples(previous)[1], samples(measurement)[0])
-        of_host += _clock_firings(since, measurement, settings, samples) if since else []
-        of_host += _job_firings(jobs, measurement, samples)
-        firings += [(prefix + guard, detail) for guard, detail in of_host]
+    not_timed_here = settings.timed and bool(measurement.generator_busy)
+    for number in range(1 + max(len(measurement.client_after), len(measurement.generator_busy))):
+        since = None if not_timed_here and not number else reference.clock_of(number)
+        before, after = _around(measurement, number)
+        of_host = find_disturbances(before, after)
+        if previous and (number or not settings.reboot):
+            of_host += _reboot_firings(_around(previous, number)[1], before)
+        of_host += _clock_firings(since, measurement, settings, number) if since else []
+        of_host += _job_firings(reference.jobs_of(number), measurement, (before, after))
+        name = f"{reference.clients[number - 1]}: " if number and len(reference.clients) >= max(2, number) else ""
+        if number and "foreign_cpu" not in [guard for guard, _detail in of_host]:
+            firings += [(guard, name + detail) for guard, detail in _generator_firings(measurement, reference, number)]
+        firings += [((CLIENT if number else "") + guard, name + detail) for guard, detail in of_host]
     firings += _pause_firings(previous, measurement, settings) if previous else []
-    firings += _same_boot_firings(reference.clock, measurement) if settings.reboot and reference.clock else []
+    began = reference.clock_of(0)
+    firings += _same_boot_firings(began, measurement) if settings.reboot and began else []
     return tuple(Firing(guard, measurement.host_state, detail) for guard, detail in firings)
+
+
+def _generator_firings(measurement: Measurement, reference: Reference, number: int) -> List[Tuple[str, str]]:
+    """Whether the load, and nobody else, kept a CPU busy where it ran: then it may be what is measured."""
+    busy = measurement.generator_busy[number - 1 : number]
+    if not busy or busy[0] <= reference.generator_share:
+        return []
+    return [("saturated" if reference.generator_share == SATURATED_SHARE else "generator", f"{busy[0]:.0%} busy")]
 
 
 def find_disturbances(before: Optional[Sample], after: Optional[Sample]) -> List[Tuple[str, str]]:
@@ -187,9 +209,9 @@ def _seen(jobs: Jobs, sample: Optional[Sample], at: float) -> Jobs:
     return seen
 
 
-def _job_firings(jobs: Jobs, measurement: Measurement, samples: Samples) -> List[Tuple[str, str]]:
+def _job_firings(jobs: Jobs, measurement: Measurement, around: Around) -> List[Tuple[str, str]]:
     """The jobs that were started during the load, except those that come back again and again."""
-    before, after = samples(measurement)
+    before, after = around
     if before is None or after is None:
         return []
     seconds = after.host_seconds - before.host_seconds
@@ -233,17 +255,15 @@ def _same_boot_firings(last: Measurement, measurement: Measurement) -> List[Tupl
     return [("same_boot", "nothing shows that the host was rebooted: a boot id is missing, or is the same as before")]
 
 
-def _clock_firings(
-    first: Measurement, last: Measurement, settings: Settings, samples: Samples
-) -> List[Tuple[str, str]]:
+def _clock_firings(first: Measurement, last: Measurement, settings: Settings, number: int) -> List[Tuple[str, str]]:
     """Whether the clock of a host moved against the controller's since the first measurement.
 
     However long the answers took: what a single one hides behind them shows in time.
     """
     bounds = []
-    begun = samples(first)[1]
+    begun = _around(first, number)[1]
     for measurement in (first, last):
-        before, after = samples(measurement)
+        before, after = _around(measurement, number)
         if before is None or after is None or (begun and begun.boot_id != after.boot_id):
             return []
         # Asked after `began` and answered before `ended`: so much is the host's clock ahead, at least and at most.
@@ -262,8 +282,8 @@ def _pair_of(measurement: Measurement) -> Tuple[str, int, int, str]:
 
 def unwatched_guards(measurements: Sequence[Measurement]) -> Tuple[str, ...]:
     """The guards for which no measurement had what they need, so that they couldn't fire."""
-    of_client = [sample for sample in (_around_client(measurement)[1] for measurement in measurements) if sample]
-    of_host = [sample for sample in (_around_host(measurement)[1] for measurement in measurements) if sample]
+    of_client = [sample for measurement in measurements for sample in measurement.client_after]
+    of_host = [measurement.after for measurement in measurements if measurement.after]
     unwatched = _unwatched(of_host)
     return (*unwatched, *(CLIENT + guard for guard in (_unwatched(of_client) if of_client else ())))
 

@@ -8,11 +8,12 @@ import math
 from collections import Counter
 from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Sequence, Tuple
 
+from ..._words import counted
 from .evidence import COARSE, LAMBDAS
-from .guards import ALLOWANCES, Firing, Reference, firings_of
+from .guards import GENERATOR_SHARE, LIMITS, SATURATED_SHARE, Firing, Reference, firings_of
 from .metrics import SMALLER, Metric
 from .order import TUNED, UNTUNED
-from .record import EACH, FINE_WAGERS, PAIR, SHAM, SOAK, WARM_UP, Measurement, Record
+from .record import EACH, FINE_WAGERS, PAIR, SEVERAL_CLIENTS, SHAM, SOAK, WARM_UP, Measurement, Record
 
 
 class Attempt(NamedTuple):
@@ -113,7 +114,10 @@ def history_of(record: Record) -> History:
     """The attempts of a record, with the guards that fired in them."""
     attempts_of: Dict[str, List[Attempt]] = {WARM_UP: [], SHAM: [], PAIR: [], SOAK: []}
     parts: Dict[str, List[Attempt]] = {}
-    reference = Reference()
+    reference = Reference(
+        clients=tuple(record.start.load_on.split(", ")),
+        generator_share=SATURATED_SHARE if record.start.format >= SEVERAL_CLIENTS else GENERATOR_SHARE,
+    )
     judged = []
     counts = frozenset(metric.name for load in record.measurements for metric in load.metrics if not metric.value)
     for measurement in record.measurements:
@@ -154,9 +158,11 @@ def guards_of(attempts: Sequence[Attempt]) -> "Counter[str]":
     return Counter(guard for attempt in attempts for guard in {firing.guard for firing in attempt.firings})
 
 
-def capped(attempts: Sequence[Attempt]) -> int:
-    """How many of the attempts were voided because a limit of an instance or its volumes was hit."""
-    return sum(any(firing.guard in ALLOWANCES for firing in attempt.firings) for attempt in attempts)
+def capped(attempts: Sequence[Attempt]) -> str:
+    """What limit voided how many of the attempts, in words; empty if none did."""
+    found = [{LIMITS[firing.guard] for firing in attempt.firings if firing.guard in LIMITS} for attempt in attempts]
+    words = " or ".join(sorted(set().union(*found)))
+    return f"in {counted(sum(map(bool, found)), 'attempt')} {words}" if words else ""
 
 
 def differences(attempts: Sequence[Attempt], name: str) -> List[float]:

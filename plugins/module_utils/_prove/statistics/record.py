@@ -14,9 +14,11 @@ from .metrics import Metric
 from .order import UNTUNED
 from .settings import Settings
 
-FORMAT = 5  # of the lines, and of the rules by which one step follows from those before it
+FORMAT = 6  # of the lines, and of the rules by which one step follows from those before it
 FINE_WAGERS = 5  # the first format with small wagers, and with stays
-READABLE = (3, 4, FORMAT)  # 4 has no stays; 3 lacks `jobs`, so a guard less watches, and what only explains a verdict
+SEVERAL_CLIENTS = 6  # the first format with them; a load generator may use up to 90 % of its busiest CPU since
+# 4 has no stays; 3 lacks `jobs`, so a guard less watches, and what only explains a verdict.
+READABLE = (3, 4, 5, FORMAT)
 
 # The phases of a run, in their order.
 WARM_UP, SHAM, PAIR, SOAK, EACH = "warm_up", "sham", "pair", "soak", "each"
@@ -39,7 +41,7 @@ class Start(NamedTuple):
     host: str  # as the inventory names it; part of the coin
     began: float  # seconds since 1970, by the controller's clock
     load: str = ""  # the command
-    load_on: str = ""  # where it runs: the host itself, the controller, another host
+    load_on: str = ""  # where it runs: the host itself, the controller, or clients, divided by ", "
     version: str = ""  # of nearmetal
     tested: Tuple[str, ...] = ()  # the knobs that differ between the states: "network_stack.backlog"
     not_tested: Tuple[str, ...] = ()  # sentences: which knobs were left out, and why
@@ -84,14 +86,14 @@ class Measurement(NamedTuple):
     metrics: Tuple[Metric, ...] = ()  # empty when the load failed
     error: str = ""  # why the load failed or its output can't be read: one sentence
     state_lost: str = ""  # which knob wasn't in force after the load, and what it was: one sentence
-    generator_busy: Optional[float] = None  # 0 to 1: of the busiest CPU where the load runs; None on the host itself
+    generator_busy: Tuple[float, ...] = ()  # 0 to 1: of the busiest CPU where the load runs, if not on the host itself
     switch_seconds: float = 0.0  # what the switch cost, without settling
     before: Optional[Sample] = None  # right before the load
     after: Optional[Sample] = None  # right after it
     concern: str = ""  # in EACH, where `untuned` is tuned but for this concern
     unhealthy: bool = False  # the host was, after the switch, so that no load ran; `error` says what failed
-    client_before: Optional[Sample] = None  # of the client host on which the load ran, if it did on one
-    client_after: Optional[Sample] = None
+    client_before: Tuple[Sample, ...] = ()  # of each client on which the load ran
+    client_after: Tuple[Sample, ...] = ()
     load_version: str = ""  # of the programs that ran, as far as it is known
     sham_state: str = UNTUNED  # in SHAM the state under both labels
     program_ended: bool = False  # one that serves the load, at the switch, so that no load ran; `error` names it

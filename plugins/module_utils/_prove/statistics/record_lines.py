@@ -26,6 +26,7 @@ MOST_BYTES = 8 * 1024 * 1024
 MOST_LINES = 5000
 LONGEST_TEXT = 4000
 MOST_TEXTS = 1000
+MOST_CLIENTS = 64
 
 _KINDS: Mapping[str, type] = {"start": Start, "measurement": Measurement, "end": End}
 # The fields that earlier formats lack.
@@ -196,6 +197,18 @@ def _or_null(checked: "Callable[[Any], Any]") -> "Callable[[Any], Any]":
     return lambda value: None if value is None else checked(value)
 
 
+def _each(checked: "Callable[[Any], Any]") -> "Callable[[Any], Any]":
+    """What every client has; before there were several, it stood alone, or was null."""
+
+    def check(value: Any) -> "Tuple[Any, ...]":
+        values = value if isinstance(value, list) else [] if value is None else [value]
+        if len(values) > MOST_CLIENTS:
+            raise NearmetalError(f"it has {len(values)} clients; at most {MOST_CLIENTS} are read")
+        return tuple(map(checked, values))
+
+    return check
+
+
 def _texts(value: Any) -> "tuple[str, ...]":
     if not isinstance(value, list) or len(value) > MOST_TEXTS:
         raise NearmetalError(f"it has {_brief(value)} in place of a list of texts")
@@ -288,14 +301,14 @@ _MEASUREMENT: "Mapping[str, Callable[[Any], Any]]" = {
     "metrics": metrics_from,
     "error": _sentence,
     "state_lost": _sentence,
-    "generator_busy": _or_null(_number(0, 1)),
+    "generator_busy": _each(_number(0, 1)),
     "switch_seconds": _seconds,
     "before": _or_null(sample_from),
     "after": _or_null(sample_from),
     "concern": _matching(r"[a-z_]{0,40}"),
     "unhealthy": _flag,
-    "client_before": _or_null(sample_from),
-    "client_after": _or_null(sample_from),
+    "client_before": _each(sample_from),
+    "client_after": _each(sample_from),
     "load_version": _sentence,
     "sham_state": _choice(UNTUNED, TUNED),
     "program_ended": _flag,

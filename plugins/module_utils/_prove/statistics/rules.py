@@ -10,7 +10,7 @@ from statistics import median
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .evidence import NEEDED, peak
-from .guards import ALLOWANCES, GUARDS, Firing
+from .guards import GUARDS, LIMITS, Firing
 from .history import Attempt, History, differences, levels
 from .interval import estimate
 from .order import TUNED, UNTUNED
@@ -73,7 +73,7 @@ def obstacle(record: Record, history: History) -> Optional[Answer]:
         states = {firing_state(attempt) for attempt in history.repeated}
         if len(states) == 1 and not any(attempt.phase == SHAM for attempt in history.repeated):
             reason += f", each time in the {states.pop()} state"
-        return Answer(CAPPED if guard in ALLOWANCES else NOT_QUIET, reason)
+        return Answer(CAPPED if guard in LIMITS else NOT_QUIET, reason)
     return None
 
 
@@ -130,7 +130,8 @@ def _ends_when_tuned(history: History) -> str:
 def _unsettled_answer(history: History) -> Answer:
     disturbed = [firing.guard for attempt in history.warm_ups for firing in attempt.firings]
     if disturbed:
-        return Answer(NOT_QUIET, f"the warm-up was disturbed by {GUARDS[disturbed[0]]}")
+        limited = CAPPED if disturbed[0] in LIMITS else NOT_QUIET
+        return Answer(limited, f"the warm-up was disturbed by {GUARDS[disturbed[0]]}")
     return Answer(
         NOT_QUIET,
         f"the load doesn't settle: the last {WINDOW} of {MOST_WARM_UPS} warm-up measurements only rose or only fell;"

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
-from ..._words import counted
 from . import rules
 from .decision import after_switches, answer_of, ends
 from .evidence import LAMBDAS, NEEDED, peak
-from .guards import ALLOWANCES, GUARDS
+from .guards import GUARDS, LIMITS
 from .history import Attempt, History, capped, differences, guards_of
 from .interval import Comparison, comparison_of
 from .order import TUNED, UNTUNED
@@ -110,19 +109,16 @@ def _part(record: Record, history: History, concern: str, changes: Sequence[floa
 def _answer(concern: str, word: str, pairs: int, repeated: Sequence[Attempt]) -> Tuple[str, str]:
     """The verdict and why there is no answer, after what its pairs show and what had to be repeated."""
     guards, selected = guards_of(repeated), rules.lopsided_state(repeated)
-    capped_attempts = capped(repeated)
+    limited = capped(repeated)
     if rules.too_many_repeated(len(repeated), pairs + len(repeated)):
         guard = guards.most_common(1)[0][0]
         reason = f"more than a third of the pairs had to be repeated, most because of {GUARDS[guard]}"
-        return CAPPED if guard in ALLOWANCES else NOT_QUIET, reason
+        return CAPPED if guard in LIMITS else NOT_QUIET, reason
     if selected:
         state = f"without {concern}" if selected == UNTUNED else "with all concerns"
-        return CAPPED if capped_attempts else UNCLEAR, f"guards voided more pairs {state} than chance explains"
-    if capped_attempts and word not in (BETTER, WORSE):
-        return CAPPED, (
-            f"in {counted(capped_attempts, 'attempt')} an instance's network or disk allowance was exceeded: what"
-            f" {concern} would bring without that limit can't be measured"
-        )
+        return CAPPED if limited else UNCLEAR, f"guards voided more pairs {state} than chance explains"
+    if limited and word not in (BETTER, WORSE):
+        return CAPPED, f"{limited}: what {concern} would bring without that limit can't be measured"
     if not word:
         return UNCLEAR, f"{pairs} pairs don't decide"
     return word, "the pairs show both a gain and a loss" if word == UNCLEAR else ""

@@ -60,8 +60,9 @@ def test_the_load_runs_on_a_client_of_which_nothing_is_changed(
     assert {"command", "seconds", "programs", "step"} == set(play.client.arguments)
     assert any(line.endswith(" (on client-1)") for line in play.said)
     measurement = json.loads(Path(result["record"]).read_text().splitlines()[1])
-    assert measurement["client_after"]["boot_id"] == client_host.boot_id() != measurement["after"]["boot_id"]
-    assert measurement["client_after"]["cpu_foreign"] is not None
+    (sample,) = measurement["client_after"]
+    assert sample["boot_id"] == client_host.boot_id() != measurement["after"]["boot_id"]
+    assert sample["cpu_foreign"] is not None
     assert measurement["after"]["cpu_foreign"] is None, "on the host, the load's server is no other program"
 
 
@@ -131,13 +132,52 @@ def test_a_client_that_reboots_or_is_busy_costs_pairs_and_is_named(
             return None
         answer = play.client._call(prove.main, client_host, **play.client.arguments)
         found = answer["answer"]
-        found.update({"busy": 0.9} if number == 13 else {"after": {**found["after"], "boot_id": "b"}})
+        found.update({"busy": 0.95} if number == 13 else {"after": {**found["after"], "boot_id": "b"}})
         return answer
 
     play.client.before_step = disturbed
     result = play(command=load(host, 120), load_on="client-1")
     assert (result["verdict"]["verdict"], current(host)) == ("better", "tsc")
-    assert sorted(result["verdict"]["repeated"]) == ["client_reboot", "generator"]
+    assert sorted(result["verdict"]["repeated"]) == ["client_reboot", "saturated"]
+
+
+def test_several_clients_are_one_load(host: FakeKernel, client_host: FakeKernel, play: Play) -> None:
+    result = play(command=load(host, 120), load_on=["client-1", "client-2"])
+    assert (result["verdict"]["verdict"], result["kept"]) == ("better", True), result
+    measurement = json.loads(Path(result["record"]).read_text().splitlines()[1])
+    assert [metric["value"] for metric in measurement["metrics"]] == [200.0], "100 of each"
+    assert len(measurement["client_after"]) == 2
+    assert any(line.endswith(" (on client-1, client-2)") for line in play.said)
+    assert play(resume=result["record"])["failed"], "the run is over, and its record was read"
+
+
+def test_one_of_several_clients_that_fails_voids_the_load_with_its_name(
+    host: FakeKernel, client_host: FakeKernel, play: Play
+) -> None:
+    second = Play(play._call, client_host)
+    second._task = play.client._task
+    failed = {"answer": {"load": {**FINE_LOAD, "code": 3, "message": "no route"}}}
+    second.before_step = lambda number: failed if number > 1 else None
+    play.others["client-2"] = second
+    result = play(command=load(host, 120), load_on=["client-1", "client-2"])
+    assert result["verdict"]["verdict"] == "unclear"
+    reason = result["verdict"]["reasons"][0]
+    assert reason.endswith(" the command ended with code 3: client-2: no route"), reason
+
+
+def test_a_generator_at_its_limit_is_an_answer_and_not_a_busy_host(
+    host: FakeKernel, client_host: FakeKernel, play: Play
+) -> None:
+    def at_its_limit(number: int) -> Optional[Dict[str, Any]]:
+        answer = play.client._call(prove.main, client_host, **play.client.arguments)
+        answer["answer"]["busy"] = 0.99
+        return answer
+
+    play.client.before_step = at_its_limit
+    result = play(command=load(host, 120), load_on="client-1")
+    assert result["verdict"]["verdict"] == "capped"
+    assert "add a client to prove_on, or offer a fixed rate" in result["verdict"]["reasons"][0]
+    assert current(host) == "xen"
 
 
 def test_a_run_on_a_client_goes_on_there(host: FakeKernel, client_host: FakeKernel, play: Play) -> None:

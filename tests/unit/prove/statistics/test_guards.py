@@ -8,11 +8,7 @@ import random
 from typing import Any, Callable, Dict, Optional
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.guards import (
-    GUARDS,
-    Reference,
-    firings_of,
-)
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics import guards
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.history import history_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.order import order
@@ -48,7 +44,8 @@ def on_client(change: Change) -> Change:
 
     def changed(measurement: Measurement) -> Measurement:
         found = change(measurement)
-        return measurement._replace(client_before=found.before, client_after=found.after)
+        before, after = ([sample] if sample else [] for sample in (found.before, found.after))
+        return measurement._replace(client_before=tuple(before), client_after=tuple(after))
 
     return changed
 
@@ -66,7 +63,7 @@ BEYOND: "Dict[str, Change]" = {
     # Each a job of its own: what comes back at once doesn't count.
     "timers": lambda measurement: starting(f"{measurement.began}.timer")(measurement),
     "state": lambda measurement: measurement._replace(state_lost="vm.swappiness is 60 where 1 was set"),
-    "generator": lambda measurement: measurement._replace(generator_busy=0.51),
+    "saturated": lambda measurement: measurement._replace(generator_busy=(0.91,)),
     "load": lambda measurement: measurement._replace(metrics=(), error="exit status 1: connection refused"),
     "health": lambda measurement: measurement._replace(metrics=(), error="no answer", unhealthy=True),
     "program": lambda measurement: measurement._replace(metrics=(), error="redis ended", program_ended=True),
@@ -79,7 +76,7 @@ WITHIN: "Dict[str, Change]" = {
     "clock": later(host_seconds=0.30),
     "clock that lags": later(host_seconds=-0.30),
     "swap": later(swapped=round(9 * SECONDS)),
-    "generator": lambda measurement: measurement._replace(generator_busy=0.5),
+    "generator": lambda measurement: measurement._replace(generator_busy=(0.9,)),
     "nothing known": lambda measurement: measurement._replace(before=None, after=None),
     "counters that fell": later(cpu_steal=-5.0, throttled=-3, swapped=-9),
     "no job of cron any more": starting("cron (still running)", "4711", ""),
@@ -98,7 +95,10 @@ def judged(change: Change, **settings: Any) -> "list[str]":
     )
     first = on_client(lambda measurement: measurement)(first)
     chosen = start(**settings).start.settings
-    return [firing.guard for firing in firings_of(change(second), Reference().with_measurement(first, ()), chosen)]
+    return [
+        firing.guard
+        for firing in guards.firings_of(change(second), guards.Reference().with_measurement(first, ()), chosen)
+    ]
 
 
 @pytest.mark.parametrize("guard", sorted(BEYOND))
@@ -134,7 +134,7 @@ def test_guards_between_two_measurements() -> None:
     assert judged(lambda measurement: measurement, reboot=True) == ["same_boot"]
     assert judged(lambda measurement: measurement._replace(before=None), reboot=True) == ["same_boot"]
     assert judged(BEYOND["reboot"], reboot=True) == ["reboot", "same_boot"], "during the load isn't before it"
-    assert set(BEYOND) | {"pause", "same_boot"} == set(GUARDS)
+    assert set(BEYOND) | {"pause", "same_boot", "generator"} == set(guards.GUARDS), "which records of before have"
 
 
 @pytest.mark.parametrize("disturbed", [0.0, 0.2, 0.33, 0.5])
@@ -191,9 +191,9 @@ def test_a_guard_that_always_fires_ends_the_run_and_is_named(guard: str) -> None
         return change(measurement)
 
     found = verdict(run(noisy(0.05, 0.02), disturb, most=100, seed=8))
-    assert found.verdict == ("capped" if guard.endswith("allowance") else "not_quiet")
+    assert found.verdict == ("capped" if guard in guards.LIMITS else "not_quiet")
     assert "4 of 7 pairs had to be repeated" in found.reasons[0]
-    assert GUARDS[guard] in found.reasons[0]
+    assert guards.GUARDS[guard] in found.reasons[0]
     assert (found.over, found.keep, found.pairs) == (True, False, 0)
 
 
@@ -202,7 +202,7 @@ def test_sham_pairs_are_not_said_to_be_disturbed_in_one_state() -> None:
         return BEYOND["steal"](measurement) if step.phase == "sham" else measurement
 
     (reason,) = verdict(run(noisy(0.05, 0.02), disturb, seed=8)).reasons
-    assert reason.endswith(f"most because of {GUARDS['steal']}"), "they have the untuned state alone"
+    assert reason.endswith(f"most because of {guards.GUARDS['steal']}"), "they have the untuned state alone"
 
 
 def test_a_host_that_is_not_quiet_from_the_start() -> None:
@@ -210,7 +210,7 @@ def test_a_host_that_is_not_quiet_from_the_start() -> None:
     record = run(noisy(0.05, 0.02), lambda step, measurement: BEYOND["steal"](measurement), seed=8)
     found = verdict(record)
     assert found.verdict == "not_quiet"
-    assert found.reasons == (f"the warm-up was disturbed by {GUARDS['steal']}",)
+    assert found.reasons == (f"the warm-up was disturbed by {guards.GUARDS['steal']}",)
     assert "CPU credits are gone" in found.reasons[0]
     assert {measurement.phase for measurement in record.measurements} == {"warm_up"}
 
@@ -222,12 +222,12 @@ def test_a_guard_that_fires_in_one_state_alone_decides_nothing_about_the_tuning(
         return BEYOND[guard](measurement) if step.phase == "pair" and step.switch_to == state else measurement
 
     found = verdict(run(noisy(0.2, 0.02), always, seed=8))
-    word = "capped" if guard.endswith("allowance") else "not_quiet"
+    word = "capped" if guard in guards.LIMITS else "not_quiet"
     if guard in ("load", "program") and state == "tuned":
         assert (found.verdict, found.keep) == ("unsafe", False)
         return
     assert (found.verdict, found.keep, found.pairs) == (word, False, 0)
-    assert found.reasons[0].endswith(f"most because of {GUARDS[guard]}, each time in the {state} state")
+    assert found.reasons[0].endswith(f"most because of {guards.GUARDS[guard]}, each time in the {state} state")
 
 
 @pytest.mark.parametrize(
@@ -374,7 +374,7 @@ def test_a_clock_that_runs_too_fast_is_noticed_despite_slow_answers(states: "tup
 
 def test_a_load_timed_by_the_controller_is_independent_of_the_hosts_clock() -> None:
     def stray(measurement: Measurement) -> Measurement:
-        return later(host_seconds=30.0)(measurement)._replace(generator_busy=0.1)
+        return later(host_seconds=30.0)(measurement)._replace(generator_busy=(0.1,))
 
     assert judged(stray) == ["clock"]
     assert judged(stray, timed=True) == []

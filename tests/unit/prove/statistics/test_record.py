@@ -14,11 +14,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.or
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import (
     End,
     Entry,
+    Measurement,
     Record,
     with_entry,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record_lines import line_of, read
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import next_step
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import Step, next_step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,6 +108,25 @@ def test_a_record_from_before_jobs_were_watched_is_read_and_goes_on() -> None:
     assert [measurement.metrics for measurement in mixed.measurements] == [
         measurement.metrics for measurement in whole.measurements
     ]
+
+
+def test_a_record_from_before_several_clients_is_judged_as_it_was() -> None:
+    def on_a_client(step: Step, measurement: Measurement) -> Measurement:
+        around = {"client_before": (measurement.before,), "client_after": (measurement.after,)}
+        return measurement._replace(generator_busy=(0.6,), **around)
+
+    def as_format_5(line: bytes) -> bytes:
+        content = json.loads(line)
+        if "generator_busy" in content:
+            content.update({name: content[name][0] for name in ("client_before", "client_after", "generator_busy")})
+        return json.dumps(content).encode() + b"\n"
+
+    old = before_stays(5)
+    record = run(noisy(0.05, 0.02), on_a_client, record=old)
+    assert verdict(record).verdict == "not_quiet", "half of a CPU was the limit"
+    lines = written(record).splitlines(keepends=True)
+    assert read(b"".join(map(as_format_5, lines))) == record
+    assert verdict(run(noisy(0.05, 0.02), on_a_client, seed=5, soak=0)).verdict == "better"
 
 
 def test_a_record_from_before_small_wagers_and_stays_is_judged_as_it_was() -> None:

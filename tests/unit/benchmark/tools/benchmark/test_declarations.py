@@ -338,12 +338,12 @@ def test_a_proof_of_the_network_has_its_load_on_a_client() -> None:
     (text,) = re.findall(r"^```yaml\n(# network-proof.yml\n.*?)^```$", PAGE, re.M | re.S)
     shown: Dict[str, Any] = yaml.safe_load(text)
     given = {name[len("prove_") :]: value for name, value in shown.items() if name.startswith("prove_")}
-    options = {"timed": False, "load_on": given["on"], **given}
+    options = {"timed": False, "load_on": [given["on"]], **given}
     name, chosen = named(inputs.load_of(options, 10))
     (command,) = BENCHMARKS[name].run(chosen, "").commands
     assert command.argv[:5] == ("iperf3", "--client", "10.0.0.12", "--port", "15201")
     with pytest.raises(NearmetalError, match=r"^prove.benchmark network with the part client can't run on 'host': "):
-        inputs.load_of({**options, "load_on": "host"}, 10)
+        inputs.load_of({**options, "load_on": ["host"]}, 10)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
