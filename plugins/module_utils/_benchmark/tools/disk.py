@@ -142,7 +142,15 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
         else:
             metrics.append(_READER.larger(f"{direction}_rate", _READER.value(job, direction, "iops"), "1/s"))
         metrics.append(_percentile(job, direction, "99"))
-    details: Dict[str, Any] = {"shape": options["shape"], "disks": _disks(outputs[0])}
+    details: Dict[str, Any] = {
+        "shape": options["shape"],
+        "disks": _disks(outputs[0]),
+        "offered": f"{shape.depth} requests in flight",
+    }
+    for direction in _directions(shape):
+        mean = _READER.number(_READER.value(job, direction, "clat_ns", "mean"))
+        details[f"{direction}_mean_ms"] = round(mean / 1e6, 4)
+        details[f"{direction}_p50_ms"] = round(_percentile(job, direction, "50").value, 4)
     if options["sweep"]:
         steps = _steps(outputs[1:], _directions(shape)[0])
         details["steps"] = steps
