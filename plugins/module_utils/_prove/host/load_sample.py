@@ -139,13 +139,14 @@ def _interrupts(host: Host) -> Dict[str, int]:
     return dict(list(counts.items())[:_MOST_QUEUES])
 
 
-def busy(first: Ticks, second: Ticks) -> Optional[float]:
+def busy(first: Ticks, second: Ticks, others: float = 0.0) -> Optional[float]:
     """The share of time, 0 to 1, in which the busiest CPU was in use between two `ticks`; None if not known.
 
-    A load generator with a single thread leaves all other CPUs idle.
+    A load generator with a single thread leaves all other CPUs idle. It isn't at its limit while it uses less than a
+    whole CPU: `others` is how many CPUs other programs used.
     """
     shares = [share for name in first if name != "cpu" for share in _busy(first[name], second.get(name, []))]
-    return max(shares) if shares else None
+    return max(0.0, min(max(shares), sum(shares) - others)) if shares else None
 
 
 def _busy(first: List[int], second: List[int]) -> List[float]:

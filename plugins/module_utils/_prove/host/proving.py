@@ -183,8 +183,10 @@ def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     before = samples.before_load(host, ())
     ticks = load_sample.ticks(host)  # around the load alone: observing keeps a CPU busy too
     ran = _run_load(host, options["command"] or "", longest_load(options["seconds"]), load.is_awaited)
-    busy = load_sample.busy(ticks, load_sample.ticks(host))
+    ticks_after = load_sample.ticks(host)
     after = samples.after_load(host, ())
+    others = sum(seconds for _name, seconds in load_sample.foreign(before, after, ()))
+    busy = load_sample.busy(ticks, ticks_after, others / max(0.01, after.host_seconds - before.host_seconds))
     return {"load": ran._asdict(), "busy": busy, **_around(before, after, options)}
 
 

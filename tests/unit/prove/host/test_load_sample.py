@@ -64,6 +64,7 @@ def test_busy_is_the_busiest_cpu_on_which_a_generator_of_one_thread_runs(host_of
     host = host_of(ticked(*now))
     assert load_sample.busy(before, load_sample.ticks(host)) == pytest.approx(0.9)
     assert load_sample.busy({}, load_sample.ticks(host)) is None
+    assert load_sample.busy(before, load_sample.ticks(host), 0.6) == pytest.approx(0.3), "others used most of that CPU"
     sample = load_sample.observe(host, ())
     assert sample.cpu_total == pytest.approx((210 + 15 * 210) / load_sample._rate())
 
