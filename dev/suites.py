@@ -119,7 +119,7 @@ def _packages() -> "list[str]":
     plugins = "ansible_collections.nearmetal.ec2.plugins"
     rooms = (
         "module_utils",
-        *(f"plugin_utils._{name}" for name in ("benchmark", "forms", "profile", "prove", "report")),
+        *(f"plugin_utils._{name}" for name in ("benchmark", "forms", "profile", "prove", "report", "rollout")),
     )
     own = [f"{plugins}.{room}" for room in rooms]
     names = [*own, *_folders("dev", "lab")]

@@ -64,6 +64,7 @@ LAYERS = {
     "_benchmark/host": {*_HOST, "_benchmark/host", "_benchmark/tools", "_prove/statistics"},
     "_prove/host": {*_HOST, "_profile", "_prove/host", "_prove/statistics", "_benchmark/host", "_benchmark/tools"},
     "_profile": {*_HOST, "_profile", "_benchmark/host", "_benchmark/tools"},
+    "_rollout": {*_HOST, "_prove/host", "_rollout"},
     "_ansible": {*_HOST, "_ansible"},
     "_cloud": {"_cloud", "_planning", "_error", "_plan", "_words"},
 }
@@ -74,6 +75,7 @@ CONTROLLER_LAYERS = {
     "_benchmark": {*_OF_EVERY_ROOM, "_benchmark"},
     "_profile": {*_OF_EVERY_ROOM, "_profile"},
     "_prove": {*_OF_EVERY_ROOM, "_profile", "_prove"},
+    "_rollout": {*_OF_EVERY_ROOM, "_rollout"},
     "_report": {*_OF_EVERY_ROOM, "_ansible", "_benchmark", "_prove", "_report"},
     "_forms": {*_OF_EVERY_ROOM, "_benchmark", "_prove", "_report", "_forms"},
 }

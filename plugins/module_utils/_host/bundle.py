@@ -27,8 +27,8 @@ _FOLDERS = tuple(
         *("_programs", "_requests", "_tasks", "_workloads"),
     )
 )
-# What only the tasks `prove`, `profile` and `benchmark` need is sent with them, and never installed.
-_MEASURING = tuple(f"{_PREFIX}{name}/" for name in ("_benchmark", "_profile", "_prove"))
+# What only the tasks that measure and `rollout` need is sent with them, and never installed.
+_MEASURING = tuple(f"{_PREFIX}{name}/" for name in ("_benchmark", "_profile", "_prove", "_rollout"))
 # The cache beside the agent has the same modules, compiled by one version of Python; another version goes without.
 _MAIN = """import os
 import sys
@@ -64,7 +64,7 @@ def identity(version: str) -> str:
 
 @lru_cache(maxsize=2)
 def build(version: str, measuring: bool = False) -> bytes:
-    """The zip application, with its identity in its second line; `measuring` adds what measures.
+    """The zip application, with its identity in its second line; `measuring` adds what `prove` and others need.
 
     Raises NearmetalError in a run of the cache, which has no sources.
     """

@@ -27,6 +27,7 @@ _FILES = {
     "profile": ".._profile.profiling",
     "prove": ".._prove.host.proving",
     "restore": ".changing",
+    "rollout": ".._rollout.vitals",
     "topology_facts": ".observing",
     "tune": ".tuning",
 }

@@ -21,8 +21,10 @@ AUDIT = "nearmetal.ec2.audit"
 REPORT = "nearmetal.ec2.audit_report"
 # Modules without findings: a play with only these has nothing to report.
 PROVE = "nearmetal.ec2.prove"
+ROLLOUT = "nearmetal.ec2.rollout"
 BENCHMARK = "nearmetal.ec2.benchmark"
-NO_FINDINGS = (REPORT, BENCHMARK, "nearmetal.ec2.profile", "nearmetal.ec2.capture", "nearmetal.ec2.confirm", PROVE)
+_OTHERS = ("nearmetal.ec2.profile", "nearmetal.ec2.capture", "nearmetal.ec2.confirm")
+NO_FINDINGS = (REPORT, BENCHMARK, PROVE, ROLLOUT, *_OTHERS)
 CALLBACK = "nearmetal.ec2.fleet"
 VALIDATION = "ansible.builtin.validate_argument_spec"
 

@@ -20,7 +20,7 @@ from .plays import COLLECTION
 
 _ROLES = Path(__file__).parents[3] / "roles"
 # Their variables hold for whole runs, so they are checked whichever module runs.
-_VERBS = ("audit", "benchmark", "profile", "prove", "restore", "tune")
+_VERBS = ("audit", "benchmark", "profile", "prove", "restore", "rollout", "tune")
 # Names that the playbooks read, and that the roles register beside `<role>_result`.
 _OTHERS = (
     *("audit_limits", "benchmark_address", "benchmark_client", "benchmark_limit", "benchmark_on", "benchmark_port"),

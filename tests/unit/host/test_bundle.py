@@ -196,7 +196,7 @@ def test_what_measures_is_sent_and_never_installed(tmp_path: Path) -> None:
     command = [sys.executable, "-I", "-c", INSTALLED_BY_PROVE, tmp_path / "sent.pyz"]
     assert subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout == installed_agent
     added = set(_entries(sent)) - set(_entries(installed_agent))
-    assert {name.split("/")[5] for name in added} == {"_benchmark", "_profile", "_prove"}
+    assert {name.split("/")[5] for name in added} == {"_benchmark", "_profile", "_prove", "_rollout"}
     assert not any("_cloud" in name for name in _entries(sent))
 
 

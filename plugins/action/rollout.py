@@ -1,0 +1,122 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's side of rollout: what a step asks of Ansible. plugin_utils/_rollout/run.py has the steps."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Mapping
+
+from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
+
+from ..module_utils._error import NearmetalError
+from ..module_utils._words import sentence
+from ..plugin_utils._ansible import by_agent, variables
+from ..plugin_utils._ansible.plays import report_directory
+from ..plugin_utils._rollout.run import OPTIONS, Steps, stratum_of
+
+_MODULE = "nearmetal.ec2.rollout"
+_AGENT = by_agent.encoded(measuring=True)
+_ADDRESSES = ("ansible_host", "ansible_ssh_host")
+
+
+class ActionModule(ActionBase):
+    """One step: `look` on a host, all others on the controller, once for the play or batch."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The step's result."""
+        known = task_vars or {}
+        result = variables.warn(super().run(tmp, task_vars), _MODULE, known)
+        given = dict(self._task.args)
+        step = given.get("step", "begin")
+        if step == "look":
+            return {**result, **self._look(str(given.get("health") or ""), known)}
+        try:
+            steps = Steps(self._display.display, report_directory(), os.getppid())
+            return {**result, "changed": False, **self._step(steps, str(step), given, known)}
+        except NearmetalError as error:
+            return {**result, "failed": True, "msg": sentence(str(error))}
+
+    def _step(self, steps: Steps, step: str, given: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+        path = str(given.get("record") or "")
+        if step == "begin":
+            options = {name: value for name, value in given.items() if name in OPTIONS}
+            begun = steps.begin({**given, **options}, self._drawn(known), not self._task.check_mode)
+            for line in begun["lines"]:
+                self._display.display(line)
+            return {"msg": begun["lines"][0], **begun}
+        if step == "open":
+            return {"msg": "begun", **steps.open(path)}
+        hosts = self._batch(steps.batch(path), known)
+        if step == "watch":
+            failed = {name: str(host["failed"]) for name, host in hosts.items() if host["failed"]}
+            return {"msg": "watched", "judged": steps.watch(path, failed)}
+        if step == "decide":
+            decided = steps.decide(path, given["judged"], hosts)
+            return {"msg": f"{decided['decision']}: {'; '.join(decided['reasons'])}"[:1000], **decided}
+        ended = steps.end(path, self._restored(given.get("hosts") or [], known))
+        for line in ended["lines"]:
+            self._display.display(line)
+        failed = ended["outcome"] != "done"
+        data = {"nearmetal": {"rollout": {name: ended[name] for name in ("outcome", "record")}}}
+        ended["ansible_stats"] = {"data": data, "per_host": False, "aggregate": True}
+        return {**ended, "failed": failed and not given.get("judged"), "msg": ended["lines"][0]}
+
+    def _look(self, health: str, known: Mapping[str, Any]) -> dict[str, Any]:
+        """The vitals of the host; one that can't be reached is a result too."""
+        try:
+            return by_agent.measure(self, "rollout", {"health": health}, known, _AGENT)
+        except AnsibleConnectionFailure as error:
+            return {"changed": False, "unreachable_host": True, "msg": sentence(str(error))}
+
+    def _drawn(self, known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Each host of the play with its stratum and address."""
+        names = list(known.get("ansible_play_hosts_all", ()))
+        members = set(names)
+        groups = {
+            group: [name for name in hosts if name in members]
+            for group, hosts in known.get("groups", {}).items()
+            if group not in ("all", "ungrouped")
+        }
+        of_host: dict[str, list[str]] = {name: [] for name in names}
+        for group, hosts in sorted(groups.items()):
+            # A group of a single host would leave it without others to be compared with.
+            for name in hosts if 1 < len(hosts) < len(names) else ():
+                of_host[name].append(group)
+        return {name: self._place(name, of_host[name], known["hostvars"][name]) for name in names}
+
+    def _place(self, name: str, groups: list[str], own: Mapping[str, Any]) -> dict[str, Any]:
+        placement = own.get("placement")
+        zone = placement.get("availability_zone", "") if isinstance(placement, Mapping) else ""
+        kind = own.get("tune_instance_type") or own.get("instance_type") or ""
+        zone = own.get("rollout_zone") or zone or own.get("availability_zone") or ""
+        given = str(own.get("rollout_stratum") or "")
+        address = next((str(own[variable]) for variable in _ADDRESSES if own.get(variable)), name)
+        return {"stratum": stratum_of(groups, str(kind), str(zone), given), "address": address}
+
+    def _batch(self, names: list[str], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """What became of each host of the batch, as the play registered it."""
+        found = {}
+        for name in names:
+            own = known["hostvars"][name]
+            before, after = (own.get(f"rollout_{moment}") or {} for moment in ("before_look", "after_look"))
+            found[name] = {
+                "before": before.get("vitals"),
+                "after": after.get("vitals"),
+                "failed": own.get("rollout_failed") or "",
+            }
+        return found
+
+    def _restored(self, names: list[str], known: Mapping[str, Any]) -> dict[str, str]:
+        """Each host that was to be taken back: why it wasn't, or what was left there; empty if all is back."""
+        return {name: self._left(known["hostvars"][name].get("rollout_restored")) for name in names}
+
+    def _left(self, result: Any) -> str:
+        if not isinstance(result, Mapping) or result.get("unreachable"):
+            return "the host can't be reached"
+        return sentence(str(result.get("msg", "failed"))) if result.get("failed") else ""

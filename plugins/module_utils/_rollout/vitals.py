@@ -1,0 +1,106 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What `rollout` asks of a host before and after its tuning: counters and messages that tell of harm. PRIVATE."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from .._error import NearmetalError
+from .._facts import ebs, ethtool, log
+from .._facts.host import Host
+from .._host.host import WritableHost
+from .._number import is_number
+from .._parse import netstat, softnet
+from .._planning.options import Spec
+from .._prove.host import health
+from .._tasks.task import Task
+from .._words import printable
+
+OPTIONS: Spec = {
+    "health": {"type": "str", "default": "", "lines": True},
+}
+_RECORD = re.compile(r"[0-9]{1,10},([0-9]{1,18}),[^;\n]{0,200};([^\n]{1,400})", re.ASCII)
+_MESSAGES: Mapping[str, "re.Pattern[str]"] = {
+    "oops": re.compile(r"\bOops\b|\bBUG: |kernel BUG at|general protection fault|soft lockup|detected stall"),
+    "hung_task": re.compile(r"blocked for more than \d+ seconds"),
+    "nic_reset": re.compile(r"NETDEV WATCHDOG|\b(?:ena|ixgbevf|vif)\b.*(?:[Rr]eset|[Kk]eep alive watchdog)"),
+    "io_error": re.compile(r"\bI/O error|\bnvme\d+: I/O \d+ .*timeout|EXT4-fs error|XFS .*(?:[Ee]rror|Shutdown)"),
+    "oom": re.compile(r"Out of memory: Kill|Memory cgroup out of memory: Kill|oom-kill:"),
+}
+_MOST_MESSAGES = 50
+_PATIENCE = 20.0
+
+
+def observe(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The result of the task: the host's vitals, and why it isn't healthy, empty if it is."""
+    return {
+        "changed": False,
+        "msg": "observed",
+        "vitals": {**_vitals(host), "unhealthy": health.failure(options["health"])},
+    }
+
+
+def _vitals(host: WritableHost) -> Dict[str, Any]:
+    ring = host.records("/dev/kmsg", log.LONGEST) or ""
+    records = [(int(match[1]), match[2]) for match in _RECORD.finditer(ring)]
+    tcp = netstat.parse(host.text("/proc/net/snmp", 65536) or "")
+    received = softnet.parse(host.text("/proc/net/softnet_stat") or "")
+    spent = _cpu_time(host)
+    return {
+        "boot_id": host.line("/proc/sys/kernel/random/boot_id") or "",
+        "uptime": _uptime(host),
+        "sequence": records[-1][0] if records else -1,
+        "kernel": _matching(records),
+        "failed_units": _failed_units(host),
+        "retransmitted": tcp.get("Tcp.RetransSegs"),
+        "segments": tcp.get("Tcp.OutSegs"),
+        "softnet_dropped": received.dropped if received is not None else None,
+        "allowances": _allowances(host),
+        "steal": spent[7] if spent else None,
+        "cpu_time": sum(spent) if spent else None,
+    }
+
+
+def _matching(records: List[Tuple[int, str]]) -> List[Any]:
+    found = [
+        [sequence, kind, printable(text)]
+        for sequence, text in records
+        for kind, pattern in _MESSAGES.items()
+        if pattern.search(text)
+    ]
+    return found[-_MOST_MESSAGES:]
+
+
+def _uptime(host: Host) -> Optional[float]:
+    words = (host.line("/proc/uptime") or "").split()
+    return float(words[0]) if words and is_number(words[0].replace(".", "", 1)) else None
+
+
+def _cpu_time(host: Host) -> Optional[List[int]]:
+    """Of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal."""
+    words = (host.text("/proc/stat", 4096) or "").partition("\n")[0].split()[1:9]
+    return [int(word) for word in words] if len(words) == 8 and all(map(is_number, words)) else None
+
+
+def _allowances(host: Host) -> float:
+    """Packets, and milliseconds of EBS, beyond what the instance may, since they were counted."""
+    counted = 0.0
+    for name in host.names("/sys/class/net"):
+        for counter, value in (ethtool.allowances(host, name) or {}).items():
+            counted += value if counter != ethtool.CONNTRACK_AVAILABLE else 0
+    return counted + sum(sum(exceeded) / 1000 for _device, exceeded in ebs.observe(host).exceeded)
+
+
+def _failed_units(host: WritableHost) -> List[str]:
+    if not host.booted():
+        return []
+    try:
+        text = host.command(("systemctl", "list-units", "--state=failed", "--plain", "--no-legend"), _PATIENCE)
+    except NearmetalError:
+        return []
+    return [line.split()[0] for line in text.splitlines() if line.strip()][:100]
+
+
+TASKS = {"rollout": Task(OPTIONS, observe, observe)}

@@ -1,0 +1,173 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps of a rollout: the documentation; the work is done by the action plugin of the same name."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rollout
+short_description: Tune a fleet batch by batch, as long as its own metrics allow
+version_added: 0.3.0
+description:
+  - The steps of the playbook C(nearmetal.ec2.rollout). Each is one task, and what it knows is in the record.
+  - Hosts are drawn by a seeded coin within their stratum, which is their groups, instance type and zone. Those that
+    wait are the controls for those that are tuned.
+  - Each host's metrics after its tuning are compared with those before it, and this difference with that of the hosts
+    that wait, by a permutation test of the draw, and at each look by evidence that may be looked at at any time.
+  - After each batch the rollout goes on, holds, or goes back, which restores what it tuned.
+options:
+  batches:
+    description:
+      - How many hosts are tuned when each batch is over, as numbers or as shares of all hosts such as V(10%).
+      - Each batch has at least one host. If the last one is less than V(100%), the other hosts stay as they are.
+    type: list
+    elements: str
+    default: ["1", 10%, 30%, 100%]
+  metrics:
+    description:
+      - What must not get worse, a mapping for each metric, with C(name), C(better), which is V(larger) or V(smaller),
+        and C(command).
+      - C(command) is for C(/bin/sh) on the controller, and runs once for each host and look. The last word that it
+        prints is the value. C({host}) in it stands for the host's name in the inventory, and C({address}) for its
+        C(ansible_host).
+      - C(margin) is the loss in percent that has to be excluded before the next batch, by default O(margin).
+      - Without metrics the guards alone decide.
+    type: list
+    elements: dict
+    default: []
+  margin:
+    description: The loss in percent of any metric that has to be excluded before the next batch.
+    type: float
+    default: 5
+  guards:
+    description:
+      - Limits of the guards, which look at each host before and after its tuning, or V(false) to switch one off.
+      - Of V(failed_units), V(oops), V(hung_task), V(nic_reset), V(io_error) and V(oom) none may be new. V(retransmits)
+        may rise by 1 percent of the segments, V(softnet_drops) and V(allowances) by 10 a second, and V(steal) by
+        5 percent of the CPU time, above the mean since the host's boot.
+    type: dict
+    default: {}
+  health:
+    description:
+      - A command for C(/bin/sh) that exits with 0 within 10 s if the host does its work. It runs on each host before
+        its tuning, and when its batch was watched. A host that isn't healthy before is left out.
+    type: str
+    default: ""
+  before:
+    description:
+      - Seconds for which the hosts of a batch and those that wait are watched before the batch is tuned, 0 to 86400.
+    type: float
+    default: 600
+  watch:
+    description: Seconds for which a batch is watched, 0 to 604800, before it is decided whether the rollout goes on.
+    type: float
+    default: 600
+  watch_at_most:
+    description: Seconds after which O(on_unclear) decides if a loss of O(margin) still isn't excluded, 0 to 604800.
+    type: float
+    default: 1800
+  interval:
+    description: Seconds between two looks at the metrics, 0.1 to 3600.
+    type: float
+    default: 60
+  on_unclear:
+    description: What follows where harm is neither shown nor excluded, V(hold) or V(go_on).
+    type: str
+    choices: [hold, go_on]
+    default: hold
+  on_back:
+    description: What is restored when the rollout goes back, the V(batch), or V(all) hosts that this rollout tuned.
+    type: str
+    choices: [batch, all]
+    default: batch
+  seed:
+    description: The seed of the draw. The same seed draws the same hosts in the same order.
+    type: int
+  resume:
+    description:
+      - The record of a rollout that was killed or held, to go on with it. Its options are those of the record.
+      - A batch that was held counts as good then, because somebody has looked at it.
+    type: str
+    default: ""
+  step:
+    description: The step to do. The playbook sets it.
+    type: str
+    choices: [begin, open, look, watch, decide, end]
+    default: begin
+  record:
+    description: The record of the step V(begin), for the steps after it.
+    type: str
+    default: ""
+  judged:
+    description: What the step V(watch) found, for the step V(decide).
+    type: dict
+    default: {}
+  hosts:
+    description: The hosts that were to be restored, for the step V(end).
+    type: list
+    elements: str
+    default: []
+attributes:
+  action:
+    description: All steps but V(look) run on the controller.
+    support: full
+  check_mode:
+    description: Shows the batches. Nothing is written or tuned.
+    support: full
+  diff_mode: {description: Nothing differs., support: none}
+  platform: {description: The systems it works on., support: full, platforms: linux}
+notes:
+  - The record is in C(nearmetal-report/rollout) in the working directory, or in C(NEARMETAL_REPORT_DIRECTORY).
+author:
+  - The nearmetal.ec2 authors (@nearmetal)
+"""
+
+EXAMPLES = r"""
+- name: Draw the batches of a fleet
+  nearmetal.ec2.rollout:
+    batches: [1, 10%, 100%]
+    metrics:
+      - name: requests
+        better: larger
+        command: curl -sf http://{address}:8080/metrics | awk '$1 == "requests_per_second" {print $2}'
+  run_once: true
+  register: rollout_begun
+"""
+
+RETURN = r"""
+msg: {description: "What the step did or decided, in one line.", type: str, returned: always}
+record: {description: The file of the record., type: str, returned: for the steps V(begin) and V(end)}
+order:
+  description: The hosts that are left to tune, in the order of the draw.
+  type: list
+  elements: str
+  returned: for the step V(begin)
+sizes: {description: The sizes of their batches., type: list, elements: int, returned: for the step V(begin)}
+vitals: {description: What a host counts and logs that tells of harm., type: dict, returned: for the step V(look)}
+judged: {description: What the metrics say of the batch., type: dict, returned: for the step V(watch)}
+decision:
+  description: V(go_on), V(hold) or V(back).
+  type: str
+  returned: for the step V(decide)
+reasons: {description: "Why, in sentences.", type: list, elements: str, returned: for the step V(decide)}
+figures:
+  description: Of each metric its change with its interval.
+  type: list
+  elements: dict
+  returned: for the step V(decide)
+back: {description: The hosts to restore., type: list, elements: str, returned: for the step V(decide)}
+outcome:
+  description: V(done), V(held), V(taken_back), or V(open) when the rollout isn't over.
+  type: str
+  returned: for the step V(end)
+tuned: {description: The hosts that are tuned now., type: list, elements: str, returned: for the step V(end)}
+"""
+
+from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import main_of
+
+main = main_of("rollout")
+
+if __name__ == "__main__":
+    main()

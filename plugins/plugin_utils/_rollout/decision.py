@@ -1,0 +1,151 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a rollout goes on after a batch, holds, or goes back. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ...module_utils._prove.statistics.evidence import NEEDED
+from ...module_utils._prove.statistics.interval import percent
+from ...module_utils._prove.statistics.metrics import LARGER
+from ...module_utils._words import counted
+from .effect import Draws, Watch, evidence_of_harm, gains, p_missing
+
+GO_ON, HOLD, BACK = "go_on", "hold", "back"
+_FEWEST = 3  # hosts of each side, with fewer of which a batch is judged by guards alone
+_MOST_MISSING = 0.2  # of the hosts of either side
+_TESTS = 3  # of harm in one metric of one batch: the sequence, and one at each of its two ends
+_P_NO_HARM = 1 / NEEDED / 2  # at each of the two ends
+
+
+class Settings(NamedTuple):
+    """What decides, as the record has it."""
+
+    metrics: Tuple[Tuple[str, str, float], ...]  # name, larger | smaller, margin in percent
+    judged: int  # batches that are compared with hosts that wait
+    looks: int  # of a batch, after which it is decided if it can be
+    most_looks: int  # after which it is decided in any case
+    seed: int
+    unclear: str = HOLD  # what follows where harm is neither shown nor excluded
+
+
+class Figure(NamedTuple):
+    """What a batch did to one metric, in percent of the metric itself."""
+
+    name: str
+    better: str
+    tuned: int  # hosts of which it is known
+    waiting: int
+    change: Optional[float]
+    low: Optional[float]  # None: nothing is excluded on this side
+    high: Optional[float]
+
+
+class Judgment(NamedTuple):
+    """What follows from what was seen of a batch so far."""
+
+    decision: str  # empty while the batch is to be watched
+    reasons: Tuple[str, ...]
+    figures: Tuple[Figure, ...] = ()
+
+    def as_dict(self) -> Dict[str, Any]:
+        """Plain JSON."""
+        return {
+            **self._asdict(),
+            "reasons": list(self.reasons),
+            "figures": [figure._asdict() for figure in self.figures],
+        }
+
+
+def judge(settings: Settings, watch: Watch) -> Judgment:
+    """The decision by the metrics, at any look. Guards are judged beside it."""
+    waiting = len(watch.strata) - watch.tuned
+    if not settings.metrics:
+        return Judgment(GO_ON, ("no metric was asked for: guards alone",))
+    if not waiting:
+        return Judgment(GO_ON, ("no host waits any more to compare with: guards alone",))
+    needed = NEEDED * len(settings.metrics) * settings.judged * _TESTS
+    ends = len(watch.after) in (settings.looks, settings.most_looks)
+    figures, harmed, open_questions = [], [], []
+    for metric in settings.metrics:
+        harm, question = _of_metric(settings, watch, metric, needed, ends)
+        harmed += [harm] if harm else []
+        open_questions += [question] if question else []
+        if harm or ends:
+            figures.append(_figure(settings, watch, *metric[:2]))
+    if harmed:
+        return Judgment(BACK, tuple(harmed), tuple(figures))
+    if not ends:
+        return Judgment("", ())
+    if not open_questions:
+        words = "guards alone: too few hosts" if min(watch.tuned, waiting) < _FEWEST else "no metric lost its margin"
+        return Judgment(GO_ON, (words,), tuple(figures))
+    if len(watch.after) < settings.most_looks:
+        return Judgment("", tuple(open_questions), tuple(figures))
+    return Judgment(settings.unclear, tuple(open_questions), tuple(figures))
+
+
+def _of_metric(
+    settings: Settings, watch: Watch, metric: Tuple[str, str, float], needed: float, ends: bool
+) -> Tuple[str, str]:
+    """The harm that is shown in one metric, and what is missing to exclude it; either may be empty."""
+    name, better, margin = metric
+    larger = better == LARGER
+    won = evidence_of_harm(watch, name, larger, settings.most_looks)
+    if won >= needed:
+        return f"{name} became worse, with evidence of {_to_one(won)} ({needed:.0f}:1 is needed)", ""
+    if not ends:
+        return "", ""
+    found, before = gains(watch, name, larger), gains(watch._replace(after=watch.before), name, larger)
+    known = [place for place, value in enumerate(before) if value is not None]
+    gone = [found[place] is None for place in known]
+    is_tuned = [place < watch.tuned for place in known]
+    lost = sum(gone[place] for place in range(len(known)) if is_tuned[place])
+    words = f"{counted(lost, 'tuned host')} of {sum(is_tuned)} no longer {'has' if lost == 1 else 'have'} {name}"
+    if lost and p_missing(is_tuned, gone) <= 1 / needed:
+        return f"{words}, and hardly a host that waits", ""
+    draws = Draws(watch, found, settings.seed)
+    if draws.p_harm() <= 1 / needed:
+        return f"{name} became worse: by the draw alone in less than 1 of {needed:.0f} batches", ""
+    waiting = len(watch.strata) - watch.tuned
+    if min(watch.tuned, waiting) < _FEWEST:
+        return "", ""
+    if draws.tuned < watch.tuned * (1 - _MOST_MISSING) or draws.waiting < waiting * (1 - _MOST_MISSING):
+        return (
+            "",
+            f"{name} is known of {draws.tuned} of {watch.tuned} tuned and {draws.waiting} of {waiting} other hosts",
+        )
+    if draws.count * _P_NO_HARM < 1:
+        return "", ""  # so few hosts share a stratum that nothing could be excluded
+    if draws.p_no_harm(-math.log1p(-margin / 100)) > _P_NO_HARM:
+        return "", f"a loss of {margin:g} % in {name} isn't excluded"
+    return "", ""
+
+
+def _figure(settings: Settings, watch: Watch, name: str, better: str) -> Figure:
+    """What a report says of a metric."""
+    draws = Draws(watch, gains(watch, name, better == LARGER), settings.seed)
+    low, high = draws.interval(_P_NO_HARM)
+    sign = 1 if better == LARGER else -1
+    ends = sorted((sign * low, sign * high))
+    change = sign * draws.estimate()
+    shown = [percent(end) if math.isfinite(end) else None for end in (change, *ends)]
+    return Figure(name, better, draws.tuned, draws.waiting, *shown)
+
+
+def _to_one(evidence: float) -> str:
+    return f"{evidence:.0f}:1" if evidence < 1e6 else "more than 1000000:1"
+
+
+def judgment_with(judged: Judgment, guards: Mapping[str, Sequence[str]], failed: Mapping[str, str]) -> Judgment:
+    """The decision, when hosts failed or guards fired too: then the batch goes back, whatever the metrics say."""
+    reasons: List[str] = [f"{host}: {reason}" for host, reason in failed.items()]
+    reasons += [f"{host}: {reason}" for host, fired in guards.items() for reason in fired]
+    return judged._replace(decision=BACK, reasons=(*reasons, *judged.reasons)) if reasons else judged
+
+
+def outcome_of(decision: str, last: bool) -> Optional[str]:
+    """How the rollout ends with this decision; None if it goes on."""
+    return {HOLD: "held", BACK: "taken_back"}.get(decision, "done" if last else None)

@@ -1,0 +1,192 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a batch did to a metric, compared with the hosts that still wait. Pure. PRIVATE to the collection.
+
+Each host has a difference, ln(after) - ln(before); what hits tuned and waiting hosts alike is in both. Under "no
+effect" only the draw decides which differences are those of tuned hosts, whatever the noise is (Fisher, 1935).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import deque
+from itertools import combinations, product
+from statistics import median
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ...module_utils._prove.statistics.evidence import path
+
+Look = Mapping[str, Sequence[Optional[float]]]  # metric → the value of each host; None where there is none
+
+_MOST_EXACT = 2000  # draws that are all enumerated; of more as many are sampled
+_ENOUGH = 25  # draws at least as extreme after which a sample ends: its p is known well enough (Besag, Clifford, 1991)
+_OUTLIER = 4 * 1.4826  # median absolute deviations, beyond which a host counts as if it were that far
+_FAR, _HALVINGS = 2.0, 14  # an interval is looked for within a factor of 7, and known to 0.02 %
+_LEAST_KNOWN = 0.5  # of the looks, with less of which a host's value isn't known
+
+
+class Watch(NamedTuple):
+    """What is known of one batch: its hosts, and after them in the order of the draw those that wait."""
+
+    tuned: int  # the first so many are the batch
+    strata: Sequence[int]
+    before: Sequence[Look]
+    after: Sequence[Look]
+
+
+def offset(looks: Sequence[Look], name: str) -> float:
+    """1 for a metric that is zero somewhere, of which there is no logarithm; else 0."""
+    return float(any(value == 0 for look in looks for value in look.get(name, ())))
+
+
+def means_by_look(looks: Sequence[Look], name: str, plus: float) -> Iterator[List[Optional[float]]]:
+    """After each look the mean logarithm of each host; None of a host without a value in half of the looks so far.
+
+    A look in which no host has a value, as while the source of the metrics restarts, doesn't count.
+    """
+    sums: List[float] = []
+    known: List[int] = []
+    rows = (look.get(name, ()) for look in looks)
+    for count, values in enumerate((values for values in rows if any(value is not None for value in values)), 1):
+        sums, known = sums or [0.0] * len(values), known or [0] * len(values)
+        for host, value in enumerate(values):
+            if value is not None and value + plus > 0:
+                sums[host] += math.log(value + plus)
+                known[host] += 1
+        yield [total / n if n and n >= count * _LEAST_KNOWN else None for total, n in zip(sums, known)]
+
+
+def gains_by_look(watch: Watch, name: str, larger: bool) -> Iterator[List[Optional[float]]]:
+    """After each look the gain of each host: positive where the metric became better."""
+    plus = offset([*watch.before, *watch.after], name)
+    first = [value for values in deque(means_by_look(watch.before, name, plus), maxlen=1) for value in values]
+    sign = 1 if larger else -1
+    for second in means_by_look(watch.after, name, plus):
+        yield [None if a is None or b is None else sign * (b - a) for a, b in zip(first, second)]
+
+
+def gains(watch: Watch, name: str, larger: bool) -> List[Optional[float]]:
+    """The gain of each host after all looks; None where it isn't known."""
+    last = deque(gains_by_look(watch, name, larger), maxlen=1)
+    return last[0] if last and last[0] else [None] * len(watch.strata)
+
+
+def pairs(watch: Watch, found: Sequence[Optional[float]]) -> List[float]:
+    """Each tuned host against the next host of its stratum that waits: which of the two is tuned is a coin."""
+    waiting: Dict[int, List[float]] = {}
+    for stratum, gain in zip(watch.strata[watch.tuned :], found[watch.tuned :]):
+        if gain is not None:
+            waiting.setdefault(stratum, []).append(gain)
+    paired = []
+    for stratum, gain in zip(watch.strata[: watch.tuned], found[: watch.tuned]):
+        if gain is not None and waiting.get(stratum):
+            paired.append(gain - waiting[stratum].pop(0))
+    return paired
+
+
+def evidence_of_harm(watch: Watch, name: str, larger: bool, most_looks: int) -> float:
+    """What speaks for harm, to 1, at whichever look this is asked.
+
+    The evidence of the pairs at each look is a bet of its own, with an equal part of the money: the sum of what they
+    have won only grows, and exceeds a number n in at most one of n batches without effect (Markov), at any look.
+    """
+    steps = (path(pairs(watch, found)) for found in gains_by_look(watch, name, larger))
+    return sum(2 * step[-1].below / most_looks for step in steps if step)
+
+
+class Draws:
+    """All draws of the tuned among the hosts whose gain is known, or a sample of them."""
+
+    def __init__(self, watch: Watch, found: Sequence[Optional[float]], seed: int) -> None:
+        self._seed = seed
+        self._groups: List[Any] = []  # of each stratum that has both: gains of tuned, gains of waiting
+        for stratum in sorted(set(watch.strata)):
+            known = [(i < watch.tuned, g) for i, g in enumerate(found) if g is not None and watch.strata[i] == stratum]
+            tuned, waiting = [g for is_tuned, g in known if is_tuned], [g for is_tuned, g in known if not is_tuned]
+            if tuned and waiting:
+                self._groups.append((tuned, waiting))
+        self.tuned = sum(len(tuned) for tuned, _waiting in self._groups)
+        self.waiting = sum(len(waiting) for _tuned, waiting in self._groups)
+        self.count = math.prod(math.comb(len(tuned) + len(rest), len(tuned)) for tuned, rest in self._groups)
+
+    def p_harm(self, margin: float = 0.0) -> float:
+        """How likely so low a gain of the tuned is by the draw alone, if the true one is `-margin`."""
+        return self._p([([gain + margin for gain in tuned], rest) for tuned, rest in self._groups], -1)
+
+    def p_no_harm(self, margin: float) -> float:
+        """How likely so high a gain of the tuned is by the draw alone, if the true one is `-margin`."""
+        return self._p([([gain + margin for gain in tuned], rest) for tuned, rest in self._groups], 1)
+
+    def estimate(self) -> float:
+        """The gain of the tuned: the difference of medians in each stratum, weighed by what it tells."""
+        weighed = [
+            (len(tuned) * len(rest) / (len(tuned) + len(rest)), median(tuned) - median(rest))
+            for tuned, rest in self._groups
+        ]
+        total = sum(weight for weight, _gain in weighed)
+        return sum(weight * gain for weight, gain in weighed) / total if total else math.nan
+
+    def interval(self, likely: float) -> Tuple[float, float]:
+        """All gains for which neither test is as unlikely as `likely`; infinite where nothing is excluded."""
+        low = _edge(lambda gain: self.p_no_harm(-gain) <= likely)
+        return low, -_edge(lambda gain: self.p_harm(gain) <= likely)
+
+    def _p(self, groups: Sequence[Any], sign: int) -> float:
+        if not groups:
+            return 1.0
+        centered = _centered(groups)
+        sizes = [len(tuned) for tuned, _rest in groups]
+        found = sign * sum(sum(values[:size]) for values, size in zip(centered, sizes)) - 1e-12
+        if self.count <= _MOST_EXACT:
+            ways = [[sum(chosen) for chosen in combinations(values, size)] for values, size in zip(centered, sizes)]
+            return sum(sign * sum(sums) >= found for sums in product(*ways)) / self.count
+        coin, extreme = random.Random(self._seed), 0
+        for drawn in range(1, _MOST_EXACT + 1):
+            extreme += sign * sum(_sum_of(coin, values, size) for values, size in zip(centered, sizes)) >= found
+            if extreme == _ENOUGH:
+                return extreme / drawn
+        return (extreme + 1) / (_MOST_EXACT + 1)
+
+
+def _centered(groups: Sequence[Any]) -> List[List[float]]:
+    """The gains of each stratum around their mean; outliers count, but can't carry it away."""
+    around = []
+    for tuned, rest in groups:
+        middle = median([*tuned, *rest])
+        around.append([gain - middle for gain in (*tuned, *rest)])
+    limit = _OUTLIER * median([abs(gain) for values in around for gain in values]) or math.inf
+    clipped = [[max(-limit, min(limit, gain)) for gain in values] for values in around]
+    return [[gain - sum(values) / len(values) for gain in values] for values in clipped]
+
+
+def _edge(excluded: Callable[[float], bool]) -> float:
+    """The largest gain, a logarithm, up to which all are excluded; -inf where none is."""
+    low, high = -_FAR, _FAR
+    if not excluded(low):
+        return -math.inf
+    for _halving in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excluded(middle) else (low, middle)
+    return low
+
+
+def _sum_of(coin: random.Random, values: List[float], size: int) -> float:
+    """The sum of so many of the values, drawn; they stay in the order in which this leaves them."""
+    total, count, toss = 0.0, len(values), coin.random
+    if size * 2 > count:
+        return -_sum_of(coin, values, count - size)  # the sum of all is zero
+    for place in range(size):
+        other = place + int(toss() * (count - place))
+        values[place], values[other] = values[other], values[place]
+        total += values[place]
+    return total
+
+
+def p_missing(tuned: Sequence[bool], missing: Sequence[bool]) -> float:
+    """How likely so many missing hosts among the tuned are by the draw alone (hypergeometric; Fisher)."""
+    hosts, drawn, gone = len(tuned), sum(tuned), sum(missing)
+    found = sum(is_tuned and is_gone for is_tuned, is_gone in zip(tuned, missing))
+    ways = math.comb(hosts, drawn)
+    more = range(found, min(drawn, gone) + 1)
+    return sum(math.comb(gone, count) * math.comb(hosts - gone, drawn - count) for count in more) / ways

@@ -1,0 +1,86 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the figures of a fleet come from: a command per host. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from ...module_utils._error import NearmetalError
+from ...module_utils._planning.options import Spec, validate
+from ...module_utils._prove.statistics.metrics import LARGER, NAME, NAME_WORDS, SMALLER
+from ...module_utils._words import shown
+
+METRIC: Spec = {
+    "name": {"type": "str", "required": True},
+    "better": {"type": "str", "choices": [LARGER, SMALLER], "required": True},
+    "margin": {"type": "float"},
+    "command": {"type": "str", "lines": True},
+}
+SOURCES = ("command",)
+_HOST, _ADDRESS = re.compile(r"\{\{ *host *\}\}|\{host\}"), re.compile(r"\{\{ *address *\}\}|\{address\}")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_AT_ONCE = 32  # commands
+
+Values = Dict[str, Optional[float]]  # host → its value
+
+
+class Place(NamedTuple):
+    """A host as a source of metrics names it."""
+
+    host: str
+    address: str
+
+
+def validated(metrics: Sequence[Any], margin: float) -> List[Dict[str, Any]]:
+    """The option `metrics`, checked. Raises NearmetalError."""
+    checked = [validate(f"rollout.metrics[{number}]", METRIC, metric) for number, metric in enumerate(metrics)]
+    for number, metric in enumerate(checked):
+        name = f"rollout.metrics[{number}]"
+        if not re.fullmatch(NAME, metric["name"], re.ASCII):
+            raise NearmetalError(f"{name}.name is {NAME_WORDS}, not {shown(metric['name'])}")
+        if sum(source in metric for source in SOURCES) != 1:
+            raise NearmetalError(f"{name} needs exactly one of {', '.join(SOURCES)}: where its values come from")
+        if not 0 < metric.setdefault("margin", margin) < 100:
+            raise NearmetalError(f"{name}.margin is a loss in percent, above 0 and below 100, not {metric['margin']:g}")
+    if len({metric["name"] for metric in checked}) < len(checked):
+        raise NearmetalError("two entries of rollout.metrics have the same name")
+    return checked
+
+
+def filled(text: str, place: Place, quote: Callable[[str], str] = str) -> str:
+    """The text with a host's name in place of {host}, and with its address in place of {address}."""
+    text = _HOST.sub(lambda _match: quote(place.host), text)
+    return _ADDRESS.sub(lambda _match: quote(place.address), text)
+
+
+def has_history(metrics: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the sources know the time before the rollout, so that nothing has to be waited for."""
+    return bool(metrics) and not any("command" in metric for metric in metrics)
+
+
+def by_command(metric: Mapping[str, Any], places: Sequence[Place], seconds: float) -> Values:
+    """The last number that a command prints on the controller, for each host; None where it fails."""
+
+    def ask(place: Place) -> Optional[float]:
+        line = filled(metric["command"], place, shlex.quote)
+        try:
+            ran = subprocess.run(
+                ["/bin/sh", "-c", line],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=seconds,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        words = ran.stdout[-4096:].decode("utf-8", "replace").split()
+        return float(words[-1]) if not ran.returncode and words and _NUMBER.fullmatch(words[-1]) else None
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return dict(zip([place.host for place in places], pool.map(ask, places)))

@@ -1,0 +1,266 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps of a rollout on the controller: each is one task, and knows only the record. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+
+from ...module_utils._error import NearmetalError
+from ...module_utils._planning.options import Spec, validate
+from ...module_utils._words import plain, sentence
+from . import draw, guards, metrics, record, sentences
+from .decision import BACK, GO_ON, HOLD, Judgment, Settings, judge, judgment_with, outcome_of
+
+STEPS = ("begin", "open", "look", "watch", "decide", "end")
+OPTIONS: Spec = {
+    "batches": {"type": "list", "elements": "str", "default": ["1", "10%", "30%", "100%"]},
+    "metrics": {"type": "list", "elements": "dict", "default": []},
+    "margin": {"type": "float", "default": 5.0},
+    "guards": {"type": "dict", "default": {}},
+    "health": {"type": "str", "default": "", "lines": True},
+    "before": {"type": "float", "default": 600.0},
+    "watch": {"type": "float", "default": 600.0},
+    "watch_at_most": {"type": "float", "default": 1800.0},
+    "interval": {"type": "float", "default": 60.0},
+    "on_unclear": {"type": "str", "choices": [HOLD, GO_ON], "default": HOLD},
+    "on_back": {"type": "str", "choices": ["batch", "all"], "default": "batch"},
+    "seed": {"type": "int"},
+    "resume": {"type": "str", "default": ""},
+    "step": {"type": "str", "choices": list(STEPS), "default": "begin"},
+    "record": {"type": "str", "default": ""},
+}
+_TIMES = {
+    "before": (0.0, 86400.0),
+    "watch": (0.0, 604800.0),
+    "watch_at_most": (0.0, 604800.0),
+    "interval": (0.1, 3600.0),
+}
+_PATIENCE = 3  # intervals for which a source of metrics may be silent
+_IN_RECORD = ("before", "watch", "watch_at_most", "interval", "on_back", "health", "metrics", "guards", "batches")
+
+Host = Mapping[str, Any]  # what the play knows of a host: before, after, failed, tuned, stratum, address
+
+
+class Steps:
+    """The steps, for the action plugin. `hosts` has the variables of each host of the play or batch."""
+
+    def __init__(self, show: Callable[[str], None], directory: str, parent: int) -> None:
+        self._show, self._directory, self._parent = show, directory, parent
+
+    def begin(self, given: Mapping[str, Any], hosts: Mapping[str, Host], write: bool = True) -> Dict[str, Any]:
+        """Draw the batches, or go on with a record; the hosts that are left, and the sizes of their batches."""
+        options = self._validated(given)
+        if options["resume"]:
+            kept = self._resumed(options["resume"], hosts)
+        else:
+            start = self._start(options, hosts)
+            if not write:
+                return {"record": "", "order": [], "sizes": [], "lines": sentences.plan(start)}
+            record.require_alone(self._directory, list(hosts))
+            name = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(start["at"]))
+            path = os.path.join(record.folder_of(self._directory), f"{name}-{start['settings']['seed']}.jsonl")
+            kept = record.begin(path, start)
+        kept.add("run", at=time.time(), pid=self._parent, controller=os.uname().nodename)
+        first = self._first_batch(kept)
+        ends = kept.start["ends"]
+        begins = [0, *ends]
+        order = kept.hosts[begins[first] : ends[-1]]
+        sizes = [ends[number] - begins[number] for number in range(first, len(ends))]
+        return {"record": kept.path, "order": order, "sizes": sizes, "lines": sentences.plan(kept.start, first)}
+
+    def _validated(self, given: Mapping[str, Any]) -> Dict[str, Any]:
+        options = validate("rollout", OPTIONS, given)
+        for name, (low, high) in _TIMES.items():
+            if not low <= options[name] <= high:
+                raise NearmetalError(f"rollout.{name} is {low:g} to {high:g} seconds, not {options[name]:g}")
+        if not 0 < options["margin"] < 100:
+            raise NearmetalError(
+                f"rollout.margin is a loss in percent, above 0 and below 100, not {options['margin']:g}"
+            )
+        options["metrics"] = metrics.validated(options["metrics"], options["margin"])
+        options["guards"] = guards.limits_of(options["guards"])
+        return options
+
+    def _start(self, options: Mapping[str, Any], hosts: Mapping[str, Host]) -> Dict[str, Any]:
+        seed = options["seed"] if "seed" in options else secrets.randbelow(2**31)
+        strata = {name: str(host.get("stratum", "")) for name, host in hosts.items()}
+        order, ends = draw.draw(seed, strata), draw.batch_ends(options["batches"], len(hosts))
+        looks = max(1, round(options["watch"] / options["interval"]))
+        settings = Settings(
+            metrics=tuple((metric["name"], metric["better"], metric["margin"]) for metric in options["metrics"]),
+            judged=max(1, sum(end < len(hosts) for end in ends)),
+            looks=looks,
+            most_looks=max(looks, round(options["watch_at_most"] / options["interval"])),
+            seed=seed,
+            unclear=options["on_unclear"],
+        )
+        return {
+            "at": time.time(),
+            "settings": settings._asdict(),
+            "options": {name: options[name] for name in _IN_RECORD},
+            "ends": ends,
+            "hosts": order,
+            "strata": draw.strata_of(strata, order),
+            "stratum_names": sorted(set(strata.values())),
+            "addresses": [str(hosts[name].get("address") or name) for name in order],
+        }
+
+    def _resumed(self, path: str, hosts: Mapping[str, Host]) -> record.Record:
+        kept = record.read(path)
+        if kept.outcome in ("done", "taken_back"):
+            raise NearmetalError(f"{plain(path)} is a rollout that has ended ({kept.outcome}): start a new one")
+        record.require_idle(kept)
+        absent = [host for host in kept.hosts if host not in hosts]
+        if absent:
+            raise NearmetalError(
+                f"{plain(absent[0])} of the rollout isn't among the play's hosts: resume with the target it began with"
+            )
+        return kept
+
+    def _first_batch(self, kept: record.Record) -> int:
+        """The first batch that is left; one that was held is left behind: whoever resumes has looked at it."""
+        if not kept.batches:
+            return 0
+        last = kept.batches[-1]
+        return last.number if last.decision in (GO_ON, HOLD) else last.number - 1
+
+    def open(self, path: str) -> Dict[str, Any]:
+        """Begin the next batch, and look at its hosts and at those that wait as they are before it."""
+        kept = record.read(path)
+        number = self._first_batch(kept) + 1
+        ends, hosts = kept.start["ends"], len(kept.hosts)
+        options = kept.start["options"]
+        if not kept.batches or kept.batches[-1].number != number:
+            begin, end = ([0, *ends])[number - 1], ends[number - 1]
+            last = end + draw.watched(end - begin, hosts - end)
+            kept.add("batch", number=number, begin=begin, end=end, last=last, at=time.time())
+        batch = kept.batches[-1]
+        looks = max(1, round(options["before"] / options["interval"]))
+        while options["metrics"] and batch.last > batch.end and not batch.tuned and len(batch.before) < looks:
+            seen = self._look(kept, batch, sentences.progress(kept, batch))
+            if not seen and time.time() > batch.began + options["before"] + _PATIENCE * options["interval"]:
+                raise NearmetalError("no metric has a value of any host, so nothing was tuned: is their source up?")
+        return {"number": number, "batches": len(ends), "hosts": kept.hosts[batch.begin : batch.end]}
+
+    def batch(self, path: str) -> List[str]:
+        """The hosts of the batch, also those that Ansible has given up."""
+        kept = record.read(path)
+        return kept.hosts[kept.batches[-1].begin : kept.batches[-1].end]
+
+    def watch(self, path: str, failed: Mapping[str, str]) -> Dict[str, Any]:
+        """Look at the batch until the metrics decide; at once where a host failed."""
+        kept = record.read(path)
+        batch = kept.batches[-1]
+        if not batch.tuned:
+            kept.add("tuned", at=time.time(), failed=dict(failed))
+        if failed:
+            return Judgment(BACK, ()).as_dict()
+        options, settings = kept.start["options"], kept.settings
+        looks = 0 if not settings.metrics or batch.last == batch.end else settings.most_looks
+        deadline = batch.tuned + options["watch_at_most"] + _PATIENCE * options["interval"]
+        judged = Judgment("", ())
+        for count in range(1, len(batch.after) + 1):  # of a run that was killed
+            judged = judge(settings, kept.watch(batch, count))
+            if judged.decision:
+                return judged.as_dict()
+        while len(batch.after) < looks:
+            if time.time() > deadline:
+                words = (
+                    f"only {len(batch.after)} of {settings.looks} looks had any value: is the source of the metrics up?"
+                )
+                return Judgment(HOLD, (words,)).as_dict()
+            if self._look(kept, batch, sentences.progress(kept, batch)):
+                judged = judge(settings, kept.watch(batch))
+            if judged.decision:
+                return judged.as_dict()
+        self._pause(batch.tuned + options["watch"] - time.time())
+        return judge(settings, kept.watch(batch)).as_dict()
+
+    def decide(self, path: str, judged: Mapping[str, Any], hosts: Mapping[str, Host]) -> Dict[str, Any]:
+        """The decision on the batch, by the metrics and by what became of each host; who is to be taken back."""
+        kept = record.read(path)
+        batch, options = kept.batches[-1], kept.start["options"]
+        fired = {name: self._fired(options["guards"], host) for name, host in hosts.items()}
+        fired = {name: words for name, words in fired.items() if words}
+        failed = {name: str(host["failed"]) for name, host in hosts.items() if host.get("failed")}
+        of_metrics = Judgment(judged["decision"] or GO_ON, tuple(judged["reasons"]))
+        last = judgment_with(of_metrics, fired, {name: sentence(why) for name, why in failed.items()})
+        decided = {**last.as_dict(), "figures": judged.get("figures", [])}
+        kept.add("decision", at=time.time(), number=batch.number, **decided)
+        for line in sentences.decision(kept, batch):
+            self._show(line)
+        back: List[str] = []
+        if last.decision == BACK:
+            back = kept.hosts[batch.begin : batch.end] if options["on_back"] == "batch" else kept.tuned()
+        ended = outcome_of(last.decision, batch.number == len(kept.start["ends"]))
+        return {**decided, "back": back, "ended": ended or ""}
+
+    def _fired(self, limits: Mapping[str, float], host: Host) -> List[str]:
+        before, after = host.get("before"), host.get("after")
+        if host.get("failed") or not isinstance(before, Mapping):
+            return []
+        if not isinstance(after, Mapping):
+            return ["the host can't be reached after its tuning"]
+        unhealthy = str(after.get("unhealthy") or "")
+        return [*([sentence(unhealthy)] if unhealthy else []), *guards.fired(limits, before, after)]
+
+    def end(self, path: str, restored: Mapping[str, str]) -> Dict[str, Any]:
+        """Close the record; the outcome, and the lines of the end. `restored` says what is left on each host."""
+        kept = record.read(path)
+        if restored:
+            kept.add("restored", at=time.time(), hosts=dict(restored))
+        batch = kept.batches[-1] if kept.batches else None
+        last = batch is not None and batch.number == len(kept.start["ends"])
+        outcome = outcome_of(batch.decision, last) if batch is not None and batch.decision else None
+        if outcome:
+            kept.add("end", at=time.time(), outcome=outcome)
+        lines = sentences.end(kept, path)
+        return {"outcome": outcome or "open", "record": path, "lines": lines, "tuned": kept.tuned()}
+
+    def _look(self, kept: record.Record, batch: record.Batch, words: str) -> bool:
+        """Wait for the next look, and write down what it saw; whether it saw anything."""
+        options = kept.start["options"]
+        due = self._due(kept, batch)
+        self._show(words)
+        self._pause(due - time.time())
+        names = kept.hosts[batch.begin : batch.last]
+        places = [metrics.Place(*place) for place in zip(names, kept.start["addresses"][batch.begin : batch.last])]
+        values = {metric["name"]: self._ask(metric, places, options["interval"]) for metric in options["metrics"]}
+        if not any(value is not None for row in values.values() for value in row):
+            return False
+        kept.add("look", at=time.time(), values=values)
+        return True
+
+    def _ask(
+        self, metric: Mapping[str, Any], places: Sequence[metrics.Place], interval: float
+    ) -> List[Optional[float]]:
+        found = metrics.by_command(metric, places, max(interval, 10.0))
+        return [_rounded(found.get(place.host)) for place in places]
+
+    def _due(self, kept: record.Record, batch: record.Batch) -> float:
+        """When the next look is: an interval after the tuning or the last look, on one grid of time."""
+        interval = kept.start["options"]["interval"]
+        since = batch.tuned or batch.began
+        passed = max(0.0, time.time() - since)
+        return float(since + interval * (1 + passed // interval))
+
+    def _pause(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if os.getppid() != self._parent:
+                raise NearmetalError("Ansible ended; the record goes on with rollout_resume")
+            time.sleep(max(0.0, min(1.0, until - time.monotonic())))
+
+
+def _rounded(value: Optional[float]) -> Optional[float]:
+    """Six digits, which keep a record of many hosts small; what is no number of a metric is none."""
+    return float(f"{value:.6g}") if value is not None and 0 <= value < 1e100 else None
+
+
+def stratum_of(groups: Sequence[str], kind: str, zone: str, given: str) -> str:
+    """The stratum of a host: what its variable says, or else its groups, type and zone."""
+    return given or " ".join(filter(None, (",".join(groups), kind, zone)))

@@ -1,0 +1,88 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a rollout says: its plan, its line of progress, its decisions, its end. Pure. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, List, Mapping
+
+from ...module_utils._words import counted, plain
+from .._files import short_path
+from .decision import BACK, GO_ON, HOLD
+from .record import Batch, Record
+
+_TITLE = "ROLLOUT"
+WORDS = {GO_ON: "goes on", HOLD: "holds", BACK: "goes back"}
+OUTCOMES = {"done": "done", "held": "held", "taken_back": "taken back", "": "not over"}
+_MOST_LINES = 10
+
+
+def plan(start: Mapping[str, Any], first: int = 0) -> List[str]:
+    """The batches that are left."""
+    ends = start["ends"]
+    sizes = [end - begin for begin, end in zip([0, *ends], ends)]
+    rest = len(start["hosts"]) - ends[-1]
+    names = ", ".join(name for name, _better, _margin in start["settings"]["metrics"]) or "none: guards alone decide"
+    return [
+        f"{_TITLE}  {counted(len(start['hosts']), 'host')} in {counted(len(set(start['strata'])), 'stratum')}"
+        f", batches of {', '.join(map(str, sizes[first:]))}" + (f"; {rest} stay as they are" if rest else ""),
+        f"  metrics: {names}   seed {start['settings']['seed']}",
+    ]
+
+
+def progress(kept: Record, batch: Batch) -> str:
+    """One line: the batch, the looks so far, the time left at most."""
+    settings, interval = kept.settings, kept.start["options"]["interval"]
+    if not batch.tuned:
+        return f"{_TITLE}  batch {batch.number} of {len(kept.start['ends'])}: look {len(batch.before) + 1} before it"
+    left = (settings.looks if len(batch.after) < settings.looks else settings.most_looks) - len(batch.after)
+    return (
+        f"{_TITLE}  batch {batch.number} of {len(kept.start['ends'])}"
+        f", {batch.end} of {counted(len(kept.hosts), 'host')} tuned, look {len(batch.after) + 1}"
+        f", {time.strftime('%H:%M:%S', time.gmtime(max(0.0, left * interval)))} left to decide"
+    )
+
+
+def decision(kept: Record, batch: Batch) -> List[str]:
+    """What was decided on a batch, and why."""
+    last = batch.number == len(kept.start["ends"]) and batch.decision == GO_ON
+    head = f"{_TITLE}  batch {batch.number} of {len(kept.start['ends'])}: {'stays' if last else WORDS[batch.decision]}"
+    return [head, *(f"  {line}" for line in few([figure(data) for data in batch.judgment["figures"]]))] + [
+        f"  {plain_line(reason)}" for reason in few(batch.judgment["reasons"])
+    ]
+
+
+def few(lines: List[str]) -> List[str]:
+    """The first of many lines."""
+    return lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], f"and {len(lines) - _MOST_LINES} more"]
+
+
+def figure(data: Mapping[str, Any]) -> str:
+    """One metric: its change with its interval."""
+    if data["change"] is None:
+        return f"{data['name']}: of no host known both before and after"
+    low, high = ("?" if data[end] is None else f"{data[end]:+.1f}" for end in ("low", "high"))
+    change = f"{data['change']:+.1f} % ({low} to {high})".replace("-", "−")
+    hosts = f"{data['tuned']} tuned hosts against {data['waiting']} that wait"
+    return f"{data['name']}: {change}, {data['better']} is better; {hosts}"
+
+
+def plain_line(text: str) -> str:
+    """A reason, which may quote a host."""
+    return " ".join(text.split())
+
+
+def end(kept: Record, path: str) -> List[str]:
+    """The lines at the end of a run."""
+    count = len(kept.tuned())
+    lines = [f"{_TITLE}  {OUTCOMES[kept.outcome]}: {count} of {counted(len(kept.hosts), 'host')} tuned"]
+    open_hosts = {host: why for host, why in kept.restored.items() if why}
+    if kept.restored:
+        lines.append(f"  taken back: {len(kept.restored) - len(open_hosts)} of {counted(len(kept.restored), 'host')}")
+    lines += few([f"  not taken back: {plain(host)}: {plain_line(why)}" for host, why in open_hosts.items()])
+    if open_hosts:
+        lines.append(f"  finish it: ansible-playbook nearmetal.ec2.restore -e target={','.join(sorted(open_hosts))}")
+    if kept.outcome in ("", "held"):
+        lines.append(f"  go on: ansible-playbook nearmetal.ec2.rollout -e rollout_resume={short_path(path)}")
+    return [*lines, f"  record: {short_path(path)}"]

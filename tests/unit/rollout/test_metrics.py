@@ -1,0 +1,56 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The sources of a rollout's metrics."""
+
+from __future__ import annotations
+
+from typing import Any, Dict
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._rollout import metrics
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._rollout.metrics import Place
+
+PLACES = [Place("web-1", "10.0.0.1"), Place("web 2; exit", "10.0.0.2")]
+
+
+@pytest.mark.parametrize(
+    ("command", "values"),
+    [
+        ("echo rate 12.5", [12.5, 12.5]),
+        ("echo {{ host }} | wc -c", [6.0, 12.0]),
+        ("echo {address} | cut -d. -f4", [1.0, 2.0]),
+        ("test {host} = web-1 && echo 1e3", [1000.0, None]),
+        ("echo 5; exit 1", [None, None]),
+        ("echo nan", [None, None]),
+        ("true", [None, None]),
+    ],
+)
+def test_the_last_word_of_a_command_is_the_value_of_its_host(command: str, values: Any) -> None:
+    assert list(metrics.by_command({"command": command}, PLACES, 10.0).values()) == values
+
+
+def test_a_command_that_hangs_has_no_value() -> None:
+    assert metrics.by_command({"command": "sleep 60; echo 1"}, PLACES[:1], 0.2) == {"web-1": None}
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ({"better": "larger", "command": "true"}, r"metrics\[0\]\.name is required"),
+        ({"name": "r", "command": "true"}, r"better is required"),
+        ({"name": "r", "better": "more", "command": "true"}, "choose one of larger, smaller"),
+        ({"name": "r", "better": "larger"}, "needs exactly one of command"),
+        ({"name": "r s", "better": "larger", "command": "true"}, "a letter, then"),
+        ({"name": "r", "better": "larger", "command": "true", "margin": 0}, "a loss in percent"),
+    ],
+)
+def test_a_wrong_metric_is_said(metric: Dict[str, Any], words: str) -> None:
+    with pytest.raises(NearmetalError, match=words):
+        metrics.validated([metric], 5.0)
+
+
+def test_two_metrics_have_two_names() -> None:
+    metric = {"name": "r", "better": "larger", "command": "true"}
+    with pytest.raises(NearmetalError, match="same name"):
+        metrics.validated([metric, metric], 5.0)
