@@ -28,15 +28,24 @@ options:
   metrics:
     description:
       - What must not get worse, a mapping for each metric, with C(name), C(better), which is V(larger) or V(smaller),
-        and C(command).
+        and C(command) or C(prometheus).
       - C(command) is for C(/bin/sh) on the controller, and runs once for each host and look. The last word that it
         prints is the value. C({host}) in it stands for the host's name in the inventory, and C({address}) for its
         C(ansible_host).
+      - C(prometheus) is a query in PromQL, for the range of each look. In it C({host}) or C({address}) stands for a
+        regular expression of several hosts, so it belongs behind C(=~).
       - C(margin) is the loss in percent that has to be excluded before the next batch, by default O(margin).
       - Without metrics the guards alone decide.
     type: list
     elements: dict
     default: []
+  prometheus:
+    description:
+      - The server for the metrics with C(prometheus), as C(url), C(label) by which a series names its host, by default
+        C(instance), with or without a port, C(user) and C(password_file), or C(token_file), C(ca_file), and C(timeout)
+        in seconds, by default 30.
+    type: dict
+    default: {}
   margin:
     description: The loss in percent of any metric that has to be excluded before the next batch.
     type: float

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the figures of a fleet come from: a command per host. PRIVATE to the collection."""
+"""Where the figures of a fleet come from: a command per host, or a server. PRIVATE to the collection."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ METRIC: Spec = {
     "better": {"type": "str", "choices": [LARGER, SMALLER], "required": True},
     "margin": {"type": "float"},
     "command": {"type": "str", "lines": True},
+    "prometheus": {"type": "str", "lines": True},
 }
-SOURCES = ("command",)
+SOURCES = ("command", "prometheus")
 _HOST, _ADDRESS = re.compile(r"\{\{ *host *\}\}|\{host\}"), re.compile(r"\{\{ *address *\}\}|\{address\}")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _AT_ONCE = 32  # commands
@@ -56,11 +57,6 @@ def filled(text: str, place: Place, quote: Callable[[str], str] = str) -> str:
     """The text with a host's name in place of {host}, and with its address in place of {address}."""
     text = _HOST.sub(lambda _match: quote(place.host), text)
     return _ADDRESS.sub(lambda _match: quote(place.address), text)
-
-
-def has_history(metrics: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the sources know the time before the rollout, so that nothing has to be waited for."""
-    return bool(metrics) and not any("command" in metric for metric in metrics)
 
 
 def by_command(metric: Mapping[str, Any], places: Sequence[Place], seconds: float) -> Values:

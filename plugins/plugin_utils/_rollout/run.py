@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 from ...module_utils._error import NearmetalError
 from ...module_utils._planning.options import Spec, validate
 from ...module_utils._words import plain, sentence
-from . import draw, guards, metrics, record, sentences
+from . import draw, guards, metrics, prometheus, record, sentences
 from .decision import BACK, GO_ON, HOLD, Judgment, Settings, judge, judgment_with, outcome_of
 
 STEPS = ("begin", "open", "look", "watch", "decide", "end")
@@ -20,6 +20,7 @@ OPTIONS: Spec = {
     "batches": {"type": "list", "elements": "str", "default": ["1", "10%", "30%", "100%"]},
     "metrics": {"type": "list", "elements": "dict", "default": []},
     "margin": {"type": "float", "default": 5.0},
+    "prometheus": {"type": "dict", "default": {}},
     "guards": {"type": "dict", "default": {}},
     "health": {"type": "str", "default": "", "lines": True},
     "before": {"type": "float", "default": 600.0},
@@ -40,7 +41,18 @@ _TIMES = {
     "interval": (0.1, 3600.0),
 }
 _PATIENCE = 3  # intervals for which a source of metrics may be silent
-_IN_RECORD = ("before", "watch", "watch_at_most", "interval", "on_back", "health", "metrics", "guards", "batches")
+_IN_RECORD = (
+    "before",
+    "watch",
+    "watch_at_most",
+    "interval",
+    "on_back",
+    "health",
+    "metrics",
+    "prometheus",
+    "guards",
+    "batches",
+)
 
 Host = Mapping[str, Any]  # what the play knows of a host: before, after, failed, tuned, stratum, address
 
@@ -82,6 +94,8 @@ class Steps:
                 f"rollout.margin is a loss in percent, above 0 and below 100, not {options['margin']:g}"
             )
         options["metrics"] = metrics.validated(options["metrics"], options["margin"])
+        if any("prometheus" in metric for metric in options["metrics"]):
+            options["prometheus"] = validate("rollout.prometheus", prometheus.PROMETHEUS, options["prometheus"])
         options["guards"] = guards.limits_of(options["guards"])
         return options
 
@@ -142,6 +156,7 @@ class Steps:
         looks = max(1, round(options["before"] / options["interval"]))
         while options["metrics"] and batch.last > batch.end and not batch.tuned and len(batch.before) < looks:
             seen = self._look(kept, batch, sentences.progress(kept, batch))
+            self._pause(0 if seen else options["interval"])
             if not seen and time.time() > batch.began + options["before"] + _PATIENCE * options["interval"]:
                 raise NearmetalError("no metric has a value of any host, so nothing was tuned: is their source up?")
         return {"number": number, "batches": len(ends), "hosts": kept.hosts[batch.begin : batch.end]}
@@ -229,21 +244,32 @@ class Steps:
         self._pause(due - time.time())
         names = kept.hosts[batch.begin : batch.last]
         places = [metrics.Place(*place) for place in zip(names, kept.start["addresses"][batch.begin : batch.last])]
-        values = {metric["name"]: self._ask(metric, places, options["interval"]) for metric in options["metrics"]}
+        values = {metric["name"]: self._ask(options, metric, places, due) for metric in options["metrics"]}
         if not any(value is not None for row in values.values() for value in row):
             return False
         kept.add("look", at=time.time(), values=values)
         return True
 
     def _ask(
-        self, metric: Mapping[str, Any], places: Sequence[metrics.Place], interval: float
+        self, options: Mapping[str, Any], metric: Mapping[str, Any], places: Sequence[metrics.Place], due: float
     ) -> List[Optional[float]]:
-        found = metrics.by_command(metric, places, max(interval, 10.0))
+        interval, server = options["interval"], options["prometheus"]
+        if "command" in metric:
+            found = metrics.by_command(metric, places, max(interval, 10.0))
+        else:
+            try:
+                found = prometheus.ask(server, metric["prometheus"], places, due - interval, due, interval / 4)
+            except NearmetalError as error:  # it may be started anew: a look without a value doesn't count
+                self._show(f"{sentences.TITLE}  {error}")
+                found = {}
         return [_rounded(found.get(place.host)) for place in places]
 
     def _due(self, kept: record.Record, batch: record.Batch) -> float:
-        """When the next look is: an interval after the tuning or the last look, on one grid of time."""
-        interval = kept.start["options"]["interval"]
+        """When the next look is, on one grid of time; in the past where a server knows what was before the batch."""
+        options = kept.start["options"]
+        interval = options["interval"]
+        if not batch.tuned and all("prometheus" in metric for metric in options["metrics"]):
+            return float(batch.began - options["before"] + interval * (len(batch.before) + 1))
         since = batch.tuned or batch.began
         passed = max(0.0, time.time() - since)
         return float(since + interval * (1 + passed // interval))

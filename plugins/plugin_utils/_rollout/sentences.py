@@ -12,7 +12,7 @@ from .._files import short_path
 from .decision import BACK, GO_ON, HOLD
 from .record import Batch, Record
 
-_TITLE = "ROLLOUT"
+TITLE = "ROLLOUT"
 WORDS = {GO_ON: "goes on", HOLD: "holds", BACK: "goes back"}
 OUTCOMES = {"done": "done", "held": "held", "taken_back": "taken back", "": "not over"}
 _MOST_LINES = 10
@@ -25,7 +25,7 @@ def plan(start: Mapping[str, Any], first: int = 0) -> List[str]:
     rest = len(start["hosts"]) - ends[-1]
     names = ", ".join(name for name, _better, _margin in start["settings"]["metrics"]) or "none: guards alone decide"
     return [
-        f"{_TITLE}  {counted(len(start['hosts']), 'host')} in {counted(len(set(start['strata'])), 'stratum')}"
+        f"{TITLE}  {counted(len(start['hosts']), 'host')} in {counted(len(set(start['strata'])), 'stratum')}"
         f", batches of {', '.join(map(str, sizes[first:]))}" + (f"; {rest} stay as they are" if rest else ""),
         f"  metrics: {names}   seed {start['settings']['seed']}",
     ]
@@ -35,10 +35,10 @@ def progress(kept: Record, batch: Batch) -> str:
     """One line: the batch, the looks so far, the time left at most."""
     settings, interval = kept.settings, kept.start["options"]["interval"]
     if not batch.tuned:
-        return f"{_TITLE}  batch {batch.number} of {len(kept.start['ends'])}: look {len(batch.before) + 1} before it"
+        return f"{TITLE}  batch {batch.number} of {len(kept.start['ends'])}: look {len(batch.before) + 1} before it"
     left = (settings.looks if len(batch.after) < settings.looks else settings.most_looks) - len(batch.after)
     return (
-        f"{_TITLE}  batch {batch.number} of {len(kept.start['ends'])}"
+        f"{TITLE}  batch {batch.number} of {len(kept.start['ends'])}"
         f", {batch.end} of {counted(len(kept.hosts), 'host')} tuned, look {len(batch.after) + 1}"
         f", {time.strftime('%H:%M:%S', time.gmtime(max(0.0, left * interval)))} left to decide"
     )
@@ -47,7 +47,7 @@ def progress(kept: Record, batch: Batch) -> str:
 def decision(kept: Record, batch: Batch) -> List[str]:
     """What was decided on a batch, and why."""
     last = batch.number == len(kept.start["ends"]) and batch.decision == GO_ON
-    head = f"{_TITLE}  batch {batch.number} of {len(kept.start['ends'])}: {'stays' if last else WORDS[batch.decision]}"
+    head = f"{TITLE}  batch {batch.number} of {len(kept.start['ends'])}: {'stays' if last else WORDS[batch.decision]}"
     return [head, *(f"  {line}" for line in few([figure(data) for data in batch.judgment["figures"]]))] + [
         f"  {plain_line(reason)}" for reason in few(batch.judgment["reasons"])
     ]
@@ -76,7 +76,7 @@ def plain_line(text: str) -> str:
 def end(kept: Record, path: str) -> List[str]:
     """The lines at the end of a run."""
     count = len(kept.tuned())
-    lines = [f"{_TITLE}  {OUTCOMES[kept.outcome]}: {count} of {counted(len(kept.hosts), 'host')} tuned"]
+    lines = [f"{TITLE}  {OUTCOMES[kept.outcome]}: {count} of {counted(len(kept.hosts), 'host')} tuned"]
     open_hosts = {host: why for host, why in kept.restored.items() if why}
     if kept.restored:
         lines.append(f"  taken back: {len(kept.restored) - len(open_hosts)} of {counted(len(kept.restored), 'host')}")

@@ -92,8 +92,19 @@ def fleet(tmp_path: Path) -> Fleet:
     return Fleet(tmp_path)
 
 
+HOOK = """
+- name: Leave a mark
+  ansible.builtin.file: {path: "%s/{{ inventory_hostname }}/%s", state: touch, mode: "0600"}
+  delegate_to: localhost
+"""
+
+
 def test_a_harmless_tuning_reaches_all_batch_by_batch(fleet: Fleet) -> None:
-    ran = fleet.run()
+    hooks = {name: fleet.folder / f"{name}.yml" for name in ("before_host", "after_host")}
+    for name, path in hooks.items():
+        path.write_text(HOOK % (fleet.folder, name))
+    ran = fleet.run(**{f"rollout_{name}": str(path) for name, path in hooks.items()})
+    assert all((fleet.folder / host / name).exists() for host in NAMES for name in hooks), ran.output
     assert ran.code == 0, ran.output
     assert ran.tuned == NAMES
     assert [(line["number"], line["decision"]) for line in ran.lines("decision")] == [(n, "go_on") for n in (1, 2, 3)]

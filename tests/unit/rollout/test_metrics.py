@@ -40,7 +40,7 @@ def test_a_command_that_hangs_has_no_value() -> None:
         ({"better": "larger", "command": "true"}, r"metrics\[0\]\.name is required"),
         ({"name": "r", "command": "true"}, r"better is required"),
         ({"name": "r", "better": "more", "command": "true"}, "choose one of larger, smaller"),
-        ({"name": "r", "better": "larger"}, "needs exactly one of command"),
+        ({"name": "r", "better": "larger"}, "needs exactly one of command, prometheus"),
         ({"name": "r s", "better": "larger", "command": "true"}, "a letter, then"),
         ({"name": "r", "better": "larger", "command": "true", "margin": 0}, "a loss in percent"),
     ],

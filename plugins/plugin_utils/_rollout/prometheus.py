@@ -1,0 +1,78 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The figures of a fleet from Prometheus, by range queries of its HTTP API. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any, Dict, List, Mapping, Sequence
+
+from ...module_utils._error import NearmetalError
+from ...module_utils._planning.options import Spec
+from ...module_utils._words import sentence
+from .metrics import Place, Values
+
+PROMETHEUS: Spec = {
+    "url": {"type": "str", "required": True},
+    "label": {"type": "str", "default": "instance"},
+    "user": {"type": "str"},
+    "password_file": {"type": "str"},
+    "token_file": {"type": "str"},
+    "ca_file": {"type": "str"},
+    "timeout": {"type": "float", "default": 30.0},
+}
+_AT_ONCE = 100  # hosts that one query names, by a regular expression
+_MOST_BYTES = 64 * 1024 * 1024
+_NAMES = re.compile(r"\{\{ *(?:host|address) *\}\}|\{(?:host|address)\}")
+
+
+def ask(
+    server: Mapping[str, Any], query: str, places: Sequence[Place], start: float, end: float, step: float
+) -> Values:
+    """The mean value of each host's series between two times. Raises NearmetalError where the server can't be asked.
+
+    In the query {host} or {address} stands for a regular expression of several hosts; the label says whose a series is.
+    """
+    found: Dict[str, List[float]] = {}
+    for first in range(0, len(places), _AT_ONCE):
+        names = {name: place.host for place in places[first : first + _AT_ONCE] for name in (place.host, place.address)}
+        # In a string of PromQL a backslash is written twice.
+        pattern = "(?:" + "|".join(re.escape(name).replace("\\", "\\\\") for name in names) + ")"
+        text = pattern.join(_NAMES.split(query))
+        for series in _series(server, {"query": text, "start": start, "end": end, "step": max(1.0, step)}):
+            label = str(series.get("metric", {}).get(server["label"], ""))
+            host = names.get(label) or names.get(label.rpartition(":")[0])
+            values = [float(value) for _time, value in series.get("values", ())]
+            if host is not None:
+                found.setdefault(host, []).extend(value for value in values if value == value)
+    return {host: sum(values) / len(values) if values else None for host, values in found.items()}
+
+
+def _series(server: Mapping[str, Any], wanted: Mapping[str, Any]) -> List[Any]:
+    url = f"{server['url'].rstrip('/')}/api/v1/query_range"
+    request = urllib.request.Request(url, urllib.parse.urlencode(wanted).encode())
+    try:
+        if "token_file" in server:
+            request.add_header("Authorization", f"Bearer {_secret(server['token_file'])}")
+        elif "user" in server:
+            pair = f"{server['user']}:{_secret(server.get('password_file', '/dev/null'))}"
+            request.add_header("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
+        context = ssl.create_default_context(cafile=server.get("ca_file"))
+        with urllib.request.urlopen(request, timeout=server["timeout"], context=context) as answer:
+            data = json.loads(answer.read(_MOST_BYTES))
+        return list(data["data"]["result"])
+    except urllib.error.HTTPError as error:
+        raise NearmetalError(sentence(f"{url}: {error.code} {error.read(400).decode('utf-8', 'replace')}")) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise NearmetalError(sentence(f"{url}: {getattr(error, 'reason', error)}")) from None
+
+
+def _secret(path: str) -> str:
+    with open(path, encoding="utf-8") as stream:
+        return stream.read().strip()
