@@ -39,7 +39,7 @@ def render(
         summary=_summary(budget, result, now),
         notes=budget.texts(result.get("notes"))[:_MOST],
         advice=[
-            (budget.text(row.get("says")), budget.text(row.get("knob")))
+            (budget.text(row.get("says")), budget.text(row.get("knob") or ""))
             for row in mappings(result.get("advice"), _MOST)
         ],
         top=top,

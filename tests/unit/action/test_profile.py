@@ -23,6 +23,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, folder: Path, stacks: Any, said: List[s
         "msg": "profile: 5 samples",
         "samples": 5,
         "top": [{"name": 1, "own": "?", "share": []}],
+        "advice": [{"says": "fewer threads, or more CPUs", "knob": None}],
     }
     monkeypatch.setattr(by_agent, "measure", lambda *_arguments: {**answer, "stacks": stacks})
     monkeypatch.setattr(profile, "report_directory", lambda: str(folder))
@@ -44,6 +45,7 @@ def test_page_and_stacks_are_written_for_their_owner_alone(monkeypatch: pytest.M
     assert page.name.startswith(".._redis_1-")
     assert {path.stat().st_mode & 0o777 for path in (folded, page)} == {0o600}
     assert sum(int(line.rpartition(" ")[2]) for line in folded.read_text().splitlines()) == 5
+    assert "<li>fewer threads, or more CPUs</li>" in page.read_text()
 
 
 @pytest.mark.parametrize("stacks", ["", "?", 5, None, "eJwDAAAAAAE=", packed(Tree(["a"], [7], [0], [1]))])
