@@ -277,6 +277,7 @@ LONG_TESTS = (
     "concerns/test_drivers.py",
     "concerns/test_network.py",
     "concerns/test_network_daemons.py",
+    "concerns/test_programs.py",
     "concerns/test_virtual_functions.py",
     "hosts/test_lifecycle.py",
     "hosts/test_new_shape.py",
