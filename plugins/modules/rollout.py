@@ -96,10 +96,25 @@ options:
     type: int
   resume:
     description:
-      - The record of a rollout that was killed or held, to go on with it. Its options are those of the record.
+      - The record of a rollout that was killed or held, to go on with it. Its options are those of the record, but
+        O(freeze) and O(window) may be given anew.
       - A batch that was held counts as good then, because somebody has looked at it.
     type: str
     default: ""
+  freeze:
+    description:
+      - A file on the controller. While it exists no further batch is tuned, and the rollout holds. Its first line is
+        said as the reason. It is looked for before the batch is watched and right before it is tuned.
+    type: str
+    default: ""
+  window:
+    description:
+      - When batches may begin, as times such as V(Mon-Thu 09:00-16:00 UTC), of which any will do. The rollout holds
+        outside them. The days and the time zone may be left out, which is UTC then.
+      - A batch that was tuned within the window is watched, decided and taken back after it, too.
+    type: list
+    elements: str
+    default: []
   step:
     description: The step to do. The playbook sets it.
     type: str

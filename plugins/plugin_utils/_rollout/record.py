@@ -36,7 +36,8 @@ class Batch:
     before: List[Look] = field(default_factory=list)
     after: List[Look] = field(default_factory=list)
     times: List[float] = field(default_factory=list)  # of the looks after
-    tuned: float = 0.0  # when it was; 0 until then
+    tuning: float = 0.0  # when it began; 0 until then
+    tuned: float = 0.0  # when it was over; 0 until then
     decision: str = ""
     decided: float = 0.0
     judgment: Dict[str, Any] = field(default_factory=dict)
@@ -52,6 +53,7 @@ class Record:
     restored: Dict[str, str] = field(default_factory=dict)  # host → what was left, or why it failed; empty: all is back
     outcome: str = ""  # done | held | taken_back; empty while it goes on
     runs: List[Dict[str, Any]] = field(default_factory=list)  # each run of Ansible that worked on it
+    held: List[str] = field(default_factory=list)  # why the last run tuned no further batch
 
     @property
     def hosts(self) -> List[str]:
@@ -71,7 +73,7 @@ class Record:
 
     def tuned(self) -> List[str]:
         """The hosts that this rollout has tuned, or was about to, without those that are restored."""
-        reached = max((batch.end for batch in self.batches), default=0)
+        reached = max((batch.end for batch in self.batches if batch.tuning), default=0)
         return [host for host in self.start["hosts"][:reached] if self.restored.get(host) != ""]
 
     def add(self, kind: str, **content: Any) -> None:
@@ -84,13 +86,18 @@ class Record:
     def _note(self, line: Mapping[str, Any]) -> None:
         kind = line["kind"]
         if kind == "batch":
-            self.outcome = ""
             self.batches.append(Batch(*(line[name] for name in ("number", "begin", "end", "last", "at"))))
         elif kind == "look":
             batch = self.batches[-1]
             (batch.after if batch.tuned else batch.before).append(line["values"])
             if batch.tuned:
                 batch.times.append(line["at"])
+        elif kind == "hold":
+            self.held = line["reasons"]
+            if self.batches and not self.batches[-1].tuning:
+                self.batches.pop()  # whoever resumes it begins it anew
+        elif kind == "tuning":
+            self.batches[-1].tuning = line["at"]
         elif kind == "tuned":
             self.batches[-1].tuned = line["at"]
         elif kind == "decision":
@@ -101,7 +108,9 @@ class Record:
         elif kind == "end":
             self.outcome = line["outcome"]
         elif kind == "run":
+            self.outcome, self.held = "", []
             self.runs.append(dict(line))
+            self.start["options"].update(line["options"])
 
 
 def folder_of(directory: str) -> str:

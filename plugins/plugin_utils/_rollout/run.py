@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 from ...module_utils._error import NearmetalError
 from ...module_utils._planning.options import Spec, validate
 from ...module_utils._words import plain, sentence
-from . import draw, guards, metrics, prometheus, record, sentences
+from . import draw, guards, metrics, permission, prometheus, record, sentences
 from .decision import BACK, GO_ON, HOLD, Judgment, Settings, judge, judgment_with, outcome_of
 
 STEPS = ("begin", "open", "look", "watch", "decide", "end")
@@ -31,6 +31,7 @@ OPTIONS: Spec = {
     "on_back": {"type": "str", "choices": ["batch", "all"], "default": "batch"},
     "seed": {"type": "int"},
     "resume": {"type": "str", "default": ""},
+    **permission.PERMISSION,
     "step": {"type": "str", "choices": list(STEPS), "default": "begin"},
     "record": {"type": "str", "default": ""},
 }
@@ -52,6 +53,7 @@ _IN_RECORD = (
     "prometheus",
     "guards",
     "batches",
+    *permission.PERMISSION,
 )
 
 Host = Mapping[str, Any]  # what the play knows of a host: before, after, failed, tuned, stratum, address
@@ -76,7 +78,8 @@ class Steps:
             name = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(start["at"]))
             path = os.path.join(record.folder_of(self._directory), f"{name}-{start['settings']['seed']}.jsonl")
             kept = record.begin(path, start)
-        kept.add("run", at=time.time(), pid=self._parent, controller=os.uname().nodename)
+        given_again = {name: options[name] for name in permission.PERMISSION if options[name]}
+        kept.add("run", at=time.time(), pid=self._parent, controller=os.uname().nodename, options=given_again)
         first = self._first_batch(kept)
         ends = kept.start["ends"]
         begins = [0, *ends]
@@ -97,6 +100,8 @@ class Steps:
         if any("prometheus" in metric for metric in options["metrics"]):
             options["prometheus"] = validate("rollout.prometheus", prometheus.PROMETHEUS, options["prometheus"])
         options["guards"] = guards.limits_of(options["guards"])
+        options["freeze"] = os.path.abspath(os.path.expanduser(options["freeze"])) if options["freeze"] else ""
+        permission.outside(options["window"], time.time())  # raises
         return options
 
     def _start(self, options: Mapping[str, Any], hosts: Mapping[str, Host]) -> Dict[str, Any]:
@@ -148,6 +153,9 @@ class Steps:
         number = self._first_batch(kept) + 1
         ends, hosts = kept.start["ends"], len(kept.hosts)
         options = kept.start["options"]
+        opened = {"number": number, "batches": len(ends), "held": True, "hosts": []}
+        if self._hold(kept):
+            return opened
         if not kept.batches or kept.batches[-1].number != number:
             begin, end = ([0, *ends])[number - 1], ends[number - 1]
             last = end + draw.watched(end - begin, hosts - end)
@@ -159,16 +167,29 @@ class Steps:
             self._pause(0 if seen else options["interval"])
             if not seen and time.time() > batch.began + options["before"] + _PATIENCE * options["interval"]:
                 raise NearmetalError("no metric has a value of any host, so nothing was tuned: is their source up?")
-        return {"number": number, "batches": len(ends), "hosts": kept.hosts[batch.begin : batch.end]}
+        if self._hold(kept):
+            return opened
+        if not batch.tuning:
+            kept.add("tuning", at=time.time())
+        return {**opened, "held": False, "hosts": self.batch(path)}
+
+    def _hold(self, kept: record.Record) -> bool:
+        """Whether no host may be tuned now, which is written down."""
+        reasons = permission.refused(kept.start["options"], time.time())
+        if reasons:
+            kept.add("hold", at=time.time(), reasons=reasons)
+        return bool(reasons)
 
     def batch(self, path: str) -> List[str]:
-        """The hosts of the batch, also those that Ansible has given up."""
+        """The hosts of the batch, also those that Ansible has given up; none while the rollout is held."""
         kept = record.read(path)
-        return kept.hosts[kept.batches[-1].begin : kept.batches[-1].end]
+        return [] if kept.held else kept.hosts[kept.batches[-1].begin : kept.batches[-1].end]
 
     def watch(self, path: str, failed: Mapping[str, str]) -> Dict[str, Any]:
         """Look at the batch until the metrics decide; at once where a host failed."""
         kept = record.read(path)
+        if kept.held:
+            return Judgment(HOLD, tuple(kept.held)).as_dict()
         batch = kept.batches[-1]
         if not batch.tuned:
             kept.add("tuned", at=time.time(), failed=dict(failed))
@@ -198,6 +219,10 @@ class Steps:
     def decide(self, path: str, judged: Mapping[str, Any], hosts: Mapping[str, Host]) -> Dict[str, Any]:
         """The decision on the batch, by the metrics and by what became of each host; who is to be taken back."""
         kept = record.read(path)
+        if kept.held:
+            for line in sentences.held(kept, self._first_batch(kept) + 1):
+                self._show(line)
+            return {**judged, "back": [], "ended": "held"}
         batch, options = kept.batches[-1], kept.start["options"]
         fired = {name: self._fired(options["guards"], host) for name, host in hosts.items()}
         fired = {name: words for name, words in fired.items() if words}
@@ -231,6 +256,7 @@ class Steps:
         batch = kept.batches[-1] if kept.batches else None
         last = batch is not None and batch.number == len(kept.start["ends"])
         outcome = outcome_of(batch.decision, last) if batch is not None and batch.decision else None
+        outcome = "held" if kept.held else outcome
         if outcome:
             kept.add("end", at=time.time(), outcome=outcome)
         lines = sentences.end(kept, path)

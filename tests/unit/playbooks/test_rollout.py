@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
 
@@ -92,6 +93,11 @@ def fleet(tmp_path: Path) -> Fleet:
     return Fleet(tmp_path)
 
 
+FREEZE = """
+- name: Freeze
+  ansible.builtin.copy: {dest: "%s", content: "release day", mode: "0600"}
+  delegate_to: localhost
+"""
 HOOK = """
 - name: Leave a mark
   ansible.builtin.file: {path: "%s/{{ inventory_hostname }}/%s", state: touch, mode: "0600"}
@@ -147,6 +153,27 @@ def test_a_source_that_is_down_holds_and_whoever_has_looked_goes_on(fleet: Fleet
     assert (again.code, again.output.count("is the source of the metrics up?")) == (2, 0)  # its options are kept
     assert "no metric has a value of any host, so nothing was tuned" in again.output
     assert len(again.tuned) == 1
+
+
+def test_a_freeze_file_holds_before_the_next_batch_and_the_rest_follows_without_it(fleet: Fleet) -> None:
+    freeze, hook = fleet.folder / "freeze", fleet.folder / "hook.yml"
+    hook.write_text(FREEZE % freeze)
+    held = fleet.run(rollout_freeze=str(freeze), rollout_after_host=str(hook))
+    assert (held.code, len(held.tuned)) == (2, 1), held.output
+    assert "batch 2 of 3 doesn't begin" in held.output
+    assert "freeze exists: release day; remove it to go on" in held.output
+    assert held.lines("end")[0]["outcome"] == "held"
+    freeze.unlink()
+    again = fleet.run(rollout_resume=str(held.record))
+    assert (again.code, again.tuned) == (0, NAMES), again.output
+    assert [line["number"] for line in again.lines("decision")] == [1, 2, 3]
+
+
+def test_outside_the_window_nothing_is_tuned(fleet: Fleet) -> None:
+    begin, end = (time.strftime("%H:%M", time.gmtime(time.time() + seconds)) for seconds in (7200, 10800))
+    ran = fleet.run(rollout_window=f"{begin}-{end}")
+    assert f"no batch begins outside {begin}-{end}" in ran.output
+    assert (ran.code, ran.tuned) == (2, [])
 
 
 def test_check_mode_shows_the_batches_and_writes_nothing(fleet: Fleet) -> None:

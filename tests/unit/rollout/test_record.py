@@ -12,7 +12,8 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._rollout import record
 
-START: Dict[str, Any] = {"at": 1.0, "hosts": ["a", "b", "c", "d"], "strata": [0, 0, 0, 0], "ends": [1, 4]}
+HOSTS = ["a", "b", "c", "d"]
+START: Dict[str, Any] = {"at": 1.0, "options": {}, "hosts": HOSTS, "strata": [0, 0, 0, 0], "ends": [1, 4]}
 
 
 def begun(folder: Path) -> record.Record:
@@ -20,6 +21,7 @@ def begun(folder: Path) -> record.Record:
     kept = record.begin(str(folder / "rollout" / "x.jsonl"), START)
     kept.add("batch", number=1, begin=0, end=1, last=4, at=2.0)
     kept.add("look", at=3.0, values={"m": [1.0, 2.0, None, 4.0]})
+    kept.add("tuning", at=3.5)
     kept.add("tuned", at=4.0, failed={})
     kept.add("look", at=5.0, values={"m": [2.0, 2.0, None, 4.0]})
     return kept
@@ -55,6 +57,16 @@ def test_what_is_no_record_is_said(tmp_path: Path, text: str) -> None:
     (tmp_path / "x").write_text(text)
     with pytest.raises(NearmetalError, match="no record of a rollout"):
         record.read(str(tmp_path / "x"))
+
+
+def test_a_batch_that_was_held_before_its_tuning_counts_for_nothing(tmp_path: Path) -> None:
+    kept = begun(tmp_path)
+    kept.add("batch", number=2, begin=1, end=4, last=4, at=6.0)
+    kept.add("hold", at=7.0, reasons=["/etc/freeze exists"])
+    again = record.read(kept.path)
+    assert (again.held, len(again.batches), again.tuned()) == (["/etc/freeze exists"], 1, ["a"])
+    kept.add("run", at=8.0, options={})
+    assert record.read(kept.path).held == []
 
 
 def test_a_host_is_in_one_rollout_that_hasnt_ended(tmp_path: Path) -> None:

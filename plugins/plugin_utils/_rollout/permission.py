@@ -1,0 +1,70 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a batch may be tuned now: a freeze file and windows of time. PRIVATE to the collection."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import datetime, timedelta
+from typing import Any, List, Mapping, Optional, Sequence
+
+from zoneinfo import ZoneInfo
+
+from ...module_utils._error import NearmetalError
+from ...module_utils._planning.options import Spec
+from ...module_utils._words import plain, shown
+
+PERMISSION: Spec = {
+    "freeze": {"type": "str", "default": ""},
+    "window": {"type": "list", "elements": "str", "default": []},
+}
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAY, _TIME = f"({'|'.join(_DAYS)})", "([01][0-9]|2[0-4]):([0-5][0-9])"
+_WINDOW = re.compile(rf"(?:{_DAY}(?:-{_DAY})? +)?{_TIME}-{_TIME}(?: +([A-Za-z][A-Za-z0-9_+/-]*))?", re.ASCII | re.I)
+
+
+def frozen(path: str) -> Optional[str]:
+    """Why nothing may be tuned while the freeze file exists; None without it."""
+    if not path or not os.path.lexists(path):
+        return None
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            said = plain(stream.readline(200).strip())
+    except OSError:
+        said = ""
+    return f"{plain(path)} exists{f': {said}' if said else ''}; remove it to go on"
+
+
+def outside(windows: Sequence[str], now: float) -> Optional[str]:
+    """Why no batch may begin now; None within any of the windows, or without one. Raises NearmetalError."""
+    within = [_within(window, now) for window in windows]
+    if any(within) or not windows:
+        return None
+    return f"no batch begins outside {' or '.join(windows)}"
+
+
+def _within(window: str, now: float) -> bool:
+    """Whether it is that time; a window over midnight belongs to the day on which it begins."""
+    match = _WINDOW.fullmatch(window.strip())
+    if match is None:
+        raise NearmetalError(f"rollout.window is such as 'Mon-Thu 09:00-16:00 UTC', not {shown(window)}")
+    first, last, *times, zone = match.groups()
+    begin, end = (60 * int(hour) + int(minute) for hour, minute in (times[:2], times[2:]))
+    if begin >= 1440 or end > 1440 or begin == end:
+        raise NearmetalError(f"rollout.window begins before 24:00 and has a length, not {shown(window)}")
+    try:
+        here = datetime.fromtimestamp(now, ZoneInfo(zone or "UTC"))
+    except (OSError, LookupError, ValueError):
+        raise NearmetalError(f"rollout.window: the controller knows no time zone {shown(zone)}") from None
+    minute = 60 * here.hour + here.minute
+    if begin > end and minute < end:
+        here, minute = here - timedelta(days=1), minute + 1440
+    low = _DAYS.index(first.lower()) if first else 0
+    length = (_DAYS.index((last or first).lower()) - low) % 7 if first else 6
+    return (here.weekday() - low) % 7 <= length and begin <= minute < (end if begin < end else end + 1440)
+
+
+def refused(options: Mapping[str, Any], now: float) -> List[str]:
+    """Why no host may be tuned now; empty if it may."""
+    return list(filter(None, (frozen(options["freeze"]), outside(options["window"], now))))
