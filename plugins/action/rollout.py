@@ -53,6 +53,8 @@ class ActionModule(ActionBase):
         if step == "open":
             return {"msg": "begun", **steps.open(path)}
         hosts = self._batch(steps.batch(path), known)
+        if step == "permit":
+            return {"msg": "permitted", **steps.permit(path, hosts)}
         if step == "watch":
             failed = {name: str(host["failed"]) for name, host in hosts.items() if host["failed"]}
             return {"msg": "watched", "judged": steps.watch(path, failed)}

@@ -97,7 +97,7 @@ options:
   resume:
     description:
       - The record of a rollout that was killed or held, to go on with it. Its options are those of the record, but
-        O(freeze) and O(window) may be given anew.
+        O(freeze), O(window) and O(most_unavailable) may be given anew.
       - A batch that was held counts as good then, because somebody has looked at it.
     type: str
     default: ""
@@ -115,10 +115,17 @@ options:
     type: list
     elements: str
     default: []
+  most_unavailable:
+    description:
+      - How many hosts of a batch may be out of reach or unhealthy before it, as a number or share of the batch's hosts
+        of each stratum, such as V(10%). If more are, nothing of the batch is tuned, and the rollout holds.
+      - Such hosts are left out. By default any number of them may be.
+    type: str
+    default: ""
   step:
     description: The step to do. The playbook sets it.
     type: str
-    choices: [begin, open, look, watch, decide, end]
+    choices: [begin, open, look, permit, watch, decide, end]
     default: begin
   record:
     description: The record of the step V(begin), for the steps after it.

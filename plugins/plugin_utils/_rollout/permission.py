@@ -1,11 +1,12 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a batch may be tuned now: a freeze file and windows of time. PRIVATE to the collection."""
+"""Whether a batch may be tuned now: a freeze file, windows of time, hosts that are away. PRIVATE to the collection."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any, List, Mapping, Optional, Sequence
 
@@ -13,12 +14,14 @@ from zoneinfo import ZoneInfo
 
 from ...module_utils._error import NearmetalError
 from ...module_utils._planning.options import Spec
-from ...module_utils._words import plain, shown
+from ...module_utils._words import counted, plain, shown
 
 PERMISSION: Spec = {
     "freeze": {"type": "str", "default": ""},
     "window": {"type": "list", "elements": "str", "default": []},
+    "most_unavailable": {"type": "str", "default": ""},
 }
+_LIMIT = re.compile(r"([0-9]{1,6})(%?)", re.ASCII)
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY, _TIME = f"({'|'.join(_DAYS)})", "([01][0-9]|2[0-4]):([0-5][0-9])"
 _WINDOW = re.compile(rf"(?:{_DAY}(?:-{_DAY})? +)?{_TIME}-{_TIME}(?: +([A-Za-z][A-Za-z0-9_+/-]*))?", re.ASCII | re.I)
@@ -63,6 +66,24 @@ def _within(window: str, now: float) -> bool:
     low = _DAYS.index(first.lower()) if first else 0
     length = (_DAYS.index((last or first).lower()) - low) % 7 if first else 6
     return (here.weekday() - low) % 7 <= length and begin <= minute < (end if begin < end else end + 1440)
+
+
+def unavailable(limit: str, strata: Mapping[str, int], away: Sequence[str]) -> List[str]:
+    """Of each stratum with more unavailable hosts than `limit`, a number or share, what is said. Raises NearmetalError.
+
+    `strata` has the stratum of each host of the batch, and `away` the hosts that can't be reached or aren't healthy.
+    """
+    match = _LIMIT.fullmatch(limit.strip() or "100%")
+    if match is None:
+        raise NearmetalError(f"rollout.most_unavailable is a number of hosts or a share, not {shown(limit)}")
+    sizes, found = Counter(strata.values()), []
+    for stratum in sorted({strata[host] for host in away}):
+        hosts, of = [host for host in away if strata[host] == stratum], sizes[stratum]
+        if len(hosts) > (of * int(match[1]) / 100 if match[2] else int(match[1])):
+            names = ", ".join([*hosts[:3], *(["…"] if len(hosts) > 3 else [])])
+            share = f"{len(hosts)} of {counted(of, 'host')} of a stratum"
+            found.append(f"{share} can't be reached or aren't healthy: {names}")
+    return found
 
 
 def refused(options: Mapping[str, Any], now: float) -> List[str]:

@@ -12,7 +12,7 @@ import json
 import os
 from dataclasses import dataclass, field
 from glob import glob
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Set
 
 from ...module_utils._error import NearmetalError
 from ...module_utils._words import plain
@@ -53,6 +53,7 @@ class Record:
     restored: Dict[str, str] = field(default_factory=dict)  # host → what was left, or why it failed; empty: all is back
     outcome: str = ""  # done | held | taken_back; empty while it goes on
     runs: List[Dict[str, Any]] = field(default_factory=list)  # each run of Ansible that worked on it
+    without: Set[str] = field(default_factory=set)  # hosts that were unavailable when their batch was tuned
     held: List[str] = field(default_factory=list)  # why the last run tuned no further batch
 
     @property
@@ -72,9 +73,10 @@ class Record:
         return Watch(batch.end - batch.begin, strata, batch.before, batch.after[:looks])
 
     def tuned(self) -> List[str]:
-        """The hosts that this rollout has tuned, or was about to, without those that are restored."""
+        """The hosts that this rollout has tuned, or was about to; not those that were left out or are restored."""
         reached = max((batch.end for batch in self.batches if batch.tuning), default=0)
-        return [host for host in self.start["hosts"][:reached] if self.restored.get(host) != ""]
+        hosts = self.start["hosts"][:reached]
+        return [host for host in hosts if host not in self.without and self.restored.get(host) != ""]
 
     def add(self, kind: str, **content: Any) -> None:
         """Write a line, and take note of it. Raises NearmetalError when it can't be written."""
@@ -98,6 +100,7 @@ class Record:
                 self.batches.pop()  # whoever resumes it begins it anew
         elif kind == "tuning":
             self.batches[-1].tuning = line["at"]
+            self.without.update(line["without"])
         elif kind == "tuned":
             self.batches[-1].tuned = line["at"]
         elif kind == "decision":

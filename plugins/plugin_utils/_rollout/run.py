@@ -15,7 +15,7 @@ from ...module_utils._words import plain, sentence
 from . import draw, guards, metrics, permission, prometheus, record, sentences
 from .decision import BACK, GO_ON, HOLD, Judgment, Settings, judge, judgment_with, outcome_of
 
-STEPS = ("begin", "open", "look", "watch", "decide", "end")
+STEPS = ("begin", "open", "look", "permit", "watch", "decide", "end")
 OPTIONS: Spec = {
     "batches": {"type": "list", "elements": "str", "default": ["1", "10%", "30%", "100%"]},
     "metrics": {"type": "list", "elements": "dict", "default": []},
@@ -102,6 +102,7 @@ class Steps:
         options["guards"] = guards.limits_of(options["guards"])
         options["freeze"] = os.path.abspath(os.path.expanduser(options["freeze"])) if options["freeze"] else ""
         permission.outside(options["window"], time.time())  # raises
+        permission.unavailable(options["most_unavailable"], {}, ())  # raises
         return options
 
     def _start(self, options: Mapping[str, Any], hosts: Mapping[str, Host]) -> Dict[str, Any]:
@@ -153,7 +154,7 @@ class Steps:
         number = self._first_batch(kept) + 1
         ends, hosts = kept.start["ends"], len(kept.hosts)
         options = kept.start["options"]
-        opened = {"number": number, "batches": len(ends), "held": True, "hosts": []}
+        opened = {"number": number, "batches": len(ends), "health": options["health"], "held": True, "hosts": []}
         if self._hold(kept):
             return opened
         if not kept.batches or kept.batches[-1].number != number:
@@ -167,15 +168,23 @@ class Steps:
             self._pause(0 if seen else options["interval"])
             if not seen and time.time() > batch.began + options["before"] + _PATIENCE * options["interval"]:
                 raise NearmetalError("no metric has a value of any host, so nothing was tuned: is their source up?")
-        if self._hold(kept):
-            return opened
-        if not batch.tuning:
-            kept.add("tuning", at=time.time())
         return {**opened, "held": False, "hosts": self.batch(path)}
 
-    def _hold(self, kept: record.Record) -> bool:
+    def permit(self, path: str, hosts: Mapping[str, Host]) -> Dict[str, Any]:
+        """Whether the batch may be tuned, now that its hosts were looked at; the last thing before it."""
+        kept = record.read(path)
+        batch, limit = kept.batches[-1], kept.start["options"]["most_unavailable"]
+        away = [name for name, host in hosts.items() if host.get("failed") or not _is_well(host.get("before"))]
+        strata = dict(zip(hosts, kept.start["strata"][batch.begin : batch.end]))
+        if self._hold(kept, permission.unavailable(limit, strata, away)):
+            return {"held": True}
+        if not batch.tuning:
+            kept.add("tuning", at=time.time(), without=away)
+        return {"held": False}
+
+    def _hold(self, kept: record.Record, reasons: Sequence[str] = ()) -> bool:
         """Whether no host may be tuned now, which is written down."""
-        reasons = permission.refused(kept.start["options"], time.time())
+        reasons = [*permission.refused(kept.start["options"], time.time()), *reasons]
         if reasons:
             kept.add("hold", at=time.time(), reasons=reasons)
         return bool(reasons)
@@ -241,7 +250,7 @@ class Steps:
 
     def _fired(self, limits: Mapping[str, float], host: Host) -> List[str]:
         before, after = host.get("before"), host.get("after")
-        if host.get("failed") or not isinstance(before, Mapping):
+        if host.get("failed") or not isinstance(before, Mapping) or not _is_well(before):
             return []
         if not isinstance(after, Mapping):
             return ["the host can't be reached after its tuning"]
@@ -306,6 +315,10 @@ class Steps:
             if os.getppid() != self._parent:
                 raise NearmetalError("Ansible ended; the record goes on with rollout_resume")
             time.sleep(max(0.0, min(1.0, until - time.monotonic())))
+
+
+def _is_well(vitals: Any) -> bool:
+    return isinstance(vitals, Mapping) and not vitals.get("unhealthy")
 
 
 def _rounded(value: Optional[float]) -> Optional[float]:

@@ -169,6 +169,20 @@ def test_a_freeze_file_holds_before_the_next_batch_and_the_rest_follows_without_
     assert [line["number"] for line in again.lines("decision")] == [1, 2, 3]
 
 
+def test_too_many_hosts_that_are_ill_hold_a_batch_and_with_leave_they_are_left_out(fleet: Fleet) -> None:
+    ill = fleet.folder / "ill"
+    healthy = f"test ! -e {ill} || ! grep -q $(basename $(dirname $NEARMETAL_SIMULATED)) {ill}"
+    first = fleet.run(rollout_health=healthy, rollout_freeze=str(ill.parent), rollout_batches=["100%"])
+    ill.write_text("\n".join(first.lines("start")[0]["hosts"][:2]))
+    given = {"rollout_freeze": "", "rollout_batches": [5, "100%"], "rollout_health": healthy}
+    held = fleet.run(rollout_most_unavailable="1", **given)
+    assert (held.code, held.tuned) == (2, []), held.output
+    assert "2 of 5 hosts of a stratum can't be reached or aren't healthy" in held.output
+    again = fleet.run(rollout_resume=str(held.record), rollout_most_unavailable="50%")
+    assert (again.code, len(again.tuned)) == (0, 8), again.output
+    assert "ROLLOUT  done: 8 of 10 hosts tuned" in again.output
+
+
 def test_outside_the_window_nothing_is_tuned(fleet: Fleet) -> None:
     begin, end = (time.strftime("%H:%M", time.gmtime(time.time() + seconds)) for seconds in (7200, 10800))
     ran = fleet.run(rollout_window=f"{begin}-{end}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from typing import List
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
@@ -55,6 +56,30 @@ def test_a_wrong_window_is_said_with_a_right_one(window: str) -> None:
 def test_a_zone_that_nobody_knows_is_said(zone: str) -> None:
     with pytest.raises(NearmetalError, match=r"rollout\.window"):
         permission.outside([f"09:00-16:00 {zone}"], 0)
+
+
+STRATA = {"a1": 0, "a2": 0, "a3": 0, "b1": 1, "b2": 1}
+
+
+@pytest.mark.parametrize(
+    ("limit", "away", "said"),
+    [
+        ("", ["a1", "a2", "a3", "b1", "b2"], []),
+        ("1", ["a1", "b1"], []),
+        ("1", ["a1", "a3", "b1"], ["2 of 3 hosts of a stratum can't be reached or aren't healthy: a1, a3"]),
+        ("50%", ["a1", "b1"], []),
+        ("34%", ["a1", "b1"], ["1 of 2 hosts of a stratum can't be reached or aren't healthy: b1"]),
+        ("0", ["b2"], ["1 of 2 hosts of a stratum can't be reached or aren't healthy: b2"]),
+    ],
+)
+def test_each_stratum_has_a_limit_of_hosts_that_are_away(limit: str, away: List[str], said: List[str]) -> None:
+    assert permission.unavailable(limit, STRATA, away) == said
+
+
+@pytest.mark.parametrize("limit", ["few", "-1", "1.5", "10 %"])
+def test_a_wrong_limit_is_said(limit: str) -> None:
+    with pytest.raises(NearmetalError, match=r"rollout\.most_unavailable"):
+        permission.unavailable(limit, {}, ())
 
 
 def test_the_freeze_file_says_why(tmp_path: Path) -> None:

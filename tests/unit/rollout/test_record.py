@@ -21,7 +21,7 @@ def begun(folder: Path) -> record.Record:
     kept = record.begin(str(folder / "rollout" / "x.jsonl"), START)
     kept.add("batch", number=1, begin=0, end=1, last=4, at=2.0)
     kept.add("look", at=3.0, values={"m": [1.0, 2.0, None, 4.0]})
-    kept.add("tuning", at=3.5)
+    kept.add("tuning", at=3.5, without=[])
     kept.add("tuned", at=4.0, failed={})
     kept.add("look", at=5.0, values={"m": [2.0, 2.0, None, 4.0]})
     return kept
@@ -67,6 +67,13 @@ def test_a_batch_that_was_held_before_its_tuning_counts_for_nothing(tmp_path: Pa
     assert (again.held, len(again.batches), again.tuned()) == (["/etc/freeze exists"], 1, ["a"])
     kept.add("run", at=8.0, options={})
     assert record.read(kept.path).held == []
+
+
+def test_a_host_that_was_left_out_isnt_tuned(tmp_path: Path) -> None:
+    kept = begun(tmp_path)
+    kept.add("batch", number=2, begin=1, end=4, last=4, at=6.0)
+    kept.add("tuning", at=7.0, without=["c"])
+    assert record.read(kept.path).tuned() == ["a", "b", "d"]
 
 
 def test_a_host_is_in_one_rollout_that_hasnt_ended(tmp_path: Path) -> None:
