@@ -104,6 +104,7 @@ def _of_metric(
     is_tuned = [place < watch.tuned for place in known]
     lost = sum(gone[place] for place in range(len(known)) if is_tuned[place])
     words = f"{counted(lost, 'tuned host')} of {sum(is_tuned)} no longer {'has' if lost == 1 else 'have'} {name}"
+    needed *= 2 if any(gone) else 1  # whether there are two tests at this end doesn't depend on the draw
     if lost and p_missing(is_tuned, gone) <= 1 / needed:
         return f"{words}, and hardly a host that waits", ""
     draws = Draws(watch, found, settings.seed)
@@ -118,7 +119,7 @@ def _of_metric(
             f"{name} is known of {draws.tuned} of {watch.tuned} tuned and {draws.waiting} of {waiting} other hosts",
         )
     if draws.count * _P_NO_HARM < 1:
-        return "", ""  # so few hosts share a stratum that nothing could be excluded
+        return "", f"so few hosts share a stratum that a loss of {margin:g} % in {name} can't be excluded"
     if draws.p_no_harm(-math.log1p(-margin / 100)) > _P_NO_HARM:
         return "", f"a loss of {margin:g} % in {name} isn't excluded"
     return "", ""

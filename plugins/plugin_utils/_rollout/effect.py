@@ -36,8 +36,13 @@ class Watch(NamedTuple):
 
 
 def offset(looks: Sequence[Look], name: str) -> float:
-    """1 for a metric that is zero somewhere, of which there is no logarithm; else 0."""
-    return float(any(value == 0 for look in looks for value in look.get(name, ())))
+    """What is added to a metric that is zero somewhere, as zero has no logarithm: a tenth of what is usual; else 0.
+
+    It is that of all hosts and looks together, so it depends on neither the draw nor the unit.
+    """
+    values = [value for look in looks for value in look.get(name, ()) if value is not None]
+    more = [value for value in values if value > 0]
+    return (median(more) / 10 if more else 1.0) if 0 in values else 0.0
 
 
 def means_by_look(looks: Sequence[Look], name: str, plus: float) -> Iterator[List[Optional[float]]]:

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
@@ -65,17 +67,22 @@ def by_command(metric: Mapping[str, Any], places: Sequence[Place], seconds: floa
     def ask(place: Place) -> Optional[float]:
         line = filled(metric["command"], place, shlex.quote)
         try:
-            ran = subprocess.run(
+            ran = subprocess.Popen(
                 ["/bin/sh", "-c", line],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                timeout=seconds,
-                check=False,
+                start_new_session=True,
             )
-        except (OSError, subprocess.TimeoutExpired):
+        except OSError:
             return None
-        words = ran.stdout[-4096:].decode("utf-8", "replace").split()
+        with ran:
+            try:
+                output = ran.communicate(timeout=seconds)[0]
+            except subprocess.TimeoutExpired:
+                os.killpg(ran.pid, signal.SIGKILL)  # with what the shell started
+                return None
+        words = output[-4096:].decode("utf-8", "replace").split()
         return float(words[-1]) if not ran.returncode and words and _NUMBER.fullmatch(words[-1]) else None
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import re
 import ssl
@@ -59,20 +60,23 @@ def _series(server: Mapping[str, Any], wanted: Mapping[str, Any]) -> List[Any]:
     request = urllib.request.Request(url, urllib.parse.urlencode(wanted).encode())
     try:
         if "token_file" in server:
-            request.add_header("Authorization", f"Bearer {_secret(server['token_file'])}")
+            request.add_unredirected_header("Authorization", f"Bearer {_secret(server['token_file'])}")
         elif "user" in server:
             pair = f"{server['user']}:{_secret(server.get('password_file', '/dev/null'))}"
-            request.add_header("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
+            request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
         context = ssl.create_default_context(cafile=server.get("ca_file"))
         with urllib.request.urlopen(request, timeout=server["timeout"], context=context) as answer:
             data = json.loads(answer.read(_MOST_BYTES))
         return list(data["data"]["result"])
     except urllib.error.HTTPError as error:
         raise NearmetalError(sentence(f"{url}: {error.code} {error.read(400).decode('utf-8', 'replace')}")) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as error:
         raise NearmetalError(sentence(f"{url}: {getattr(error, 'reason', error)}")) from None
 
 
 def _secret(path: str) -> str:
     with open(path, encoding="utf-8") as stream:
-        return stream.read().strip()
+        secret = stream.read().strip()
+    if not secret.isprintable():  # http.client would quote it in its error
+        raise ValueError(f"{path} has more than one line")
+    return secret

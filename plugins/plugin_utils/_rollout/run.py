@@ -70,6 +70,13 @@ class Steps:
         options = self._validated(given)
         if options["resume"]:
             kept = self._resumed(options["resume"], hosts)
+            if not write:
+                return {
+                    "record": "",
+                    "order": [],
+                    "sizes": [],
+                    "lines": sentences.plan(kept.start, self._first_batch(kept)),
+                }
         else:
             start = self._start(options, hosts)
             if not write:
@@ -82,10 +89,14 @@ class Steps:
         kept.add("run", at=time.time(), pid=self._parent, controller=os.uname().nodename, options=given_again)
         first = self._first_batch(kept)
         ends = kept.start["ends"]
+        if first == len(ends):  # the last batch was held, or the run was killed after it
+            kept.add("end", at=time.time(), outcome="done")
+            return {"record": "", "order": [], "sizes": [], "lines": sentences.end(kept, kept.path)}
         begins = [0, *ends]
         order = kept.hosts[begins[first] : ends[-1]]
         sizes = [ends[number] - begins[number] for number in range(first, len(ends))]
-        return {"record": kept.path, "order": order, "sizes": sizes, "lines": sentences.plan(kept.start, first)}
+        lines, health = sentences.plan(kept.start, first), kept.start["options"]["health"]
+        return {"record": kept.path, "order": order, "sizes": sizes, "lines": lines, "health": health}
 
     def _validated(self, given: Mapping[str, Any]) -> Dict[str, Any]:
         options = validate("rollout", OPTIONS, given)
@@ -215,7 +226,8 @@ class Steps:
         while len(batch.after) < looks:
             if time.time() > deadline:
                 words = (
-                    f"only {len(batch.after)} of {settings.looks} looks had any value: is the source of the metrics up?"
+                    f"only {len(batch.after)} of {looks} looks gave a value in this time: is the source of the metrics"
+                    " up, and does it answer within an interval?"
                 )
                 return Judgment(HOLD, (words,)).as_dict()
             if self._look(kept, batch, sentences.progress(kept, batch)):

@@ -148,9 +148,9 @@ def test_a_source_that_is_down_holds_and_whoever_has_looked_goes_on(fleet: Fleet
     held = fleet.run(rollout_metrics=[down])
     assert (held.code, len(held.tuned)) == (2, 1)
     assert held.lines("end")[0]["outcome"] == "held"
-    assert "is the source of the metrics up?" in held.output
+    assert "is the source of the metrics up, " in held.output
     again = fleet.run(rollout_resume=str(held.record))
-    assert (again.code, again.output.count("is the source of the metrics up?")) == (2, 0)  # its options are kept
+    assert (again.code, again.output.count("is the source of the metrics up")) == (2, 0)  # its options are kept
     assert "no metric has a value of any host, so nothing was tuned" in again.output
     assert len(again.tuned) == 1
 
@@ -194,6 +194,21 @@ def test_check_mode_shows_the_batches_and_writes_nothing(fleet: Fleet) -> None:
     ran = fleet.run(100, "--check")
     assert (ran.code, ran.tuned, ran.record) == (0, [], Path())
     assert "10 hosts in 1 stratum, batches of 1, 4, 5" in ran.output
+
+
+def test_check_mode_of_a_resumed_rollout_leaves_its_record_as_it_is(fleet: Fleet) -> None:
+    down = {"name": "requests", "better": "larger", "command": f"! ls {fleet.folder}/*/{TUNED} && echo 1"}
+    held = fleet.run(rollout_metrics=[down])
+    before = held.record.read_bytes()
+    checked = fleet.run(100, "--check", rollout_resume=str(held.record))
+    assert (checked.tuned, held.record.read_bytes()) == (held.tuned, before)
+
+
+def test_a_limit_without_the_controller_is_refused_before_anything_is_tuned(fleet: Fleet) -> None:
+    ran = fleet.run(100, "--limit", "h0*")
+    assert ran.code == 2
+    assert ran.tuned == []
+    assert "-e target=" in ran.output
 
 
 def test_a_wrong_option_is_said_before_anything_is_tuned(fleet: Fleet) -> None:

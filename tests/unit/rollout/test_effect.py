@@ -38,9 +38,10 @@ def test_looks_without_any_value_dont_count_and_a_host_needs_a_value_in_half_of_
     assert effect.gains(watch, "m", True) == [pytest.approx(math.log(2)), None, None]
 
 
-def test_a_metric_that_may_be_zero_is_compared_as_its_count_plus_one() -> None:
-    watch = watch_of([[0, 1]], [[1, 1]], 1)
-    assert effect.gains(watch, "m", True) == pytest.approx([math.log(2), 0])
+@pytest.mark.parametrize("unit", [0.001, 1, 1000])
+def test_a_metric_that_may_be_zero_is_compared_alike_in_any_unit(unit: float) -> None:
+    watch = watch_of([[0, unit]], [[unit, unit]], 1)
+    assert effect.gains(watch, "m", True) == pytest.approx([math.log(11), 0])
 
 
 def test_the_exact_test_counts_the_draws_by_hand() -> None:

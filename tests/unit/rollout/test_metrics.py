@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Dict
 
 import pytest
@@ -30,8 +31,11 @@ def test_the_last_word_of_a_command_is_the_value_of_its_host(command: str, value
     assert list(metrics.by_command({"command": command}, PLACES, 10.0).values()) == values
 
 
-def test_a_command_that_hangs_has_no_value() -> None:
-    assert metrics.by_command({"command": "sleep 60; echo 1"}, PLACES[:1], 0.2) == {"web-1": None}
+def test_a_command_that_hangs_has_no_value_and_leaves_nothing_that_runs(tmp_path: Path) -> None:
+    command = f"sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' | cat"
+    assert metrics.by_command({"command": command}, PLACES[:1], 1.0) == {"web-1": None}
+    state = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/stat")
+    assert not state.exists() or ") Z" in state.read_text()
 
 
 @pytest.mark.parametrize(

@@ -96,3 +96,13 @@ def test_a_server_that_refuses_or_is_down_is_said(server: Server) -> None:
     checked = validate("rollout.prometheus", prometheus.PROMETHEUS, {"url": "http://127.0.0.1:1"})
     with pytest.raises(NearmetalError, match="Connection refused"):
         prometheus.ask(checked, QUERY, PLACES, 100.0, 160.0, 15.0)
+
+
+def test_a_token_of_two_lines_is_refused_without_showing_it(server: Server, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("hunter2\nsecond\n")
+    with pytest.raises(NearmetalError, match="more than one line") as refused:
+        prometheus._series(
+            {"url": f"http://127.0.0.1:{server.server_port}", "token_file": str(token), "timeout": 5.0}, {}
+        )
+    assert "hunter2" not in str(refused.value)

@@ -79,7 +79,8 @@ def _alike(host: str, sample: Mapping[str, Any], boot: str, at: float) -> Dict[s
 
 def with_names(text: str, first: str, second: str) -> str:
     """A text about states as one about hosts."""
-    return re.sub(rf"\b{TUNED}\b", second, re.sub(rf"\b{UNTUNED}\b", first, text))
+    names = {UNTUNED: first, TUNED: second}
+    return re.sub(rf"\b({UNTUNED}|{TUNED})\b", lambda found: names[found[1]], text)
 
 
 def sentence(first: str, second: str, result: Verdict, margin: float) -> str:
