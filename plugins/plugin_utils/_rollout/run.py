@@ -217,7 +217,7 @@ class Steps:
             return Judgment(BACK, ()).as_dict()
         options, settings = kept.start["options"], kept.settings
         looks = 0 if not settings.metrics or batch.last == batch.end else settings.most_looks
-        deadline = batch.tuned + options["watch_at_most"] + _PATIENCE * options["interval"]
+        deadline = time.time() + options["watch_at_most"] + _PATIENCE * options["interval"]
         judged = Judgment("", ())
         for count in range(1, len(batch.after) + 1):  # of a run that was killed
             judged = judge(settings, kept.watch(batch, count))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -51,6 +52,12 @@ class Fleet:
 
     def run(self, percent: int = 100, *words: str, **variables: Any) -> Ran:
         """Roll out over the fleet."""
+        with self.start(percent, *words, **variables) as running:
+            output = running.stdout.read()
+        return self.ran(running.returncode, output)
+
+    def start(self, percent: int = 100, *words: str, **variables: Any) -> "subprocess.Popen[str]":
+        """Begin to roll out over the fleet, in a process group of its own."""
         (self.folder / "hosts.json").write_text(json.dumps({"all": {"hosts": self.hosts}}))
         (self.folder / "ansible.cfg").write_text("[defaults]\n")
         given = {
@@ -74,17 +81,21 @@ class Fleet:
         )
         program = str(Path(sys.executable).with_name("ansible-playbook"))
         inventory, playbook = str(self.folder / "hosts.json"), "nearmetal.ec2.rollout"
-        done = subprocess.run(
+        return subprocess.Popen(
             [program, "-i", inventory, playbook, "-e", json.dumps(given), *words],
             env=environment,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
-            check=False,
+            start_new_session=True,
         )
+
+    def ran(self, code: int, output: str) -> Ran:
+        """What a run has left."""
         tuned = [name for name in NAMES if (self.folder / name / TUNED).exists()]
         records = sorted((self.folder / "reports/rollout").glob("*.jsonl"))
-        return Ran(done.returncode, done.stdout + done.stderr, tuned, records[-1] if records else Path())
+        return Ran(code, output, tuned, records[-1] if records else Path())
 
 
 @pytest.fixture
@@ -188,6 +199,26 @@ def test_outside_the_window_nothing_is_tuned(fleet: Fleet) -> None:
     ran = fleet.run(rollout_window=f"{begin}-{end}")
     assert f"no batch begins outside {begin}-{end}" in ran.output
     assert (ran.code, ran.tuned) == (2, [])
+
+
+def test_a_controller_that_is_killed_while_it_watches_goes_on_from_the_record(fleet: Fleet) -> None:
+    with fleet.start() as running:
+        seen = []
+        for line in running.stdout:
+            seen.append(line)
+            if "batch 2 of 3, 5 of 10 hosts tuned, look 2" in line:
+                os.killpg(running.pid, signal.SIGKILL)
+                break
+    killed = fleet.ran(running.returncode, "".join(seen))
+    assert (killed.code, len(killed.tuned)) == (-signal.SIGKILL, 5), killed.output
+    assert [line["number"] for line in killed.lines("decision")] == [1]
+    other = fleet.run()
+    assert other.code == 2
+    assert "hasn't ended: go on with it by -e rollout_resume=" in other.output
+    again = fleet.run(rollout_resume=str(killed.record))
+    assert (again.code, again.tuned) == (0, NAMES), again.output
+    assert [(line["number"], line["decision"]) for line in again.lines("decision")] == [(n, "go_on") for n in (1, 2, 3)]
+    assert [line["number"] for line in again.lines("batch")] == [1, 2, 3]
 
 
 def test_check_mode_shows_the_batches_and_writes_nothing(fleet: Fleet) -> None:
