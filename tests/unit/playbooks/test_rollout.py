@@ -127,6 +127,7 @@ def test_a_harmless_tuning_reaches_all_batch_by_batch(fleet: Fleet) -> None:
     assert [(line["number"], line["decision"]) for line in ran.lines("decision")] == [(n, "go_on") for n in (1, 2, 3)]
     assert ran.lines("end")[0]["outcome"] == "done"
     assert "ROLLOUT  done: 10 of 10 hosts tuned" in ran.output
+    assert "isn't an option" not in ran.output
     assert ran.lines("start")[0]["hosts"] != NAMES  # the coin's order, not that of the inventory
 
 
