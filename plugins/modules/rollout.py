@@ -195,10 +195,3 @@ outcome:
   returned: for the step V(end)
 tuned: {description: The hosts that are tuned now., type: list, elements: str, returned: for the step V(end)}
 """
-
-from ansible_collections.nearmetal.ec2.plugins.module_utils._ansible.module import main_of
-
-main = main_of("rollout")
-
-if __name__ == "__main__":
-    main()

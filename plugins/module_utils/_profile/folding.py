@@ -251,7 +251,7 @@ def tree_of(plain: Any, most: int = MOST_NODES) -> Tree:
     if not isinstance(names, list) or len(names) > MOST_NAMES + 1 or not all(isinstance(name, str) for name in names):
         raise ValueError("names")
     for column in columns:
-        if not isinstance(column, list) or len(column) > most + 1 or not all(type(number) is int for number in column):
+        if not isinstance(column, list) or len(column) > most + 1 or not all(map(_is_count, column)):
             raise ValueError("columns")
     if len({len(column) for column in columns}) > 1:
         raise ValueError("columns")
@@ -262,3 +262,7 @@ def tree_of(plain: Any, most: int = MOST_NODES) -> Tree:
             raise ValueError("a place")
         before = depth
     return tree
+
+
+def _is_count(number: Any) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)

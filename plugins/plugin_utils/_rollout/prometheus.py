@@ -7,12 +7,14 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import math
 import re
-import ssl
 import urllib.error
 import urllib.parse
-import urllib.request
 from typing import Any, Dict, List, Mapping, Sequence
+
+from ansible.module_utils.urls import ConnectionError as NotConnected
+from ansible.module_utils.urls import open_url
 
 from ...module_utils._error import NearmetalError
 from ...module_utils._planning.options import Spec
@@ -51,26 +53,33 @@ def ask(
             host = names.get(label) or names.get(label.rpartition(":")[0])
             values = [float(value) for _time, value in series.get("values", ())]
             if host is not None:
-                found.setdefault(host, []).extend(value for value in values if value == value)
+                found.setdefault(host, []).extend(value for value in values if not math.isnan(value))
     return {host: sum(values) / len(values) if values else None for host, values in found.items()}
 
 
 def _series(server: Mapping[str, Any], wanted: Mapping[str, Any]) -> List[Any]:
     url = f"{server['url'].rstrip('/')}/api/v1/query_range"
-    request = urllib.request.Request(url, urllib.parse.urlencode(wanted).encode())
+    headers = {}
     try:
         if "token_file" in server:
-            request.add_unredirected_header("Authorization", f"Bearer {_secret(server['token_file'])}")
+            headers["Authorization"] = f"Bearer {_secret(server['token_file'])}"
         elif "user" in server:
             pair = f"{server['user']}:{_secret(server.get('password_file', '/dev/null'))}"
-            request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
-        context = ssl.create_default_context(cafile=server.get("ca_file"))
-        with urllib.request.urlopen(request, timeout=server["timeout"], context=context) as answer:
+            headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        answer = open_url(
+            url,
+            data=urllib.parse.urlencode(wanted).encode(),
+            headers=headers,
+            unredirected_headers=list(headers),  # whoever it is sent on to learns no secret
+            timeout=server["timeout"],
+            ca_path=server.get("ca_file"),
+        )
+        with answer:
             data = json.loads(answer.read(_MOST_BYTES))
         return list(data["data"]["result"])
     except urllib.error.HTTPError as error:
         raise NearmetalError(sentence(f"{url}: {error.code} {error.read(400).decode('utf-8', 'replace')}")) from None
-    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as error:
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException, NotConnected) as error:
         raise NearmetalError(sentence(f"{url}: {getattr(error, 'reason', error)}")) from None
 
 
