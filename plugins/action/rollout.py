@@ -15,7 +15,7 @@ from ..module_utils._error import NearmetalError
 from ..module_utils._words import sentence
 from ..plugin_utils._ansible import by_agent, variables
 from ..plugin_utils._ansible.plays import report_directory
-from ..plugin_utils._rollout.run import OPTIONS, Steps, stratum_of
+from ..plugin_utils._rollout.run import Steps, stratum_of
 
 _MODULE = "nearmetal.ec2.rollout"
 _AGENT = by_agent.encoded(measuring=True)
@@ -45,8 +45,7 @@ class ActionModule(ActionBase):
     def _step(self, steps: Steps, step: str, given: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         path = str(given.get("record") or "")
         if step == "begin":
-            options = {name: value for name, value in given.items() if name in OPTIONS}
-            begun = steps.begin({**given, **options}, self._drawn(known), not self._task.check_mode)
+            begun = steps.begin(given, self._drawn(known), not self._task.check_mode)
             for line in begun["lines"]:
                 self._display.display(line)
             return {"msg": begun["lines"][0], **begun}

@@ -55,11 +55,7 @@ def opened(browser: Browser, folder: Path, tree: Tree, width: int = 1280) -> Non
     path = folder / "profile.html"
     path.write_text(page.render("redis-1", {"profile": [tree]}, RESULT, NOW), "utf-8")
     browser.view(width, 900)
-    browser.complaints.clear()
-    browser.requests.clear()
-    browser.open(path)
-    assert browser.complaints == []
-    assert set(browser.requests) == {path.as_uri()}
+    browser.open_whole(path)
 
 
 def compared(browser: Browser, folder: Path) -> None:
@@ -71,9 +67,7 @@ def compared(browser: Browser, folder: Path) -> None:
     path = folder / "profile.html"
     path.write_text(page.render("redis-1", {"untuned": [untuned], "tuned": [tuned]}, RESULT, NOW, found), "utf-8")
     browser.view(1280, 900)
-    browser.complaints.clear()
-    browser.open(path)
-    assert browser.complaints == []
+    browser.open_whole(path)
 
 
 def test_a_difference_colors_and_marks_only_what_moved(browser: Browser, tmp_path: Path) -> None:

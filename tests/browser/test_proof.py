@@ -45,11 +45,7 @@ def opened(browser: Browser, record: Record, folder: Path, width: int = 1280, **
     path = folder / "run.html"
     path.write_text(page.render(record, found, ending), "utf-8")
     browser.view(width, 900)
-    browser.complaints.clear()
-    browser.requests.clear()
-    browser.open(path)
-    assert browser.complaints == []
-    assert set(browser.requests) == {path.as_uri()}
+    browser.open_whole(path)
     return {metric.name: metric for metric in found.metrics}
 
 
@@ -86,13 +82,9 @@ def hosts() -> List[host_map.Host]:
 
 def opened_map(browser: Browser, folder: Path, width: int = 1280) -> None:
     browser.view(width, 900)
-    browser.complaints.clear()
-    browser.requests.clear()
     path = Path(heat_map.write(str(folder), hosts(), NOW))
     assert (path.stat().st_mode & 0o777, path.parent.name) == (0o600, "prove")
-    browser.open(path)
-    assert browser.complaints == []
-    assert set(browser.requests) == {path.as_uri()}
+    browser.open_whole(path)
 
 
 def test_the_map_has_a_cell_with_a_sign_for_each_figure_of_each_host(browser: Browser, tmp_path: Path) -> None:

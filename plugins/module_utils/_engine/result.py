@@ -10,7 +10,7 @@ from .._facts.facts import Facts, project
 from .._facts.json_data import json_data
 from .._facts.queue_map import queue_map
 from .._facts.unit import AGENT, IDENTITY, LINK
-from .._levers.registry import LEVERS
+from .._levers.registry import lever_of
 from .._plan import Action, Finding, Value
 from .._planning.unit import NAME as UNIT
 from .._words import clipped, in_words, sentence, status_words
@@ -88,7 +88,7 @@ def _unit_word(value: Value, word: str) -> Value:
 
 def _findings(outcome: Outcome) -> List[Finding]:
     planned = () if outcome.done else outcome.plan.actions
-    doubtful = {(plan.knob, plan.where) for plan in planned if getattr(LEVERS.get(plan.what), "declining", False)}
+    doubtful = {(action.knob, action.where) for action in planned if lever_of(action.what).declining}
     findings = []
     for finding in outcome.plan.findings:
         status, reason = finding.status, finding.reason

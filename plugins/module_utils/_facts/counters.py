@@ -15,7 +15,7 @@ NET = "/sys/class/net"
 NODE = "/sys/devices/system/node"
 _NODE = re.compile(r"node[0-9]{1,5}", re.ASCII)
 _DEVICE = re.compile(r" *([^\s:]{1,15}): *[0-9]{1,20} +([0-9]{1,20}) .*")
-_UPTIME = re.compile(r"([0-9]{1,12})\.[0-9]{1,9} .*", re.ASCII)
+_UPTIME = re.compile(r"([0-9]{1,12}\.[0-9]{1,9}) .*", re.ASCII)
 _FILES = re.compile(r"([0-9]{1,20})\s+([0-9]{1,20})\s+([0-9]{1,20})", re.ASCII)
 # Of /proc/vmstat: what a check asks for.
 _MEMORY = ("compact_stall", "pswpin", "pswpout")
@@ -49,10 +49,16 @@ class CounterFacts(NamedTuple):
     misses: Mapping[str, int]  # node → per mille of its pages that were wanted on another node
 
 
+def uptime(host: Host) -> Optional[float]:
+    """Seconds since boot."""
+    found = _UPTIME.fullmatch(host.line("/proc/uptime") or "")
+    return float(found[1]) if found is not None else None
+
+
 def observe(host: Host) -> CounterFacts:
     """Read a handful of files of /proc, and numastat of each node."""
-    uptime = _UPTIME.fullmatch(host.line("/proc/uptime") or "")
-    seconds = int(uptime[1]) if uptime is not None else None
+    since_boot = uptime(host)
+    seconds = int(since_boot) if since_boot is not None else None
     memory = counts.parse(host.text("/proc/vmstat", 65536) or "")
     return CounterFacts(
         seconds=seconds,

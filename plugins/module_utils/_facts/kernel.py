@@ -9,10 +9,10 @@ import re
 import time
 from typing import Mapping, NamedTuple, Optional
 
+from .._parse import proc_stat
 from .host import Host
 
 NET = "/sys/class/net"
-_CPU_LINE = re.compile(r"cpu +([0-9]{1,20}(?: [0-9]{1,20}){7,9})", re.ASCII)
 _VERSION = r"[0-9][A-Za-z0-9.+_-]{0,63}"
 
 
@@ -40,9 +40,5 @@ def observe(host: Host) -> KernelFacts:
 
 
 def _stolen(text: str) -> Optional[int]:
-    """The eighth number of the first line; guest time is counted in user time already."""
-    match = _CPU_LINE.fullmatch(text.split("\n")[0].strip())
-    if match is None:
-        return None
-    times = [int(word) for word in match.group(1).split()][:8]
-    return times[7] * 1000 // sum(times) if sum(times) else None
+    times = proc_stat.parse_all(text)
+    return times.stolen * 1000 // times.total if times is not None and times.total else None

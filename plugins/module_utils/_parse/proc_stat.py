@@ -5,14 +5,16 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, NamedTuple
+from typing import Dict, NamedTuple, Optional
 
 # user nice system idle iowait irq softirq steal; guest time is part of user.
-_LINE = re.compile(r"^cpu([0-9]{1,5})((?: [0-9]{1,20}){8,10})\s*$", re.ASCII | re.MULTILINE)
+_TICKS = r"((?: +[0-9]{1,20}){8,10})\s*$"
+_LINE = re.compile(f"^cpu([0-9]{{1,5}}){_TICKS}", re.ASCII | re.MULTILINE)
+_ALL = re.compile(f"^cpu{_TICKS}", re.ASCII | re.MULTILINE)
 
 
 class Times(NamedTuple):
-    """Ticks of one CPU since boot."""
+    """Ticks of one CPU, or of all, since boot."""
 
     total: int
     interrupts: int  # irq and softirq
@@ -21,8 +23,15 @@ class Times(NamedTuple):
 
 def parse(text: str) -> Dict[int, Times]:
     """CPU → its times; CPUs that are offline have no line. Raises nothing."""
-    processes = {}
-    for cpu, numbers in _LINE.findall(text):
-        ticks = [int(number) for number in numbers.split()[:8]]
-        processes[int(cpu)] = Times(sum(ticks), ticks[5] + ticks[6], ticks[7])
-    return processes
+    return {int(cpu): _times(numbers) for cpu, numbers in _LINE.findall(text)}
+
+
+def parse_all(text: str) -> Optional[Times]:
+    """The times of all CPUs together, also of those that are offline now; None without their line."""
+    found = _ALL.search(text)
+    return _times(found[1]) if found is not None else None
+
+
+def _times(numbers: str) -> Times:
+    ticks = [int(number) for number in numbers.split()[:8]]
+    return Times(sum(ticks), ticks[5] + ticks[6], ticks[7])

@@ -5,14 +5,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Tuple
 
 from .._error import NearmetalError
-from .._facts import ebs, ethtool, log
-from .._facts.host import Host
+from .._facts import counters, ebs, ethtool, log
 from .._host.host import WritableHost
-from .._number import is_number
-from .._parse import netstat, softnet
+from .._parse import netstat, proc_stat, softnet
 from .._planning.options import Spec
 from .._prove.host import health
 from .._tasks.task import Task
@@ -47,10 +45,10 @@ def _vitals(host: WritableHost) -> Dict[str, Any]:
     records = [(int(match[1]), match[2]) for match in _RECORD.finditer(ring)]
     tcp = netstat.parse(host.text("/proc/net/snmp", 65536) or "")
     received = softnet.parse(host.text("/proc/net/softnet_stat") or "")
-    spent = _cpu_time(host)
+    spent = proc_stat.parse_all(host.text("/proc/stat", 4096) or "")
     return {
         "boot_id": host.line("/proc/sys/kernel/random/boot_id") or "",
-        "uptime": _uptime(host),
+        "uptime": counters.uptime(host),
         "sequence": records[-1][0] if records else -1,
         "kernel": _matching(records),
         "failed_units": _failed_units(host),
@@ -58,8 +56,8 @@ def _vitals(host: WritableHost) -> Dict[str, Any]:
         "segments": tcp.get("Tcp.OutSegs"),
         "softnet_dropped": received.dropped if received is not None else None,
         "allowances": _allowances(host),
-        "steal": spent[7] if spent else None,
-        "cpu_time": sum(spent) if spent else None,
+        "steal": spent.stolen if spent is not None else None,
+        "cpu_time": spent.total if spent is not None else None,
     }
 
 
@@ -73,18 +71,7 @@ def _matching(records: List[Tuple[int, str]]) -> List[Any]:
     return found[-_MOST_MESSAGES:]
 
 
-def _uptime(host: Host) -> Optional[float]:
-    words = (host.line("/proc/uptime") or "").split()
-    return float(words[0]) if words and is_number(words[0].replace(".", "", 1)) else None
-
-
-def _cpu_time(host: Host) -> Optional[List[int]]:
-    """Of all CPUs: user, nice, system, idle, iowait, irq, softirq, steal."""
-    words = (host.text("/proc/stat", 4096) or "").partition("\n")[0].split()[1:9]
-    return [int(word) for word in words] if len(words) == 8 and all(map(is_number, words)) else None
-
-
-def _allowances(host: Host) -> float:
+def _allowances(host: WritableHost) -> float:
     """Packets, and milliseconds of EBS, beyond what the instance may, since they were counted."""
     counted = 0.0
     for name in host.names("/sys/class/net"):

@@ -35,11 +35,9 @@ class Batch:
     began: float = 0.0
     before: List[Look] = field(default_factory=list)
     after: List[Look] = field(default_factory=list)
-    times: List[float] = field(default_factory=list)  # of the looks after
     tuning: float = 0.0  # when it began; 0 until then
     tuned: float = 0.0  # when it was over; 0 until then
     decision: str = ""
-    decided: float = 0.0
     judgment: Dict[str, Any] = field(default_factory=dict)
 
 
@@ -92,8 +90,6 @@ class Record:
         elif kind == "look":
             batch = self.batches[-1]
             (batch.after if batch.tuned else batch.before).append(line["values"])
-            if batch.tuned:
-                batch.times.append(line["at"])
         elif kind == "hold":
             self.held = line["reasons"]
             if self.batches and not self.batches[-1].tuning:
@@ -105,7 +101,7 @@ class Record:
             self.batches[-1].tuned = line["at"]
         elif kind == "decision":
             batch = self.batches[-1]
-            batch.decision, batch.decided, batch.judgment = line["decision"], line["at"], dict(line)
+            batch.decision, batch.judgment = line["decision"], dict(line)
         elif kind == "restored":
             self.restored.update(line["hosts"])
         elif kind == "end":
@@ -156,11 +152,9 @@ def _parsed(line: bytes) -> Any:
         return None  # it was cut
 
 
-def require_alone(directory: str, hosts: List[str], own: str = "") -> None:
+def require_alone(directory: str, hosts: List[str]) -> None:
     """Raise NearmetalError while another rollout, which hasn't ended, has one of these hosts."""
     for path in sorted(glob(os.path.join(folder_of(directory), "*.jsonl"))):
-        if path == own:
-            continue
         record = read(path)
         both = [host for host in record.start["hosts"] if host in hosts]
         if not record.outcome and both:

@@ -42,19 +42,8 @@ _TIMES = {
     "interval": (0.1, 3600.0),
 }
 _PATIENCE = 3  # intervals for which a source of metrics may be silent
-_IN_RECORD = (
-    "before",
-    "watch",
-    "watch_at_most",
-    "interval",
-    "on_back",
-    "health",
-    "metrics",
-    "prometheus",
-    "guards",
-    "batches",
-    *permission.PERMISSION,
-)
+# The others are part of what is drawn, or are of one step.
+_IN_RECORD = tuple(name for name in OPTIONS if name not in ("margin", "on_unclear", "seed", "resume", "step", "record"))
 
 Host = Mapping[str, Any]  # what the play knows of a host: before, after, failed, tuned, stratum, address
 
@@ -68,19 +57,15 @@ class Steps:
     def begin(self, given: Mapping[str, Any], hosts: Mapping[str, Host], write: bool = True) -> Dict[str, Any]:
         """Draw the batches, or go on with a record; the hosts that are left, and the sizes of their batches."""
         options = self._validated(given)
+        nothing: Dict[str, Any] = {"record": "", "order": [], "sizes": []}
         if options["resume"]:
             kept = self._resumed(options["resume"], hosts)
             if not write:
-                return {
-                    "record": "",
-                    "order": [],
-                    "sizes": [],
-                    "lines": sentences.plan(kept.start, self._first_batch(kept)),
-                }
+                return {**nothing, "lines": sentences.plan(kept.start, self._first_batch(kept))}
         else:
             start = self._start(options, hosts)
             if not write:
-                return {"record": "", "order": [], "sizes": [], "lines": sentences.plan(start)}
+                return {**nothing, "lines": sentences.plan(start)}
             record.require_alone(self._directory, list(hosts))
             name = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(start["at"]))
             path = os.path.join(record.folder_of(self._directory), f"{name}-{start['settings']['seed']}.jsonl")
@@ -91,7 +76,7 @@ class Steps:
         ends = kept.start["ends"]
         if first == len(ends):  # the last batch was held, or the run was killed after it
             kept.add("end", at=time.time(), outcome="done")
-            return {"record": "", "order": [], "sizes": [], "lines": sentences.end(kept, kept.path)}
+            return {**nothing, "lines": sentences.end(kept, kept.path)}
         begins = [0, *ends]
         order = kept.hosts[begins[first] : ends[-1]]
         sizes = [ends[number] - begins[number] for number in range(first, len(ends))]

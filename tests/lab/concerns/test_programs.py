@@ -34,10 +34,10 @@ CHECK = "redis-server --check-system --unixsocket /nonexistent || true"
 
 def start(host: Host, unit: str) -> str:
     """What a unit's program says when it starts; Redis and its fork say it in a file."""
-    host.run(f"truncate -s 0 /var/log/{unit.partition('-')[0]}/*.log || true; systemctl stop {unit}")
+    files = f"/var/log/{re.split('[-@]', unit)[0]}/*.log"
+    host.run(f"truncate -s 0 {files} || true; systemctl stop {unit}")
     since = host.run("date '+%s'").strip()
     host.run(f"systemctl start {unit} || true")
-    files = f"/var/log/{unit.partition('-')[0].partition('@')[0]}/*.log"
     return host.run(f"journalctl --quiet --no-hostname --since @{since} -u {unit}; cat {files} || true")
 
 

@@ -115,6 +115,14 @@ class Browser:
         while self.run("document.readyState") != "complete":
             continue
 
+    def open_whole(self, path: Path) -> None:
+        """Open a page that has all it needs: it asks for nothing else, and the browser has nothing to complain of."""
+        self.complaints.clear()
+        self.requests.clear()
+        self.open(path)
+        assert self.complaints == []
+        assert set(self.requests) == {path.as_uri()}
+
     def run(self, script: str) -> Any:
         """The value of an expression in the page; a promise is waited for."""
         answer = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)

@@ -54,7 +54,7 @@ def test_every_status_of_a_finding_has_a_style() -> None:
 
 def test_a_report_accepts_what_the_engine_returns() -> None:
     plan = Plan(
-        (Action("numa", "balancing", "numa.balancing", 1, 0, "why", "AWS, 2017"),),
+        (Action("numa", "balancing", "sysctl", 1, 0, "why", "AWS, 2017"),),
         (Finding("numa", "balancing", "would_change", "why", now=1, wanted=0, gain="much"),),
     )
     result = contract([Outcome("numa", plan)])

@@ -102,7 +102,5 @@ def test_a_token_of_two_lines_is_refused_without_showing_it(server: Server, tmp_
     token = tmp_path / "token"
     token.write_text("hunter2\nsecond\n")
     with pytest.raises(NearmetalError, match="more than one line") as refused:
-        prometheus._series(
-            {"url": f"http://127.0.0.1:{server.server_port}", "token_file": str(token), "timeout": 5.0}, {}
-        )
+        ask(server, PLACES, token_file=str(token))
     assert "hunter2" not in str(refused.value)
