@@ -1,6 +1,8 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plans as data: one file per case, in the folder of its concern. Adding a case needs no Python.
+"""Plans as data: one file per case, in the folder of its concern, with a line for each change, action and finding.
+
+Adding a case needs no Python.
 
 host      a file of tests/hosts, or a list of several that have the same plan
 changes   path → text of the host's files that differ, * for each that matches; null removes one; "/rtnetlink" is what
