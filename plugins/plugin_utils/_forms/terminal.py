@@ -44,7 +44,7 @@ def _title(report: Report, columns: int, paint: Paint) -> List[str]:
     totals = summary.status_totals(report)
     counts = ", ".join(BY_NAME[status].counted(count) for status, count in totals.items())
     counted = f"{summary.counts_line(report)} in {run.seconds:.1f} s"
-    lines = [paint(line, "bold") for line in led(f"{run.mode.upper()}  ", counted, columns)]
+    lines = [paint(line, "bold") for line in led(f"{run.title.upper()}  ", counted, columns)]
     verdict = worth.verdict(report)
     lines += _indented("Planned for: ", verdict.planned, columns) if verdict.planned else []
     if counts or any(host.state == model.REPORTED for host in report.hosts):

@@ -146,6 +146,12 @@ class Run:
     command: Tuple[str, ...] = ()  # applies what this run showed, on all hosts; empty when no command does
     limit: str = ""
     beside: str = ""  # a note beside the command, or a sentence in place of it
+    checked: bool = False  # whether it was another playbook than an audit, with --check
+
+    @property
+    def title(self) -> str:
+        """What a report is headed with."""
+        return f"check of {'tune' if self.mode == 'audit' else self.mode}" if self.checked else self.mode
 
 
 class Past(NamedTuple):

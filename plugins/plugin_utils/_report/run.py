@@ -64,6 +64,7 @@ class Clock:
             command=command,
             limit=str(context.CLIARGS.get("subset") or ""),
             beside=beside,
+            checked=bool(context.CLIARGS.get("check")) and not _only_audits(),
         )
 
 
@@ -73,7 +74,7 @@ def _fix_command(mode: str, inventory: Iterable[str]) -> Tuple[Tuple[str, ...], 
     started = list(map(str, line.get("args") or ()))
     playbooks = [AUDITS.get(name, name) for name in started]
     notes, is_audit = [], mode == "audit" and not line.get("check")
-    if is_audit and not AUDITS.keys() >= set(started):
+    if is_audit and not _only_audits():
         # A playbook of the user's, which has the role audit: tune does the same with what that playbook sets.
         playbooks, notes = [TUNE], [f"with the variables of {', '.join(map(short_path, started))}"]
     given, complete = _extra(map(str, line.get("extra_vars") or ()))
@@ -87,6 +88,10 @@ def _fix_command(mode: str, inventory: Iterable[str]) -> Tuple[Tuple[str, ...], 
         tags = list(map(str, line.get(key) or ()))
         words += [option, ",".join(tags)] if tags != usual and playbooks == started else []
     return tuple(words), " and ".join([*notes, *([] if complete else ["with the same -e options"])])
+
+
+def _only_audits() -> bool:
+    return AUDITS.keys() >= set(map(str, context.CLIARGS.get("args") or ()))
 
 
 def _extra(given: Iterable[str]) -> Tuple[Dict[str, str], bool]:

@@ -171,6 +171,7 @@ def test_the_fix_applies_what_the_audit_previewed(fleet: Fleet, started: str, fi
     playbook, *arguments = started.split()
     shown = well(fleet.run(*arguments, playbook=f"nearmetal.ec2.{playbook}"))
     assert f"To apply the changes: ansible-playbook {fix}{more}\n" in shown
+    assert f"CHECK OF {'RESTORE' if playbook == 'restore' else 'TUNE'}  1 host: 1 reported" in shown
     assert checked(fleet)["top"][0]["fix"] == f"ansible-playbook {fix}{only}{more}"
 
 
