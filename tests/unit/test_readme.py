@@ -61,7 +61,7 @@ def run(words: List[str], folder: Path) -> str:
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Somebody's repository, into which the collection was installed from git as README says."""
     folder = tmp_path_factory.mktemp("repository")
-    source = folder / "source"
+    source = folder / "ec2"
     subprocess.run(["git", "clone", "-q", "--no-hardlinks", str(ROOT), str(source)], check=True)
     subprocess.run(["git", "-C", str(source), "checkout", "-q", "-B", "main"], check=True)
     (requirements,) = [block for block in blocks("yaml") if "collections:" in block]
@@ -80,10 +80,13 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_clone_and_a_tarball_are_installed_without_a_network(repository: Path, tmp_path: Path) -> None:
     clone, tarball = [words for words in commands("ansible-galaxy") if "--offline" in words]
     (build,) = [words for words in commands("ansible-galaxy") if "build" in words]
-    run(build, repository / "source")
-    for number, words in enumerate((clone, tarball)):
-        run([*words, "-p", str(tmp_path / str(number))], repository / "source")
-        installed = tmp_path / str(number) / "ansible_collections/nearmetal/ec2"
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (tmp_path / "ec2").symlink_to(repository / "ec2")
+    run(build, mine)
+    for words in (clone, tarball):
+        run([*words, "--force"], mine)
+        installed = mine / "collections/ansible_collections/nearmetal/ec2"
         assert (installed / "plugins/modules/tune.py").exists()
         assert not (installed / "tests").exists()
 
