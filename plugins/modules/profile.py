@@ -17,8 +17,9 @@ description:
     can search and which you can magnify. The other file has the folded stacks that speedscope and inferno read.
   - What C(perf) recorded stays in a temporary folder on the host. At the end, also if the task fails or is killed, it
     is removed, and none of its processes is left.
-  - Nothing is installed, and no setting of the kernel is changed. A missing C(perf) fails in one sentence that names
-    the package. What a profile can't show, such as functions without a name, is a sentence of its result.
+  - Nothing is installed, and no setting of the kernel is changed. Where C(perf) is missing or may not record, the
+    result says why, with the package to install, and has what the kernel counted. What a profile can't show, such as
+    functions without a name, is a sentence of its result.
 options:
   seconds: {description: "How long to record, 1 to 600 s.", type: float, default: 30}
   frequency:
@@ -29,7 +30,7 @@ options:
     default: 99
 attributes:
   check_mode:
-    description: In check mode nothing is recorded; what would keep it from being recorded fails as in a real run.
+    description: In check mode nothing is recorded; what would keep it from being recorded is said as in a real run.
     support: full
   diff_mode: {description: "Changes nothing, so there is no difference to show.", support: none}
   idempotent: {description: Changes nothing., support: full}
@@ -80,10 +81,40 @@ top:
     own: {description: "The share of all samples that ended in it, 0 to 1.", type: float}
     share: {description: "The share of all samples that it, or something that it called, was in.", type: float}
 counters:
-  description: What the kernel counted meanwhile, such as context switches, page faults, the load of interrupts on each
-    CPU, and packets that were dropped. V(runnable) is the mean number of threads that ran or wanted to.
+  description: What the kernel counted meanwhile. What this kernel doesn't say is missing.
   type: dict
-  returned: when it was recorded
+  returned: always but in check mode
+  contains:
+    seconds: {description: How long it was counted., type: float}
+    cpus: {description: CPUs that were online., type: int}
+    runnable: {description: The mean number of threads that ran or wanted to., type: float}
+    steal: {description: "The share of the CPUs' time that other guests of the machine took, 0 to 1.", type: float}
+    context_switches: {description: Changes from one thread to another., type: int}
+    interrupt_load: {description: "CPU → the share of its time in interrupts, 0 to 1.", type: dict}
+    interrupts: {description: CPU → how many it had., type: dict}
+    softirqs: {description: CPU → how many it ran., type: dict}
+    busiest_cpu:
+      description: The CPU with the largest load of interrupts.
+      type: dict
+      contains:
+        cpu: {description: Its number., type: int}
+        interrupts: {description: Line → how often., type: dict}
+        softirqs: {description: Kind → how often., type: dict}
+    pgfault: {description: Page faults., type: int}
+    pgmajfault: {description: Page faults that read from a disk., type: int}
+    thp_fault_alloc: {description: Huge pages that a fault got., type: int}
+    thp_collapse_alloc: {description: Huge pages made of small ones., type: int}
+    compact_stall: {description: Programs that waited while memory was moved together., type: int}
+    pswpin: {description: Pages that came from swap., type: int}
+    pswpout: {description: Pages that went to swap., type: int}
+    numa_hint_faults: {description: Page faults by which the kernel learns which node uses a page., type: int}
+    pgmigrate_success: {description: Pages that were moved., type: int}
+    allocstall_normal: {description: Programs that had to free memory before they got some., type: int}
+    retransmitted: {description: Segments of TCP that were sent again., type: int}
+    sent: {description: Segments of TCP that were sent., type: int}
+    listen_drops: {description: Connections that a full backlog dropped., type: int}
+    dropped: {description: "Packets that a full queue of a CPU dropped, of softnet_stat.", type: int}
+    squeezed: {description: "Rounds of receiving that ended with packets left, of softnet_stat.", type: int}
 advice:
   description: What of it a setting could change. C(says) is a sentence, and C(knob) names the setting, or is null where
     nearmetal has none.

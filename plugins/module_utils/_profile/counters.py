@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from .._facts import interrupts
 from .._facts.host import Host
@@ -41,22 +41,23 @@ class Counters:
     """Counters over a time, and between its ends the number of threads that run or want to."""
 
     def __init__(self, host: Host, seconds: float) -> None:
-        self._host, self._seconds = host, seconds
+        self._host, self.seconds = host, seconds
         self._found: Optional[Dict[str, Any]] = None
         self._before = read(host)
         self._began = time.monotonic()
         self._looked = 0.0
         self._runnable: List[int] = []
 
-    def look(self) -> None:
-        """Look at the run queue, if it is time to. The thread that looks isn't counted."""
-        if time.monotonic() - self._began >= self._seconds:
+    def look(self) -> bool:
+        """Look at the run queue, if it is time to; whether the time is over. The thread that looks isn't counted."""
+        if time.monotonic() - self._began >= self.seconds:
             self.end()  # perf still writes what it recorded
-            return
+            return True
         if time.monotonic() - self._looked >= _LOOK:
             self._looked = time.monotonic()
             found = _RUNNABLE.match(self._host.text("/proc/loadavg") or "")
             self._runnable += [max(int(found[1]) - 1, 0)] if found else []
+        return False
 
     def end(self) -> Dict[str, Any]:
         """What was counted since the beginning; a name that is missing is what this kernel doesn't say."""
@@ -99,6 +100,8 @@ def between(before: Reading, after: Reading, seconds: float, runnable: List[int]
     if loads:
         cpu = max(loads, key=loads.__getitem__)
         known["interrupt_load"] = {str(number): round(load, 4) for number, load in sorted(loads.items())}
+        known["interrupts"] = _of_each(before.interrupts, after.interrupts)
+        known["softirqs"] = _of_each(before.softirqs, after.softirqs)
         known["busiest_cpu"] = {
             "cpu": cpu,
             "interrupts": _busiest(before.interrupts, after.interrupts, cpu),
@@ -116,15 +119,26 @@ def between(before: Reading, after: Reading, seconds: float, runnable: List[int]
     return known
 
 
+def _of_each(before: Interrupts, after: Interrupts) -> Dict[str, int]:
+    """All interrupts of each CPU."""
+    columns = [counted for _name, counted in _counted(before, after)]
+    return {str(cpu): sum(column) for cpu, column in zip(after.cpus, zip(*columns))}
+
+
 def _busiest(before: Interrupts, after: Interrupts, cpu: int) -> Dict[str, int]:
     """The lines that counted most on a CPU: `NET_RX`, or `LOC Local timer interrupts`."""
-    if cpu not in after.cpus or before.cpus != after.cpus:
+    if cpu not in after.cpus:
         return {}
-    column, earlier = after.cpus.index(cpu), {line.label: line.counters for line in before.lines}
-    found = {}
+    column = after.cpus.index(cpu)
+    found = {name: counted[column] for name, counted in _counted(before, after) if counted[column]}
+    return dict(sorted(found.items(), key=lambda entry: -entry[1])[:_BUSIEST])
+
+
+def _counted(before: Interrupts, after: Interrupts) -> Iterator[Tuple[str, List[int]]]:
+    """Each line's name, and what it counted on each CPU; nothing when other CPUs are online now."""
+    earlier = {line.label: line.counters for line in before.lines} if before.cpus == after.cpus else {}
     for line in after.lines:
         then = earlier.get(line.label, ())
-        if len(line.counters) == len(then) == len(after.cpus) and line.counters[column] > then[column]:
+        if len(line.counters) == len(then) == len(after.cpus):
             name = f"{line.label} {' '.join(line.names) or line.description}".strip()
-            found[name] = line.counters[column] - then[column]
-    return dict(sorted(found.items(), key=lambda entry: -entry[1])[:_BUSIEST])
+            yield name, [max(now - was, 0) for now, was in zip(line.counters, then)]

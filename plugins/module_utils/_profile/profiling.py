@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 import zlib
 from typing import Any, Callable, Dict, List, Mapping
 
@@ -20,7 +21,7 @@ from .advice import advice
 from .counters import Counters
 from .folding import Tree
 from .notes import Surroundings, notes
-from .recording import record, require
+from .recording import record, require_perf, require_room
 
 FREQUENCY = 99  # per second; with 100, what happens as often would always or never be seen
 OPTIONS: Spec = {
@@ -34,24 +35,51 @@ _AT_ONCE = 4096
 def forecast(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """What the module would do: its result in check mode. Raises NearmetalError."""
     _require(host, options)
+    try:
+        require_perf(host)
+    except NearmetalError as error:
+        return {"changed": False, "msg": sentence(f"profile: would only count for {options['seconds']:g} s: {error}")}
     return {"changed": False, "msg": f"profile: would record all CPUs for {options['seconds']:g} s"}
 
 
 def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    """The result of the module. Raises NearmetalError."""
+    """The result of the module; where perf can't record, all the rest of it. Raises NearmetalError."""
     _require(host, options)
-    return profile(host, options["seconds"], options["frequency"], is_awaited)
+    counters = Counters(host, options["seconds"])
+    try:
+        require_perf(host)
+        return profile(host, counters, options["frequency"], is_awaited)
+    except NearmetalError as error:
+        while is_awaited():
+            if counters.look():
+                return _counted(host, counters, str(error))
+            time.sleep(0.1)
+        raise
 
 
 def _require(host: WritableHost, options: Mapping[str, Any]) -> None:
     if not host.is_root():
         raise NearmetalError("a profile of all programs needs root on the host: set become: true, become_user: root")
-    require(host, options["seconds"], options["frequency"])
+    require_room(options["seconds"], options["frequency"])
 
 
-def profile(host: WritableHost, seconds: float, frequency: int, goes_on: Callable[[], bool]) -> Dict[str, Any]:
-    """Record for so many seconds; `stacks` of the result is the tree, packed. Raises NearmetalError."""
-    counters = Counters(host, seconds)
+def _counted(host: WritableHost, counters: Counters, why: str) -> Dict[str, Any]:
+    """The result without samples."""
+    known = platform.observe(host)
+    inside = ["this is a container, in which perf needs the capability PERFMON or SYS_ADMIN"]
+    return {
+        "changed": False,
+        "msg": sentence(f"profile: no samples, only what the kernel counts: {why}"),
+        "counters": counters.end(),
+        "advice": advice(Tree([], [], [], []), counters.end()),
+        "notes": [sentence(why), *(inside if known.host_class == "container" else [])],
+        "kernel": known.kernel,
+    }
+
+
+def profile(host: WritableHost, counters: Counters, frequency: int, goes_on: Callable[[], bool]) -> Dict[str, Any]:
+    """Record while the counters count; `stacks` of the result is the tree, packed. Raises NearmetalError."""
+    seconds = counters.seconds
 
     def looks() -> bool:
         counters.look()

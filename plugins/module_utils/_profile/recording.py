@@ -42,12 +42,22 @@ class Recording(NamedTuple):
 
 def require(host: Host, seconds: float, frequency: int) -> None:
     """Raises NearmetalError for what keeps perf from running here."""
+    require_perf(host)
+    require_room(seconds, frequency)
+
+
+def require_perf(host: Host) -> None:
+    """Raises NearmetalError where perf isn't installed, with the package that has it."""
     if program_path(_PERF.program) is None:
         release = os_release.parse(host.text("/etc/os-release") or "")
         if release.get("ID") == "ubuntu":
             kernel = host.line("/proc/sys/kernel/osrelease") or "$(uname -r)"
             raise NearmetalError(f"perf isn't installed: run `apt-get install linux-tools-{plain(kernel)}` on the host")
         refusals.require_tool(host, _PERF)
+
+
+def require_room(seconds: float, frequency: int) -> None:
+    """Raises NearmetalError where what perf may write doesn't fit into half of what is free."""
     room = os.statvfs(FOLDER)
     needed = (os.cpu_count() or 1) * frequency * seconds * _BYTES
     if needed > room.f_bavail * room.f_frsize / 2:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict
 
 import pytest
+import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host import refusals
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._profile import profiling, recording
@@ -18,6 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._profile import stac
 from tests.support.prove.perf import Perf
 
 Call = Callable[..., Dict[str, Any]]
+TYPES = {"str": str, "int": int, "float": (int, float), "list": list, "dict": dict}
 
 
 class Root(WritableHost):
@@ -44,18 +46,41 @@ def test_a_host_is_recorded_and_nothing_is_left(call: Call, perf: Perf) -> None:
     assert "record -a -g -B -N -o perf.data -F 99 -e cpu-clock -- sleep 1\n" in perf.log.read_text()
 
 
+def test_the_result_is_what_is_documented(call: Call, perf: Perf) -> None:
+    documented = yaml.safe_load(profile.RETURN)
+    result = call(profile.main, Root(), seconds=1)
+    assert set(documented) - {"page", "folded"} <= set(result)
+    for name in set(result) & set(documented):
+        conforms(result[name], documented[name], name)
+
+
+def conforms(value: Any, documented: Dict[str, Any], where: str) -> None:
+    """The value has its documented type, and nothing in it is undocumented."""
+    assert isinstance(value, TYPES[documented["type"]]), where
+    contains = documented.get("contains")
+    for item in value if documented["type"] == "list" else [value]:
+        for name, inner in item.items() if contains else ():
+            if inner is not None:
+                conforms(inner, contains[name], f"{where}.{name}")
+
+
 @pytest.mark.parametrize(
     ("answers", "said"),
     [
-        ({"record": "echo 'No permission to enable cpu-clock event.' >&2; exit 255"}, "perf failed with code 255: "),
+        (
+            {"record": "echo 'No permission to enable cpu-clock event.' >&2; exit 255"},
+            "perf failed with code 255: No",
+        ),
         ({"script": "echo 'file format not supported' >&2; exit 1"}, "perf script failed: file format not supported"),
     ],
 )
-def test_perf_is_quoted_when_it_fails(call: Call, perf: Perf, answers: Dict[str, str], said: str) -> None:
+def test_without_samples_the_rest_is_there(call: Call, perf: Perf, answers: Dict[str, str], said: str) -> None:
     perf.answers(**answers)
     result = call(profile.main, Root(), seconds=1)
-    assert result["failed"] is True
-    assert result["msg"].startswith(said)
+    assert result["msg"].startswith(f"profile: no samples, only what the kernel counts: {said}")
+    assert result["notes"][0].startswith(said)
+    assert result["counters"]["cpus"] > 0
+    assert "stacks" not in result
     assert list(perf.runs.iterdir()) == []
 
 
@@ -93,7 +118,16 @@ def test_a_missing_perf_is_named_with_its_package(
     (tmp_path / "etc/os-release").write_text(release)
     (tmp_path / "proc/sys/kernel").mkdir(parents=True)
     (tmp_path / "proc/sys/kernel/osrelease").write_text("6.8.0-1021-aws\n")
-    assert call(profile.main, Root(str(tmp_path)), check=True)["msg"].startswith(said)
+    host = Root(str(tmp_path))
+    assert call(profile.main, host, check=True)["msg"].startswith(f"profile: would only count for 30 s: {said}")
+
+
+def test_without_perf_the_rest_is_there(call: Call, perf: Perf) -> None:
+    perf.remove()
+    result = call(profile.main, Root(), seconds=1)
+    assert result["notes"][0].startswith("perf isn't installed")
+    assert result["counters"]["seconds"] >= 1
+    assert result["changed"] is False
 
 
 def test_a_host_without_root_or_room_is_refused(call: Call, perf: Perf) -> None:

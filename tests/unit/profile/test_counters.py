@@ -47,6 +47,8 @@ def test_counters_are_differences(tmp_path: Path) -> None:
         "steal": 0.05,
         "context_switches": 1000,
         "interrupt_load": {"0": 0.8, "1": 0.0},
+        "interrupts": {"0": 4000, "1": 0},
+        "softirqs": {"0": 9000, "1": 0},
         "busiest_cpu": {"cpu": 0, "interrupts": {"24 ens5-Tx-Rx-0": 4000}, "softirqs": {"NET_RX": 9000}},
         "pgfault": 250,
         "compact_stall": 3,

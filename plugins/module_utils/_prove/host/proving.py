@@ -193,6 +193,7 @@ def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 def _profile(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Switch, settle, and record where the time goes while the load runs."""
     from ..._profile import profiling
+    from ..._profile.counters import Counters
 
     _compared, _served, answer = _ready(host, options)
     if "unhealthy" in answer:
@@ -201,7 +202,9 @@ def _profile(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     ran.start()
     try:
         seconds = min(max(options["seconds"], 1.0), 600.0)
-        return {"profile": profiling.profile(host, seconds, profiling.FREQUENCY, lambda: compares(host))}
+        return {
+            "profile": profiling.profile(host, Counters(host, seconds), profiling.FREQUENCY, lambda: compares(host))
+        }
     except NearmetalError as error:
         return {"profile": {"failed": sentence(str(error))}}
     finally:
