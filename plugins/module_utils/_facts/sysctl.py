@@ -36,6 +36,7 @@ OBSERVED = (
     "net.ipv4.tcp_limit_output_bytes",
     "net.ipv4.tcp_autocorking",
     TW_RECYCLE,
+    *("kernel.pid_max", "kernel.threads-max", "kernel.task_delayacct"),  # ClickHouse looks at them
 )
 
 

@@ -25,9 +25,9 @@ CASSANDRA = Program(
         Wish(
             "block_storage.read_ahead_kb",
             4,
-            "on SSDs reading ahead brings rows that nobody asked for, up to five times slower",
+            "on SSDs more brings rows that nobody asked for, up to five times slower; it warns of more than 128",
             _PRODUCTION,
-            exact=True,  # it warns at its start of more than 8
+            exact=True,
         ),
     ),
     processes=("cassandra",),

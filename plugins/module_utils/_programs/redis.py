@@ -11,8 +11,8 @@ from .program import Check, Page, Program, Wish
 _SERVER = Page(reference="Redis server, checks at start", read="2026-11-27", again="2027-11-27")
 
 
-def _warned_of(page: Page) -> Tuple[Wish, ...]:
-    """What Redis and its forks warn of; `page` is that of the fork."""
+def _warned_of(page: Page, overcommit: Tuple[str, ...] = ()) -> Tuple[Wish, ...]:
+    """What Redis and its forks warn of; `page` is that of the fork, which doesn't warn of `overcommit` either."""
     return (
         Wish(
             "hugepages.thp",
@@ -25,8 +25,9 @@ def _warned_of(page: Page) -> Tuple[Wish, ...]:
         Wish(
             "memory.overcommit",
             "always",
-            "it warns at its start of another value, as the fork that saves may be refused",
+            "it warns at its start, as with heuristic the fork that saves may be refused",
             page,
+            also=overcommit,
             checked=True,
         ),
         Wish(
@@ -39,6 +40,7 @@ def _warned_of(page: Page) -> Tuple[Wish, ...]:
     )
 
 
+_FILES = (Check("Max open files", 10032, _SERVER, "it takes fewer than 10,000 clients"),)
 _CLOCK = "a clock other than `xen` and `hpet`, of which it warns from version 7: `clocksource` chooses one"
 
 REDIS = Program(
@@ -47,16 +49,17 @@ REDIS = Program(
     _warned_of(Page(reference="Redis guide", read="2026-11-27", again="2027-11-27")),
     processes=("redis-server",),
     packages=("redis-server", "redis", "redis7", "redis6"),
-    checks=(Check("Max open files", 10032, _SERVER, "it takes fewer than 10,000 clients"),),
+    checks=_FILES,
     left=f"swap that is as large as the memory, so that a shortage is slow before it kills the server; {_CLOCK}",
 )
 
 KEYDB = Program(
     "KeyDB",
     "in_memory_database",
-    _warned_of(Page(reference="KeyDB server, checks at start", read="2026-11-27", again="2027-11-27")),
+    _warned_of(Page(reference="KeyDB server, checks at start", read="2026-11-28", again="2027-11-28"), ("never",)),
     processes=("keydb-server",),
     packages=("keydb-server", "keydb"),
+    checks=_FILES,
 )
 
 VALKEY = Program(
@@ -65,5 +68,6 @@ VALKEY = Program(
     _warned_of(Page(reference="Valkey guide", read="2026-11-27", again="2027-11-27")),
     processes=("valkey-server",),
     packages=("valkey-server", "valkey"),
+    checks=_FILES,
     left=f"swap that is as large as the memory; {_CLOCK}",
 )

@@ -20,7 +20,7 @@ _FILES = {
     "hadoop": ("hadoop", "spark"),
     "hana": ("hana",),
     "java": ("java", "shenandoah", "zgc"),
-    "mariadb": ("mariadb",),
+    "mariadb": ("mariadb", "mysql"),
     "mongodb": ("mongodb",),
     "redis": ("keydb", "redis", "valkey"),
     "scylla": ("scylla",),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from .program import Page, Program, Wish
 
-_FILES = Page(reference="ScyllaDB, its files of sysctl.d", read="2026-11-27", again="2027-11-27")
+_FILES = Page(reference="ScyllaDB, its files of sysctl.d", read="2026-11-28", again="2027-11-28")
 
 SCYLLA = Program(
     "ScyllaDB",
@@ -20,7 +20,7 @@ SCYLLA = Program(
             exact=True,
         ),
         Wish("memory.vfs_cache_pressure", 2000, "it opens each of its files once", _FILES),
-        Wish("memory.aio_max_nr", 1048576, "each of its threads prepares requests to disks", _FILES),
+        Wish("memory.aio_max_nr", 30000000, "each of its threads prepares requests to disks", _FILES),
     ),
     processes=("scylla",),
     packages=("scylla-server", "scylla"),

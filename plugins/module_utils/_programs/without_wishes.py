@@ -13,7 +13,13 @@ _POSTGRESQL = Page(reference="PostgreSQL, its open files", read="2026-11-28", ag
 
 PROGRAMS: Mapping[str, Program] = {
     "apache": Program("Apache httpd", "web", processes=("apache2", "httpd"), packages=("apache2", "httpd")),
-    "dragonfly": Program("Dragonfly", "in_memory_database", processes=("dragonfly",), packages=("dragonfly",)),
+    "dragonfly": Program(
+        "Dragonfly",
+        "in_memory_database",
+        processes=("dragonfly",),
+        packages=("dragonfly",),
+        left="locked memory without a limit, which its guide gives its container",
+    ),
     "envoy": Program("Envoy", "web", processes=("envoy",), packages=("envoy",)),
     "flink": Program("Apache Flink", "analytics", processes=("flink",)),
     "haproxy": Program(
@@ -46,12 +52,6 @@ PROGRAMS: Mapping[str, Program] = {
         "hpc",
         left="over EFA: huge pages, which AWS's installer of EFA reserves, and locked memory without a limit",
     ),
-    "mysql": Program(
-        "MySQL",
-        "nvme_storage",
-        processes=("mysqld",),
-        packages=("mysql-community-server", "mysql-server-8.0", "mysql-server"),
-    ),
     "nginx": Program(
         "nginx",
         "web",
@@ -80,5 +80,11 @@ PROGRAMS: Mapping[str, Program] = {
     "trino": Program(
         "Trino", "analytics", processes=("trino",), left="131,072 open files and 128,000 processes for its user"
     ),
-    "varnish": Program("Varnish", "web", processes=("varnishd",), packages=("varnish",)),
+    "varnish": Program(
+        "Varnish",
+        "web",
+        processes=("varnishd",),
+        packages=("varnish",),
+        left="its notes on platforms ask for no huge pages on RHEL 6, and say nothing of later systems",
+    ),
 }
