@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from ansible import constants as C
 from ansible.module_utils.common.validation import check_type_list
+from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..module_utils._error import NearmetalError
 from ..module_utils._requests.combined import require_known
@@ -40,26 +42,31 @@ class ActionModule(HostAction):
         except TypeError:
             pass  # the module says what it takes
         result = (self._planned if self._task.check_mode else self._done)(task_vars)
-        sentence = "" if result.get("failed") else self._contrary(task_vars or {})
-        return {**result, "warnings": [*(result.get("warnings") or ()), sentence]} if sentence else result
+        sentences = [] if result.get("failed") else [*self._contrary(task_vars or {}), *self._idle(task_vars or {})]
+        return {**result, "warnings": [*(result.get("warnings") or ()), *sentences]} if sentences else result
 
     def _given(self, variables: Any, name: str) -> Any:
         """The value of a variable, which may be a template."""
         return self._templar.template(variables[name]) if name in variables else None
 
-    def _contrary(self, task_vars: dict[str, Any]) -> str:
-        """A sentence where a playbook spells out another workload than the host's own variables name; else empty."""
+    def _contrary(self, task_vars: dict[str, Any]) -> Iterator[str]:
+        """A sentence where a playbook spells out another workload than the host's own variables name."""
         spelled = self._task.args.get("workload_concerns_of")
-        if not spelled:
-            return ""
-        own = self._given(task_vars["hostvars"][task_vars["inventory_hostname"]], "tune_workload")
-        if own is None or check_type_list(own) == [spelled]:
-            return ""
-        names = ", ".join(map(str, check_type_list(own)))
-        return (
-            f"tune_workload: {names} of the inventory has no effect in this playbook, which tunes for {spelled}: run"
-            " nearmetal.ec2.tune for it"
-        )
+        own = self._given(task_vars["hostvars"][task_vars["inventory_hostname"]], "tune_workload") if spelled else None
+        if own is not None and check_type_list(own) != [spelled]:
+            yield (
+                f"tune_workload: {', '.join(map(str, check_type_list(own)))} of the inventory has no effect in this"
+                f" playbook, which tunes for {spelled}: run nearmetal.ec2.tune for it"
+            )
+
+    def _idle(self, task_vars: dict[str, Any]) -> Iterator[str]:
+        """A sentence where an image is made, for what would follow a change of a host."""
+        reboot, health = (self._given(task_vars, name) or False for name in ("tune_reboot", "tune_health_command"))
+        asked = {"tune_reboot": boolean(reboot, strict=False), "tune_health_command": bool(health)}
+        idle = [name for name in asked if asked[name]]
+        if idle and boolean(self._task.args.get("bake") or False, strict=False):
+            verb = "have" if idle[1:] else "has"
+            yield f"with tune_bake {' and '.join(idle)} {verb} no effect: the first boot of the image tunes its host"
 
     def _planned(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         return self.do_task(task_vars, drawn=True)

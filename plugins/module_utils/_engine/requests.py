@@ -14,7 +14,7 @@ from .._plan import PROGRAM, Finding, Wanted
 from .._planning.concern import Concern
 from .._planning.knob import limited, merged, without
 from .._planning.options import COMMON, validate
-from .._planning.waivers import REFERENCE, excluded_options, managed, only_options, waivers_by_concern
+from .._planning.waivers import REFERENCE, excluded_options, flaws_of_idle, managed, only_options, waivers_by_concern
 from .._requests.recognized import KNOB, stored_choice, with_choice
 from .._words import choices, shown
 from .defaults import base_options, leave, manages_nothing, nothing_wanted
@@ -121,6 +121,11 @@ def tune_requests(
     requests += [_not_wanted(name, limits[name], workloads) for name in limits if name not in wanted_here]
     if not requests and not findings:
         raise NearmetalError("nothing to tune: name a workload or concerns")
+    flaws = flaws_of_idle(waived, known, {CHOICE, *(request.name for request in requests if isinstance(request, Tune))})
+    findings = (
+        *findings,
+        *(Finding(CHOICE, "waivers", "advice", flaws[name], where=name, reference=REFERENCE) for name in flaws),
+    )
     choice = on_host.get(CHOICE)
     keep = choice if limits else stored_choice(choice, programs, asking)
     if findings or (keep is None) is not (choice is None):

@@ -9,7 +9,7 @@ A waived knob is left as it is, with a reason and a last day, and is reported.
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple
+from typing import Any, Callable, Container, Dict, List, Mapping, Sequence, Set, Tuple
 
 from .._error import NearmetalError
 from .._plan import Finding, Plan, Wanted
@@ -137,20 +137,34 @@ def _waived_finding(finding: Finding, waiver: Mapping[str, str]) -> Finding:
 
 def _advice(concern: Concern, waiver: Mapping[str, str], plan: Plan, today: str) -> Tuple[Finding, ...]:
     """The finding for a waiver that has expired, or that names no knob of the concern."""
+    reason = _flaw(concern, waiver, today, any(finding.knob == waiver["knob"] for finding in plan.findings))
+    return (Finding(concern.name, waiver["knob"], "advice", reason, reference=REFERENCE),) if reason else ()
+
+
+def flaws_of_idle(
+    waivers: Mapping[str, Sequence[Mapping[str, str]]], concerns: Concerns, planned: Container[str]
+) -> Dict[str, str]:
+    """concern.knob → what is wrong with its waiver, where the run plans nothing of the concern."""
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    flaws = {
+        f"{name}.{waiver['knob']}": _flaw(concerns[name], waiver, today, managed_again=False)
+        for name in waivers
+        if name not in planned
+        for waiver in waivers[name]
+    }
+    return {name: flaw for name, flaw in flaws.items() if flaw}
+
+
+def _flaw(concern: Concern, waiver: Mapping[str, str], today: str, managed_again: bool) -> str:
     knob = waiver["knob"]
     if knob not in knobs_of(concern):
-        reason = (
+        return (
             f"a waiver names {concern.name}.{knob}, but {concern.name} has no knob {shown(knob)}: check"
             " its spelling, or remove the waiver"
         )
-    elif waiver["expires"] < today and any(finding.knob == knob for finding in plan.findings):
-        reason = (
-            "its waiver expired on {expires} ({reason}), so the knob is managed again: renew or remove"
-            " the waiver".format(**waiver)
-        )
-    else:
-        return ()
-    return (Finding(concern.name, knob, "advice", reason, reference=REFERENCE),)
+    again = "so the knob is managed again" if managed_again else "and nothing of this run sets the knob"
+    template = "its waiver expired on {expires} ({reason}), {again}: renew or remove the waiver"
+    return template.format(again=again, **waiver) if waiver["expires"] < today else ""
 
 
 def _split(where: str, name: Any, concerns: Concerns, either: str = "") -> Tuple[str, str]:

@@ -41,3 +41,29 @@ def test_a_wrong_workload_is_refused_before_the_host_is_asked(given: Any, said: 
     result = action.on_host(None, {})
     assert result["failed"]
     assert said in result["msg"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"tune_reboot": "yes"},
+            ["with tune_bake tune_reboot has no effect: the first boot of the image tunes its host"],
+        ),
+        (
+            {"tune_reboot": True, "tune_health_command": "redis-cli ping"},
+            ["with tune_bake tune_reboot and tune_health_command have no effect: "],
+        ),
+        ({"tune_reboot": "no", "tune_health_command": ""}, []),
+    ],
+)
+@pytest.mark.parametrize("bake", [True, "false"])
+def test_it_is_said_what_has_no_effect_where_an_image_is_made(
+    monkeypatch: pytest.MonkeyPatch, given: Dict[str, Any], said: List[str], bake: Any
+) -> None:
+    action = object.__new__(tune.ActionModule)
+    action._task = SimpleNamespace(action="tune", args={"bake": bake}, async_val=0, check_mode=True)
+    action._templar = SimpleNamespace(template=lambda value: value)
+    monkeypatch.setattr(action, "_execute_module", lambda **_more: {"changed": False})
+    warnings = action.on_host(None, given).get("warnings", [])
+    assert [sentence[: len(said[0])] for sentence in warnings] == (said if bake is True else [])

@@ -82,6 +82,25 @@ def test_an_expired_waiver_is_reported_and_its_knob_managed_again(host: FakeKern
     assert f"its waiver expired on {PAST} (measured, see OPS-123), so the knob is managed again" in finding[1]
 
 
+IDLE = "its waiver expired on 2020-01-31 (measured, see OPS-123), and nothing of this run sets the knob"
+
+
+@pytest.mark.parametrize(
+    ("given", "knob", "said"),
+    [
+        (waiver("network_stack.mtu", PAST), "network_stack.mtu", IDLE),
+        (waiver("memory.swappiness", PAST), "tune.waivers", IDLE),
+        (waiver("memory.swapiness"), "tune.waivers", "a waiver names memory.swapiness, but memory has no knob"),
+    ],
+)
+def test_a_waiver_that_is_over_or_misspelt_is_reported_where_nothing_of_its_concern_is_planned(
+    given: Dict[str, str], knob: str, said: str, host: FakeKernel, call: Call
+) -> None:
+    result = call(tune.main, host, check=True, concerns=WANTED, waivers=[given, waiver("memory.overcommit")])
+    ((status, reason),) = statuses(result, knob)
+    assert (status, reason[: len(said)]) == ("advice", said)
+
+
 def test_a_check_can_be_waived(tmp_path: Path, call: Call) -> None:
     old = {"/etc/os-release": 'ID=amzn\nVERSION_ID="2018.03"\n'}
     host = FakeKernel(tmp_path, files_of("nitro", old))
