@@ -48,52 +48,50 @@ class Judgment(NamedTuple):
 
     decision: str  # empty while the batch is to be watched
     reasons: Tuple[str, ...]
-    figures: Tuple[Figure, ...] = ()
 
     def as_dict(self) -> Dict[str, Any]:
         """Plain JSON."""
-        return {
-            **self._asdict(),
-            "reasons": list(self.reasons),
-            "figures": [figure._asdict() for figure in self.figures],
-        }
+        return {"decision": self.decision, "reasons": list(self.reasons)}
 
 
-def judge(settings: Settings, watch: Watch) -> Judgment:
-    """The decision by the metrics, at any look. Guards are judged beside it."""
+def judge(settings: Settings, watch: Watch, over: bool = False, won: Optional[Dict[str, float]] = None) -> Judgment:
+    """The decision by the metrics, at any look; `over` where none can follow. Guards are judged beside it.
+
+    Whoever asks look by look gives an empty `won`, which keeps the evidence of each metric until the next look.
+    """
     waiting = len(watch.strata) - watch.tuned
     if not settings.metrics:
         return Judgment(GO_ON, ("no metric was asked for: guards alone",))
     if not waiting:
         return Judgment(GO_ON, ("no host waits any more to compare with: guards alone",))
     needed = NEEDED * len(settings.metrics) * settings.judged * _TESTS
-    ends = len(watch.after) in (settings.looks, settings.most_looks)
-    figures, harmed, open_questions = [], [], []
-    for metric in settings.metrics:
-        harm, question = _of_metric(settings, watch, metric, needed, ends)
-        harmed += [harm] if harm else []
-        open_questions += [question] if question else []
-        if harm or ends:
-            figures.append(_figure(settings, watch, *metric[:2]))
+    ends = over or len(watch.after) in (settings.looks, settings.most_looks)
+    found = [_of_metric(settings, watch, metric, needed, ends, won) for metric in settings.metrics]
+    harmed, open_questions = (tuple(filter(None, words)) for words in zip(*found))
     if harmed:
-        return Judgment(BACK, tuple(harmed), tuple(figures))
+        return Judgment(BACK, harmed)
     if not ends:
         return Judgment("", ())
     if not open_questions:
         words = "guards alone: too few hosts" if min(watch.tuned, waiting) < _FEWEST else "no metric lost its margin"
-        return Judgment(GO_ON, (words,), tuple(figures))
-    if len(watch.after) < settings.most_looks:
-        return Judgment("", tuple(open_questions), tuple(figures))
-    return Judgment(settings.unclear, tuple(open_questions), tuple(figures))
+        return Judgment(GO_ON, (words,))
+    return Judgment(settings.unclear if over or len(watch.after) >= settings.most_looks else "", open_questions)
 
 
 def _of_metric(
-    settings: Settings, watch: Watch, metric: Tuple[str, str, float], needed: float, ends: bool
+    settings: Settings,
+    watch: Watch,
+    metric: Tuple[str, str, float],
+    needed: float,
+    ends: bool,
+    kept: Optional[Dict[str, float]],
 ) -> Tuple[str, str]:
     """The harm that is shown in one metric, and what is missing to exclude it; either may be empty."""
     name, better, margin = metric
     larger = better == LARGER
-    won = evidence_of_harm(watch, name, larger, settings.most_looks)
+    won = evidence_of_harm(watch, name, larger, settings.most_looks, None if kept is None else kept.get(name, 0.0))
+    if kept is not None:
+        kept[name] = won
     if won >= needed:
         return f"{name} became worse, with evidence of {_to_one(won)} ({needed:.0f}:1 is needed)", ""
     if not ends:
@@ -108,7 +106,7 @@ def _of_metric(
     if lost and p_missing(is_tuned, gone) <= 1 / needed:
         return f"{words}, and hardly a host that waits", ""
     draws = Draws(watch, found, settings.seed)
-    if draws.p_harm() <= 1 / needed:
+    if draws.p_harm(needed=needed) <= 1 / needed:
         return f"{name} became worse: by the draw alone in less than 1 of {needed:.0f} batches", ""
     waiting = len(watch.strata) - watch.tuned
     if min(watch.tuned, waiting) < _FEWEST:
@@ -123,6 +121,12 @@ def _of_metric(
     if draws.p_no_harm(-math.log1p(-margin / 100)) > _P_NO_HARM:
         return "", f"a loss of {margin:g} % in {name} isn't excluded"
     return "", ""
+
+
+def figures(settings: Settings, watch: Watch) -> List[Dict[str, Any]]:
+    """What a report says of each metric: a Figure as plain JSON."""
+    compares = watch.after and watch.tuned < len(watch.strata)
+    return [_figure(settings, watch, *metric[:2])._asdict() for metric in settings.metrics if compares]
 
 
 def _figure(settings: Settings, watch: Watch, name: str, better: str) -> Figure:

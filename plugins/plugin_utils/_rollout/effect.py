@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import math
 import random
-from collections import deque
 from itertools import combinations, product
 from statistics import median
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...module_utils._prove.statistics.evidence import path
 
 Look = Mapping[str, Sequence[Optional[float]]]  # metric → the value of each host; None where there is none
 
-_MOST_EXACT = 2000  # draws that are all enumerated; of more as many are sampled
+_MOST_EXACT = _MOST_SAMPLED = 2000  # draws that are all enumerated; of more a sample is drawn
 _ENOUGH = 25  # draws at least as extreme after which a sample ends: its p is known well enough (Besag, Clifford, 1991)
 _OUTLIER = 4 * 1.4826  # median absolute deviations, beyond which a host counts as if it were that far
 _FAR, _HALVINGS = 2.0, 14  # an interval is looked for within a factor of 7, and known to 0.02 %
@@ -35,46 +34,40 @@ class Watch(NamedTuple):
     after: Sequence[Look]
 
 
-def offset(looks: Sequence[Look], name: str) -> float:
-    """What is added to a metric that is zero somewhere, as zero has no logarithm: a tenth of what is usual; else 0.
+def logarithm(looks: Sequence[Look], name: str) -> Callable[[float], float]:
+    """What stands for the logarithm of a metric that may be zero: a tenth of what is usual is added to all, then.
 
-    It is that of all hosts and looks together, so it depends on neither the draw nor the unit.
+    A zero that comes later counts as a tenth of the least. The looks must be chosen before any is judged, and with
+    all hosts together, so that neither the draw nor what comes later has a say in it.
     """
     values = [value for look in looks for value in look.get(name, ()) if value is not None]
-    more = [value for value in values if value > 0]
-    return (median(more) / 10 if more else 1.0) if 0 in values else 0.0
+    more = [value for value in values if value > 0] or [10.0]
+    plus, least = median(more) / 10 if 0 in values else 0.0, min(more) / 10
+    return lambda value: math.log(value + plus or least)
 
 
-def means_by_look(looks: Sequence[Look], name: str, plus: float) -> Iterator[List[Optional[float]]]:
-    """After each look the mean logarithm of each host; None of a host without a value in half of the looks so far.
+def means(looks: Sequence[Look], name: str, log: Callable[[float], float], hosts: int) -> List[Optional[float]]:
+    """The mean logarithm of each host; None of a host without a value in half of the looks.
 
     A look in which no host has a value, as while the source of the metrics restarts, doesn't count.
     """
-    sums: List[float] = []
-    known: List[int] = []
-    rows = (look.get(name, ()) for look in looks)
-    for count, values in enumerate((values for values in rows if any(value is not None for value in values)), 1):
-        sums, known = sums or [0.0] * len(values), known or [0] * len(values)
-        for host, value in enumerate(values):
-            if value is not None and value + plus > 0:
-                sums[host] += math.log(value + plus)
+    rows = [row for row in (look.get(name, ()) for look in looks) if any(value is not None for value in row)]
+    sums, known = [0.0] * hosts, [0] * hosts
+    for row in rows:
+        for host, value in enumerate(row):
+            if value is not None:
+                sums[host] += log(value)
                 known[host] += 1
-        yield [total / n if n and n >= count * _LEAST_KNOWN else None for total, n in zip(sums, known)]
-
-
-def gains_by_look(watch: Watch, name: str, larger: bool) -> Iterator[List[Optional[float]]]:
-    """After each look the gain of each host: positive where the metric became better."""
-    plus = offset([*watch.before, *watch.after], name)
-    first = [value for values in deque(means_by_look(watch.before, name, plus), maxlen=1) for value in values]
-    sign = 1 if larger else -1
-    for second in means_by_look(watch.after, name, plus):
-        yield [None if a is None or b is None else sign * (b - a) for a, b in zip(first, second)]
+    return [total / n if n and n >= len(rows) * _LEAST_KNOWN else None for total, n in zip(sums, known)]
 
 
 def gains(watch: Watch, name: str, larger: bool) -> List[Optional[float]]:
-    """The gain of each host after all looks; None where it isn't known."""
-    last = deque(gains_by_look(watch, name, larger), maxlen=1)
-    return last[0] if last and last[0] else [None] * len(watch.strata)
+    """The gain of each host after all looks: positive where the metric became better; None where it isn't known."""
+    log = logarithm([*watch.before, *watch.after[:1]], name)
+    before, after = (means(looks, name, log, len(watch.strata)) for looks in (watch.before, watch.after))
+    sign = 1 if larger else -1
+    # Rounded: what a sum leaves behind its last digit is no noise, beside which all else would be an outlier.
+    return [None if a is None or b is None else round(sign * (b - a), 9) for a, b in zip(before, after)]
 
 
 def pairs(watch: Watch, found: Sequence[Optional[float]]) -> List[float]:
@@ -90,14 +83,17 @@ def pairs(watch: Watch, found: Sequence[Optional[float]]) -> List[float]:
     return paired
 
 
-def evidence_of_harm(watch: Watch, name: str, larger: bool, most_looks: int) -> float:
-    """What speaks for harm, to 1, at whichever look this is asked.
+def evidence_of_harm(watch: Watch, name: str, larger: bool, most_looks: int, earlier: Optional[float] = None) -> float:
+    """What speaks for harm, to 1, at whichever look this is asked; `earlier` is what it was at the look before.
 
     The evidence of the pairs at each look is a bet of its own, with an equal part of the money: the sum of what they
     have won only grows, and exceeds a number n in at most one of n batches without effect (Markov), at any look.
     """
-    steps = (path(pairs(watch, found)) for found in gains_by_look(watch, name, larger))
-    return sum(2 * step[-1].below / most_looks for step in steps if step)
+    won = earlier or 0.0
+    for looks in range(1 if earlier is None else len(watch.after), len(watch.after) + 1):
+        steps = path(pairs(watch, gains(watch._replace(after=watch.after[:looks]), name, larger)))
+        won += 2 * steps[-1].below / most_looks if steps else 0.0
+    return won
 
 
 class Draws:
@@ -115,9 +111,13 @@ class Draws:
         self.waiting = sum(len(waiting) for _tuned, waiting in self._groups)
         self.count = math.prod(math.comb(len(tuned) + len(rest), len(tuned)) for tuned, rest in self._groups)
 
-    def p_harm(self, margin: float = 0.0) -> float:
-        """How likely so low a gain of the tuned is by the draw alone, if the true one is `-margin`."""
-        return self._p([([gain + margin for gain in tuned], rest) for tuned, rest in self._groups], -1)
+    def p_harm(self, margin: float = 0.0, needed: float = 0.0) -> float:
+        """How likely so low a gain of the tuned is by the draw alone, if the true one is `-margin`.
+
+        A sample of draws can show no p below 1 to its size, so it is larger where 1 to `needed` is asked for.
+        """
+        groups = [([gain + margin for gain in tuned], rest) for tuned, rest in self._groups]
+        return self._p(groups, -1, max(_MOST_SAMPLED, math.ceil(4 * needed)))
 
     def p_no_harm(self, margin: float) -> float:
         """How likely so high a gain of the tuned is by the draw alone, if the true one is `-margin`."""
@@ -137,7 +137,7 @@ class Draws:
         low = _edge(lambda gain: self.p_no_harm(-gain) <= likely)
         return low, -_edge(lambda gain: self.p_harm(gain) <= likely)
 
-    def _p(self, groups: Sequence[Any], sign: int) -> float:
+    def _p(self, groups: Sequence[Any], sign: int, most: int = _MOST_SAMPLED) -> float:
         if not groups:
             return 1.0
         centered = _centered(groups)
@@ -147,11 +147,11 @@ class Draws:
             ways = [[sum(chosen) for chosen in combinations(values, size)] for values, size in zip(centered, sizes)]
             return sum(sign * sum(sums) >= found for sums in product(*ways)) / self.count
         coin, extreme = random.Random(self._seed), 0
-        for drawn in range(1, _MOST_EXACT + 1):
+        for drawn in range(1, most + 1):
             extreme += sign * sum(_sum_of(coin, values, size) for values, size in zip(centered, sizes)) >= found
             if extreme == _ENOUGH:
                 return extreme / drawn
-        return (extreme + 1) / (_MOST_EXACT + 1)
+        return (extreme + 1) / (most + 1)
 
 
 def _centered(groups: Sequence[Any]) -> List[List[float]]:

@@ -13,7 +13,7 @@ from ...module_utils._error import NearmetalError
 from ...module_utils._planning.options import Spec, validate
 from ...module_utils._words import plain, sentence
 from . import draw, guards, metrics, permission, prometheus, record, sentences
-from .decision import BACK, GO_ON, HOLD, Judgment, Settings, judge, judgment_with, outcome_of
+from .decision import BACK, GO_ON, HOLD, Judgment, Settings, figures, judge, judgment_with, outcome_of
 
 STEPS = ("begin", "open", "look", "permit", "watch", "decide", "end")
 OPTIONS: Spec = {
@@ -200,27 +200,32 @@ class Steps:
             kept.add("tuned", at=time.time(), failed=dict(failed))
         if failed:
             return Judgment(BACK, ()).as_dict()
+        judged = self._watched(kept, batch)
+        return {**judged.as_dict(), "figures": figures(kept.settings, kept.watch(batch))}
+
+    def _watched(self, kept: record.Record, batch: record.Batch) -> Judgment:
         options, settings = kept.start["options"], kept.settings
         looks = 0 if not settings.metrics or batch.last == batch.end else settings.most_looks
         deadline = time.time() + options["watch_at_most"] + _PATIENCE * options["interval"]
         judged = Judgment("", ())
+        won: Dict[str, float] = {}
         for count in range(1, len(batch.after) + 1):  # of a run that was killed
-            judged = judge(settings, kept.watch(batch, count))
+            judged = judge(settings, kept.watch(batch, count), won=won)
             if judged.decision:
-                return judged.as_dict()
-        while len(batch.after) < looks:
-            if time.time() > deadline:
-                words = (
-                    f"only {len(batch.after)} of {looks} looks gave a value in this time: is the source of the metrics"
-                    " up, and does it answer within an interval?"
-                )
-                return Judgment(HOLD, (words,)).as_dict()
+                return judged
+        while len(batch.after) < looks and time.time() <= deadline:
             if self._look(kept, batch, sentences.progress(kept, batch)):
-                judged = judge(settings, kept.watch(batch))
+                judged = judge(settings, kept.watch(batch), won=won)
             if judged.decision:
-                return judged.as_dict()
+                return judged
+        if len(batch.after) < min(looks, settings.looks):
+            words = (
+                f"only {len(batch.after)} of {settings.looks} looks gave a value in this time: is the source of the"
+                " metrics up, and does it answer within an interval?"
+            )
+            return Judgment(HOLD, (words,))
         self._pause(batch.tuned + options["watch"] - time.time())
-        return judge(settings, kept.watch(batch)).as_dict()
+        return judge(settings, kept.watch(batch), over=True)
 
     def decide(self, path: str, judged: Mapping[str, Any], hosts: Mapping[str, Host]) -> Dict[str, Any]:
         """The decision on the batch, by the metrics and by what became of each host; who is to be taken back."""
@@ -241,7 +246,8 @@ class Steps:
             self._show(line)
         back: List[str] = []
         if last.decision == BACK:
-            back = kept.hosts[batch.begin : batch.end] if options["on_back"] == "batch" else kept.tuned()
+            own = set(kept.hosts[batch.begin :] if options["on_back"] == "batch" else kept.hosts)
+            back = [host for host in kept.tuned() if host in own]
         ended = outcome_of(last.decision, batch.number == len(kept.start["ends"]))
         return {**decided, "back": back, "ended": ended or ""}
 

@@ -39,7 +39,7 @@ def progress(kept: Record, batch: Batch) -> str:
     left = (settings.looks if len(batch.after) < settings.looks else settings.most_looks) - len(batch.after)
     return (
         f"{TITLE}  batch {batch.number} of {len(kept.start['ends'])}"
-        f", {batch.end} of {counted(len(kept.hosts), 'host')} tuned, look {len(batch.after) + 1}"
+        f", {len(kept.tuned())} of {counted(len(kept.hosts), 'host')} tuned, look {len(batch.after) + 1}"
         f", {time.strftime('%H:%M:%S', time.gmtime(max(0.0, left * interval)))} left to decide"
     )
 

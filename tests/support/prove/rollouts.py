@@ -91,12 +91,13 @@ def roll_out(
         before = [fleet.look(begin, last, begin, minute) for minute in range(-_BEFORE, 0)]
         watch = Watch(end - begin, fleet.strata[begin:last], before, [])
         decision = ""
+        won: Dict[str, float] = {}
         for minute in range(_MOST + 5):
             look = fleet.look(begin, last, end, minute)
             if any(value is not None for value in look[METRICS[0]]):
                 watch = watch._replace(after=[*watch.after, look])
                 looks += 1
-                decision = judge(settings, watch).decision
+                decision = judge(settings, watch, won=won).decision
             if decision:
                 break
         if decision != GO_ON:

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
 
@@ -142,11 +141,6 @@ def test_a_batch_that_suffers_is_taken_back_before_the_play_ends(fleet: Fleet) -
     assert "ROLLOUT  taken back: 1 of 10 hosts tuned" in ran.output
 
 
-def test_all_that_was_tuned_is_taken_back_where_that_is_wanted(fleet: Fleet) -> None:
-    ran = fleet.run(80, rollout_on_back="all")
-    assert (ran.code, ran.tuned) == (2, [])
-
-
 def test_a_host_whose_service_fails_when_it_is_tuned_is_taken_back_and_goes_no_further(fleet: Fleet) -> None:
     healthy = "test ! -e $NEARMETAL_SIMULATED/var/lib/nearmetal/journal.json"
     ran = fleet.run(rollout_health=healthy)
@@ -155,19 +149,7 @@ def test_a_host_whose_service_fails_when_it_is_tuned_is_taken_back_and_goes_no_f
     assert "the health command ended with code 1" in ran.lines("decision")[0]["reasons"][0]
 
 
-def test_a_source_that_is_down_holds_and_whoever_has_looked_goes_on(fleet: Fleet) -> None:
-    down = {"name": "requests", "better": "larger", "command": f"! ls {fleet.folder}/*/{TUNED} && echo 1"}
-    held = fleet.run(rollout_metrics=[down])
-    assert (held.code, len(held.tuned)) == (2, 1)
-    assert held.lines("end")[0]["outcome"] == "held"
-    assert "is the source of the metrics up, " in held.output
-    again = fleet.run(rollout_resume=str(held.record))
-    assert (again.code, again.output.count("is the source of the metrics up")) == (2, 0)  # its options are kept
-    assert "no metric has a value of any host, so nothing was tuned" in again.output
-    assert len(again.tuned) == 1
-
-
-def test_a_freeze_file_holds_before_the_next_batch_and_the_rest_follows_without_it(fleet: Fleet) -> None:
+def test_a_freeze_file_holds_before_the_next_batch(fleet: Fleet) -> None:
     freeze, hook = fleet.folder / "freeze", fleet.folder / "hook.yml"
     hook.write_text(FREEZE % freeze)
     held = fleet.run(rollout_freeze=str(freeze), rollout_after_host=str(hook))
@@ -175,31 +157,6 @@ def test_a_freeze_file_holds_before_the_next_batch_and_the_rest_follows_without_
     assert "batch 2 of 3 doesn't begin" in held.output
     assert "freeze exists: release day; remove it to go on" in held.output
     assert held.lines("end")[0]["outcome"] == "held"
-    freeze.unlink()
-    again = fleet.run(rollout_resume=str(held.record))
-    assert (again.code, again.tuned) == (0, NAMES), again.output
-    assert [line["number"] for line in again.lines("decision")] == [1, 2, 3]
-
-
-def test_too_many_hosts_that_are_ill_hold_a_batch_and_with_leave_they_are_left_out(fleet: Fleet) -> None:
-    ill = fleet.folder / "ill"
-    healthy = f"test ! -e {ill} || ! grep -q $(basename $(dirname $NEARMETAL_SIMULATED)) {ill}"
-    first = fleet.run(rollout_health=healthy, rollout_freeze=str(ill.parent), rollout_batches=["100%"])
-    ill.write_text("\n".join(first.lines("start")[0]["hosts"][:2]))
-    given = {"rollout_freeze": "", "rollout_batches": [5, "100%"], "rollout_health": healthy}
-    held = fleet.run(rollout_most_unavailable="1", **given)
-    assert (held.code, held.tuned) == (2, []), held.output
-    assert "2 of 5 hosts of a stratum can't be reached or aren't healthy" in held.output
-    again = fleet.run(rollout_resume=str(held.record), rollout_most_unavailable="50%")
-    assert (again.code, len(again.tuned)) == (0, 8), again.output
-    assert "ROLLOUT  done: 8 of 10 hosts tuned" in again.output
-
-
-def test_outside_the_window_nothing_is_tuned(fleet: Fleet) -> None:
-    begin, end = (time.strftime("%H:%M", time.gmtime(time.time() + seconds)) for seconds in (7200, 10800))
-    ran = fleet.run(rollout_window=f"{begin}-{end}")
-    assert f"no batch begins outside {begin}-{end}" in ran.output
-    assert (ran.code, ran.tuned) == (2, [])
 
 
 def test_a_controller_that_is_killed_while_it_watches_goes_on_from_the_record(fleet: Fleet) -> None:
@@ -213,9 +170,6 @@ def test_a_controller_that_is_killed_while_it_watches_goes_on_from_the_record(fl
     killed = fleet.ran(running.returncode, "".join(seen))
     assert (killed.code, len(killed.tuned)) == (-signal.SIGKILL, 5), killed.output
     assert [line["number"] for line in killed.lines("decision")] == [1]
-    other = fleet.run()
-    assert other.code == 2
-    assert "hasn't ended: go on with it by -e rollout_resume=" in other.output
     again = fleet.run(rollout_resume=str(killed.record))
     assert (again.code, again.tuned) == (0, NAMES), again.output
     assert [(line["number"], line["decision"]) for line in again.lines("decision")] == [(n, "go_on") for n in (1, 2, 3)]
@@ -228,22 +182,8 @@ def test_check_mode_shows_the_batches_and_writes_nothing(fleet: Fleet) -> None:
     assert "10 hosts in 1 stratum, batches of 1, 4, 5" in ran.output
 
 
-def test_check_mode_of_a_resumed_rollout_leaves_its_record_as_it_is(fleet: Fleet) -> None:
-    down = {"name": "requests", "better": "larger", "command": f"! ls {fleet.folder}/*/{TUNED} && echo 1"}
-    held = fleet.run(rollout_metrics=[down])
-    before = held.record.read_bytes()
-    checked = fleet.run(100, "--check", rollout_resume=str(held.record))
-    assert (checked.tuned, held.record.read_bytes()) == (held.tuned, before)
-
-
 def test_a_limit_without_the_controller_is_refused_before_anything_is_tuned(fleet: Fleet) -> None:
     ran = fleet.run(100, "--limit", "h0*")
     assert ran.code == 2
     assert ran.tuned == []
     assert "-e target=" in ran.output
-
-
-def test_a_wrong_option_is_said_before_anything_is_tuned(fleet: Fleet) -> None:
-    ran = fleet.run(rollout_batches=["ten"])
-    assert (ran.code, ran.tuned) == (2, [])
-    assert "rollout.batches: 'ten' is neither a number of hosts nor a share" in ran.output

@@ -13,6 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._rollout.decision im
     HOLD,
     Judgment,
     Settings,
+    figures,
     judge,
     judgment_with,
 )
@@ -49,9 +50,9 @@ def test_it_is_watched_to_the_end_before_it_goes_on() -> None:
 
 
 def test_a_gain_goes_on() -> None:
-    judged = judge(ONE, watch(130, 2))
-    assert judged.decision == GO_ON
-    assert (judged.figures[0].low or 0) > 20
+    assert judge(ONE, watch(130, 2)).decision == GO_ON
+    (figure,) = figures(ONE, watch(130, 2))
+    assert figure["low"] > 20
 
 
 def test_a_loss_that_isnt_excluded_is_watched_longer_and_then_held_with_the_reason() -> None:
@@ -61,6 +62,7 @@ def test_a_loss_that_isnt_excluded_is_watched_longer_and_then_held_with_the_reas
     assert judge(ONE, noisy).decision == ""
     last = judge(ONE, noisy._replace(after=[{"rate": values}] * 3))
     assert (last.decision, last.reasons) == (HOLD, ("a loss of 5 % in rate isn't excluded",))
+    assert judge(ONE._replace(most_looks=9), noisy._replace(after=[{"rate": values}] * 3), over=True) == last
     assert judge(ONE._replace(unclear=GO_ON), noisy._replace(after=[{"rate": values}] * 3)).decision == GO_ON
 
 

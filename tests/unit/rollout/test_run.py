@@ -1,0 +1,168 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps of a rollout on the controller, without Ansible: tests/unit/playbooks/test_rollout.py has the playbook."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Sequence
+
+import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._rollout.run import Steps
+
+NAMES = [f"h{number:02}" for number in range(10)]
+WELL = {"before": {"unhealthy": ""}, "after": {"unhealthy": ""}, "failed": "", "reached": True}
+
+
+class Fleet:
+    """Ten hosts; a tuned one does `percent` of what it did before."""
+
+    def __init__(self, folder: Path, percent: int = 100) -> None:
+        self.folder, self.said = folder, [""]
+        self.steps = Steps(self.said.append, str(folder / "reports"), os.getppid())
+        for name in NAMES:
+            (folder / name).write_text(f"{1000 + int(name[1:])}")
+        self.percent = percent
+        self.ill: Sequence[str] = ()
+        self.suffers = ""
+        self.command = f"cat {folder}/{{host}}"
+        self.after_tuning: Callable[[], Any] = lambda: None
+
+    def begin(self, write: bool = True, **options: Any) -> Dict[str, Any]:
+        """Draw the batches."""
+        metric = {"name": "requests", "better": "larger", "command": self.command}
+        times = {"interval": 0.1, "before": 0.2, "watch": 0.3, "watch_at_most": 0.5}
+        given = {"metrics": [metric], "batches": [1, 6, "100%"], "seed": 7, **times, **options}
+        hosts = {name: {"stratum": "", "address": name} for name in NAMES}
+        self.begun = self.steps.begin(given, hosts, write)
+        return self.begun
+
+    def batch(self) -> Dict[str, Any]:
+        """Tune the next batch, as the playbook does it; what was decided."""
+        path = self.begun["record"]
+        opened = self.steps.open(path)
+        hosts: Dict[str, Dict[str, Any]] = {name: dict(WELL) for name in opened["hosts"]}
+        for name in self.ill:
+            hosts.get(name, {}).update(before={"unhealthy": "ill"}, after={"unhealthy": "ill"}, reached=False)
+        hosts.get(self.suffers, {}).update(after={"unhealthy": "slow"})
+        if not opened["held"] and not self.steps.permit(path, hosts)["held"]:
+            for name in (name for name, host in hosts.items() if host["reached"]):
+                (self.folder / name).write_text(f"{10 * self.percent + int(name[1:])}")
+            self.after_tuning()
+        judged = self.steps.watch(path, {})
+        return self.steps.decide(path, judged, hosts)
+
+    def run(self) -> Dict[str, Any]:
+        """All batches that are left; the end."""
+        decided: Dict[str, Any] = {"decision": "go_on", "back": []}
+        for _size in self.begun["sizes"]:
+            if decided["decision"] == "go_on":
+                decided = self.batch()
+        return self.steps.end(self.begun["record"], dict.fromkeys(decided["back"], ""))
+
+    def lines(self, kind: str) -> List[Dict[str, Any]]:
+        """The lines of a kind in the record."""
+        lines = [json.loads(line) for line in Path(self.begun["record"]).read_text().splitlines()]
+        return [line for line in lines if line["kind"] == kind]
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    """Ten hosts that nobody has tuned."""
+    return Fleet(tmp_path)
+
+
+def test_a_host_that_was_left_out_is_neither_counted_as_tuned_nor_taken_back(fleet: Fleet) -> None:
+    order = fleet.begin(on_back="all")["order"]
+    fleet.ill, fleet.suffers = [order[1]], order[2]
+    ended = fleet.run()
+    assert ended["outcome"] == "taken_back"
+    assert set(fleet.lines("restored")[0]["hosts"]) == {order[0], *order[2:6]}
+    assert any("5 of 10 hosts tuned, look" in line for line in fleet.said)
+    assert ended["lines"][:2] == ["ROLLOUT  taken back: 0 of 10 hosts tuned", "  taken back: 5 of 5 hosts"]
+
+
+def test_only_the_batch_is_taken_back_unless_all_is_wanted(fleet: Fleet) -> None:
+    fleet.percent = 80
+    order = fleet.begin()["order"]
+    assert fleet.run()["tuned"] == order[:1]
+
+
+def test_a_source_that_is_down_holds_and_whoever_has_looked_goes_on(fleet: Fleet) -> None:
+    fleet.command = f"! test -e {fleet.folder}/down && cat {fleet.folder}/{{host}}"
+    first = fleet.begin()["order"][0]
+    fleet.after_tuning = (fleet.folder / "down").touch
+    held = fleet.run()
+    assert (held["outcome"], held["tuned"]) == ("held", [first])
+    assert any("only 0 of 3 looks gave a value" in line for line in fleet.said)
+    fleet.begin(resume=held["record"])
+    with pytest.raises(NearmetalError, match="no metric has a value of any host, so nothing was tuned"):
+        fleet.run()
+    (fleet.folder / "down").unlink()
+    fleet.after_tuning = lambda: None
+    fleet.begin(resume=held["record"])
+    assert fleet.run()["outcome"] == "done"
+
+
+def test_a_source_that_answers_in_every_other_interval_is_enough(fleet: Fleet) -> None:
+    fleet.command = f"sleep 0.15; cat {fleet.folder}/{{host}}"
+    fleet.begin(watch=0.2, watch_at_most=0.7)
+    assert fleet.run()["outcome"] == "done"
+    assert all(line["decision"] == "go_on" for line in fleet.lines("decision"))
+
+
+def test_a_freeze_file_holds_before_the_next_batch_and_the_rest_follows_without_it(fleet: Fleet) -> None:
+    freeze = fleet.folder / "freeze"
+    fleet.begin(freeze=str(freeze))
+    fleet.batch()
+    freeze.write_text("release day")
+    assert fleet.run()["outcome"] == "held"
+    assert any("freeze exists: release day; remove it to go on" in line for line in fleet.said)
+    freeze.unlink()
+    assert fleet.begin(resume=fleet.begun["record"])["sizes"] == [5, 4]
+    assert fleet.run()["outcome"] == "done"
+    assert [line["number"] for line in fleet.lines("decision")] == [1, 2, 3]
+
+
+def test_too_many_hosts_that_are_ill_hold_a_batch_and_with_leave_they_are_left_out(fleet: Fleet) -> None:
+    fleet.ill = fleet.begin(batches=[5, "100%"], most_unavailable="1")["order"][:2]
+    held = fleet.run()
+    assert (held["outcome"], held["tuned"]) == ("held", [])
+    assert any("2 of 5 hosts of a stratum can't be reached or aren't healthy" in line for line in fleet.said)
+    fleet.begin(resume=held["record"], most_unavailable="50%")
+    assert fleet.run()["lines"][0] == "ROLLOUT  done: 8 of 10 hosts tuned"
+
+
+def test_outside_the_window_nothing_is_tuned(fleet: Fleet) -> None:
+    begin, end = (time.strftime("%H:%M", time.gmtime(time.time() + seconds)) for seconds in (7200, 10800))
+    fleet.begin(window=[f"{begin}-{end}"])
+    ended = fleet.run()
+    assert (ended["outcome"], ended["tuned"]) == ("held", [])
+    assert f"  no batch begins outside {begin}-{end}" in fleet.said
+
+
+def test_another_rollout_of_the_same_hosts_is_refused_until_the_first_has_ended(fleet: Fleet) -> None:
+    fleet.begin()
+    with pytest.raises(NearmetalError, match="hasn't ended: go on with it by -e rollout_resume="):
+        fleet.begin()
+
+
+def test_to_show_what_would_be_done_writes_nothing(fleet: Fleet) -> None:
+    assert "batches of 1, 5, 4" in fleet.begin(write=False)["lines"][0]
+    assert not (fleet.folder / "reports").exists()
+    fleet.begin()
+    before = Path(fleet.begun["record"]).read_bytes()
+    fleet.begin(write=False, resume=fleet.begun["record"])
+    assert not fleet.begun["record"]
+    (record,) = (fleet.folder / "reports/rollout").iterdir()
+    assert record.read_bytes() == before
+
+
+def test_a_wrong_option_is_said_before_anything_is_written(fleet: Fleet) -> None:
+    with pytest.raises(NearmetalError, match="'ten' is neither a number of hosts nor a share"):
+        fleet.begin(batches=["ten"])
+    assert not (fleet.folder / "reports").exists()
