@@ -28,6 +28,13 @@ options:
         always or never seen.
     type: int
     default: 99
+  waits:
+    description:
+      - After the samples, also record for 2 s each switch from one thread to another, and for 2 s each system call. The
+        result says for what threads wait, and how late they get a CPU. This slows a host with many switches or calls
+        for these seconds. Where C(perf) isn't allowed to, the result says so.
+    type: bool
+    default: false
 attributes:
   check_mode:
     description: In check mode nothing is recorded; what would keep it from being recorded is said as in a real run.
@@ -121,6 +128,45 @@ advice:
   type: list
   elements: dict
   returned: when it was recorded
+waits:
+  description: How threads waited for 2 s. Times are sums over all threads, in seconds.
+  type: dict
+  returned: with O(waits), where C(perf) may see it
+  contains:
+    wakeups: {description: How often a thread that had waited went on., type: int}
+    delay: {description: "How long it then waited for a CPU, on average.", type: float}
+    late: {description: "The share of them that got a CPU after more than a millisecond, 0 to 1.", type: float}
+    programs:
+      description: The programs that could have run longest, and had no CPU.
+      type: list
+      elements: dict
+      contains:
+        name: {description: The program., type: str}
+        runs: {description: How often a thread of it got a CPU., type: int}
+        ran: {description: How long they ran., type: float}
+        ready: {description: How long they could have run., type: float}
+        longest: {description: The longest of these times., type: float}
+        blocked: {description: How long they waited for something else., type: float}
+    places:
+      description: For what they waited longest.
+      type: list
+      elements: dict
+      contains:
+        name: {description: The program., type: str}
+        where: {description: "The functions of the kernel in which it waited, the innermost first.", type: str}
+        waits: {description: How often., type: int}
+        blocked: {description: How long., type: float}
+calls:
+  description: The most frequent system calls of 2 s.
+  type: list
+  elements: dict
+  returned: with O(waits), where C(perf) may see it
+  contains:
+    name: {description: The program., type: str}
+    call: {description: The system call., type: str}
+    calls: {description: How often., type: int}
+    errors: {description: How often it returned an error., type: int}
+    seconds: {description: "How long all of them took, with what they waited for.", type: float}
 notes: {description: "What the profile doesn't show, and why.", type: list, elements: str,
   returned: when it was recorded}
 version: {description: The version of perf., type: str, returned: when it was recorded}

@@ -173,7 +173,7 @@ class Folder:
         head = _HEAD.match(line)
         if head is None:
             return
-        self._program = (_clean(head[1]), head[2] == "0")
+        self._program = (clean(head[1]), head[2] == "0")
         if head[3].strip():
             self._frames.append(self._function(head[3]))
 
@@ -234,12 +234,13 @@ def _function_of(line: str) -> str:
             if is_jit
             else UNKNOWN
             if binary in ("", UNKNOWN)
-            else f"[{_clean(binary.rpartition('/')[2].strip('[]'))}]"
+            else f"[{clean(binary.rpartition('/')[2].strip('[]'))}]"
         )
-    return _clean(name) + (KERNEL_MARK if in_kernel else JIT_MARK if is_jit else "")
+    return clean(name) + (KERNEL_MARK if in_kernel else JIT_MARK if is_jit else "")
 
 
-def _clean(name: str) -> str:
+def clean(name: str) -> str:
+    """A name of a host in one line, without what separates names."""
     return clipped(printable(name), LONGEST_NAME).replace(";", ":")
 
 
@@ -255,7 +256,7 @@ def tree_of(plain: Any, most: int = MOST_NODES) -> Tree:
             raise ValueError("columns")
     if len({len(column) for column in columns}) > 1:
         raise ValueError("columns")
-    tree = Tree([_clean(name) for name in names], *columns)
+    tree = Tree([clean(name) for name in names], *columns)
     before = -1
     for depth, name, own in zip(tree.depth, tree.name, tree.own):
         if not (0 <= depth <= min(before + 1, _MOST_FRAMES) and 0 <= name < len(names) and 0 <= own < 2**53):

@@ -27,6 +27,7 @@ FREQUENCY = 99  # per second; with 100, what happens as often would always or ne
 OPTIONS: Spec = {
     "seconds": {"type": "float", "default": 30.0, "range": [1, 600]},
     "frequency": {"type": "int", "default": FREQUENCY, "range": [1, 999]},
+    "waits": {"type": "bool", "default": False},
 }
 TOP = 20
 _AT_ONCE = 4096
@@ -48,7 +49,7 @@ def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     counters = Counters(host, options["seconds"])
     try:
         require_perf(host)
-        return profile(host, counters, options["frequency"], is_awaited)
+        return profile(host, counters, options["frequency"], is_awaited, options["waits"])
     except NearmetalError as error:
         while is_awaited():
             if counters.look():
@@ -77,7 +78,9 @@ def _counted(host: WritableHost, counters: Counters, why: str) -> Dict[str, Any]
     }
 
 
-def profile(host: WritableHost, counters: Counters, frequency: int, goes_on: Callable[[], bool]) -> Dict[str, Any]:
+def profile(
+    host: WritableHost, counters: Counters, frequency: int, goes_on: Callable[[], bool], waits: bool = False
+) -> Dict[str, Any]:
     """Record while the counters count; `stacks` of the result is the tree, packed. Raises NearmetalError."""
     seconds = counters.seconds
 
@@ -85,7 +88,7 @@ def profile(host: WritableHost, counters: Counters, frequency: int, goes_on: Cal
         counters.look()
         return goes_on()
 
-    recording = record(seconds, frequency, looks)
+    recording = record(seconds, frequency, looks, waits)
     folder, tree = recording.folder, recording.folder.tree()
     own = sorted(tree.own_shares().items(), key=lambda entry: (-entry[1], entry[0]))[:TOP]
     shares = tree.shares()
@@ -106,7 +109,8 @@ def profile(host: WritableHost, counters: Counters, frequency: int, goes_on: Cal
         "top": [{"name": name, "own": round(share, 4), "share": round(shares[name], 4)} for name, share in own],
         "counters": counters.end(),
         "advice": advice(tree, counters.end()),
-        "notes": notes(folder, recording.event, recording.lost, around),
+        "notes": [*notes(folder, recording.event, recording.lost, around), *recording.refused],
+        **recording.waits,
         "kernel": known.kernel,
         "stacks": packed(tree),
     }

@@ -44,6 +44,11 @@ def render(
         ],
         top=top,
         counters=_counters(budget, mapping(result.get("counters"))),
+        programs=_rows(
+            budget, mapping(result.get("waits")).get("programs"), "name", "ran", "ready", "longest", "blocked"
+        ),
+        places=_rows(budget, mapping(result.get("waits")).get("places"), "name", "where", "waits", "blocked"),
+        calls=_rows(budget, result.get("calls"), "name", "call", "calls", "errors", "seconds"),
         titles=list(trees),
         judged=len(frames),
         moved=[
@@ -71,6 +76,23 @@ def _counters(budget: Budget, counters: Mapping[str, Any]) -> List[Tuple[str, st
         if isinstance(value, (int, float)):
             rows.append((name.replace("_", " "), f"{value:,}"))
     return rows
+
+
+def _rows(budget: Budget, rows: Any, *columns: str) -> List[List[str]]:
+    found = []
+    for row in mappings(rows, _MOST):
+        values = [row.get(column) for column in columns]
+        found.append(
+            [
+                f"{value:.3f} s"
+                if isinstance(value, float)
+                else f"{value:,}"
+                if isinstance(value, int)
+                else budget.text(value)
+                for value in values
+            ]
+        )
+    return found
 
 
 def _data(merged: Merged, titles: Sequence[str], moved: Sequence[Frame]) -> Dict[str, Any]:

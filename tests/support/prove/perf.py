@@ -19,6 +19,8 @@ case $1 in
 stat) echo "<not supported>,,cycles,0,100.00,," ;;
 record) echo data >perf.data; echo "[ perf record: Captured and wrote 0.1 MB perf.data ]" >&2; {record} ;;
 script) {script} ;;
+sched) if [ $2 = record ]; then {sched}; else cat {recorded}/timehist-*.out; fi ;;
+trace) cat {recorded}/trace-*.out ;;
 esac
 """
 
@@ -35,9 +37,10 @@ class Perf:
         patch.setattr(recording, "FOLDER", str(self.runs))
         patch.setattr(processes, "PATH", f"{folder}/bin:{os.defpath}")
 
-    def answers(self, record: str = "exit 0", script: str = f"cat {RECORDED}") -> None:
-        """What it does for `perf record` and `perf script`, as text for a shell."""
-        self._program.write_text(_PROGRAM.format(log=self.log, record=record, script=script))
+    def answers(self, record: str = "exit 0", script: str = f"cat {RECORDED}", sched: str = "exit 0") -> None:
+        """What it does for `perf record`, `perf script` and `perf sched record`, as text for a shell."""
+        answers = {"record": record, "script": script, "sched": sched, "recorded": RECORDED.parent}
+        self._program.write_text(_PROGRAM.format(log=self.log, **answers))
         self._program.chmod(0o755)
 
     def remove(self) -> None:

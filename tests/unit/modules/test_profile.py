@@ -48,7 +48,7 @@ def test_a_host_is_recorded_and_nothing_is_left(call: Call, perf: Perf) -> None:
 
 def test_the_result_is_what_is_documented(call: Call, perf: Perf) -> None:
     documented = yaml.safe_load(profile.RETURN)
-    result = call(profile.main, Root(), seconds=1)
+    result = call(profile.main, Root(), seconds=1, waits=True)
     assert set(documented) - {"page", "folded"} <= set(result)
     for name in set(result) & set(documented):
         conforms(result[name], documented[name], name)
@@ -82,6 +82,17 @@ def test_without_samples_the_rest_is_there(call: Call, perf: Perf, answers: Dict
     assert result["counters"]["cpus"] > 0
     assert "stacks" not in result
     assert list(perf.runs.iterdir()) == []
+
+
+def test_what_threads_wait_for_is_asked_for(call: Call, perf: Perf) -> None:
+    result = call(profile.main, Root(), seconds=1)
+    assert "waits" not in result
+    assert "sched" not in perf.log.read_text()
+    perf.answers(sched="echo 'Error: tracefs is not mounted' >&2; exit 1")
+    result = call(profile.main, Root(), seconds=1, waits=True)
+    refused = "for what threads wait isn't known: perf failed with code 1: Error: tracefs is not mounted"
+    assert (result["notes"][-1], "waits" in result) == (refused, False)
+    assert {row["name"] for row in result["calls"]} >= {"redis-server", "redis-benchmark"}
 
 
 def test_a_lost_connection_ends_the_recording(call: Call, perf: Perf, monkeypatch: pytest.MonkeyPatch) -> None:
