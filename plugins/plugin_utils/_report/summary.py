@@ -210,7 +210,9 @@ def _top(report: Report, is_upkeep: bool, concern: str, knob: str, status: str, 
     changes = {change_of(entry.finding) for entry in entries}
     best = min(entries, key=lambda entry: list(worth.WORTH).index(entry.worth) if entry.worth else 9)
     example = next(entry.finding for entry in entries if entry.finding["reason"] == reasons.most_common(1)[0][0])
-    gains = [str(entry.finding["gain"]) for entry in (best, *entries) if entry.finding.get("gain")]
+    gaining = [entry for entry in (best, *entries) if entry.finding.get("gain")]
+    with_gain = {entry.host for entry in gaining}
+    gain = str(gaining[0].finding["gain"]) if gaining else ""
     changeable = status in ("would_change", "needs_reboot", "needs_restart") and not report.restores
     return Top(
         concern=concern,
@@ -220,7 +222,7 @@ def _top(report: Report, is_upkeep: bool, concern: str, knob: str, status: str, 
         change=changes.pop() if len(changes) == 1 else "",
         reason=str(example["reason"]),
         other_reasons=len(reasons) - 1,
-        gain=gains[0] if gains else "",
+        gain=gain if len(with_gain) in (0, len(hosts)) else f"{len(with_gain)} of {plural(len(hosts), 'host')}: {gain}",
         reference=str(example.get("reference") or ""),
         fix=_fix(report, concern, "" if is_upkeep else knob, status, hosts),
         worth=best.worth if changeable else "",

@@ -129,6 +129,7 @@ def verdict(report: Report) -> Verdict:
     nameless = [host.name for host in reporting if looked and _names_none(host)]
     asks = report.run.command if nameless and len(nameless) == len(reported) and TUNE in report.run.command else ()
     beside = f" ({report.run.beside})" if report.run.beside else ""
+    limit = ["--limit", report.run.limit] if report.run.limit else []
     return Verdict(
         _planned(reported, len(looked)) if looked else "",
         _lead(report, reported, changes, within),
@@ -138,7 +139,7 @@ def verdict(report: Report) -> Verdict:
             *([(NEXT, _say_nameless(nameless, len(reported)))] if nameless else ()),
             *([(NEXT, _TUNE_ANYWAY)] if any(outside(host) == "not_ec2" for host in report.hosts) else ()),
         ),
-        shlex.join([*(AUDIT if word == TUNE else word for word in asks), *_SUGGEST]) + beside if asks else "",
+        shlex.join([*(AUDIT if word == TUNE else word for word in asks), *limit, *_SUGGEST]) + beside if asks else "",
     )
 
 

@@ -55,6 +55,20 @@ def test_a_change_that_we_measured_without_a_gain_is_not_called_unmeasured_and_c
     assert dict(found.facts)["Worth"] == "1 unmeasured, 1 without a gain when measured"
 
 
+def test_a_gain_that_holds_for_some_of_the_hosts_says_for_how_many() -> None:
+    measured = {**PAGES, "gain": "no gain measured"}
+    (top,) = summary.top_findings(reports.report(result_with(PAGES), result_with(measured), result_with(PAGES)))
+    assert (top.worth, top.gain) == (worth.UNMEASURED, "1 of 3 hosts: no gain measured")
+    (top,) = summary.top_findings(reports.report(result_with(measured), result_with(measured)))
+    assert top.gain == "no gain measured"
+
+
+def test_the_next_command_is_for_the_hosts_of_this_run() -> None:
+    run = dataclasses.replace(reports.RUN, limit="web:!web-1")
+    found = worth.verdict(reports.collector({"h": result_with(GOOD_CLOCK)}).report(run))
+    assert found.command.endswith("-i hosts.yml --limit 'web:!web-1' -e tune_workload=auto")
+
+
 def test_the_verdict_of_hosts_that_need_nothing_or_said_nothing() -> None:
     assert (
         worth.verdict(reports.report(result_with(GOOD_CLOCK))).lead

@@ -98,7 +98,7 @@ def _look(facts: Facts, wanted: Wanted) -> Plan:
     return joined(
         _kernel(platform, _minimum(wanted)),
         _distribution(platform, kernel),
-        _virtualization(facts, wanted),
+        _virtualization(platform.host_class),
         _driver(facts, wanted, kernel, of_type)
         if on_ec2
         else _NETWORK_DRIVER.says("not_applicable", "outside EC2 NICs have other drivers"),
@@ -143,8 +143,7 @@ def _distribution(platform: PlatformFacts, kernel: KernelFacts) -> Plan:
     return _DISTRIBUTION.says("ok", f"publicly supported until {end}", release)
 
 
-def _virtualization(facts: Facts, wanted: Wanted) -> Plan:
-    kind = host_class(facts, wanted)
+def _virtualization(kind: str) -> Plan:
     if kind != "xen_pv":
         return _VIRTUALIZATION.says("ok", "hardware virtualization or metal", kind)
     reason = (
