@@ -98,7 +98,11 @@ class ActionModule(ActionBase):
         zone = own.get("rollout_zone") or zone or own.get("availability_zone") or ""
         given = str(own.get("rollout_stratum") or "")
         address = next((str(own[variable]) for variable in _ADDRESSES if own.get(variable)), name)
-        return {"stratum": stratum_of(groups, str(kind), str(zone), given), "address": address}
+        return {
+            "stratum": stratum_of(groups, str(kind), str(zone), given),
+            "address": address,
+            "instance_id": str(own.get("instance_id") or ""),
+        }
 
     def _batch(self, names: list[str], known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """What became of each host of the batch, as the play registered it."""

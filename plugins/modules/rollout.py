@@ -28,12 +28,15 @@ options:
   metrics:
     description:
       - What must not get worse, a mapping for each metric, with C(name), C(better), which is V(larger) or V(smaller),
-        and C(command) or C(prometheus).
+        and C(command), C(prometheus) or C(cloudwatch).
       - C(command) is for C(/bin/sh) on the controller, and runs once for each host and look. The last word that it
         prints is the value. C({host}) in it stands for the host's name in the inventory, and C({address}) for its
         C(ansible_host).
       - C(prometheus) is a query in PromQL, for the range of each look. In it C({host}) or C({address}) stands for a
         regular expression of several hosts, so it belongs behind C(=~).
+      - C(cloudwatch) is a mapping of C(namespace), C(metric), C(dimensions) and C(statistic), by default C(Average). In
+        the values of C(dimensions) C({instance_id}) stands for the host's variable C(instance_id), as the inventory of
+        C(amazon.aws) has it, beside C({host}) and C({address}).
       - C(margin) is the loss in percent that has to be excluded before the next batch, by default O(margin).
       - Without metrics the guards alone decide.
     type: list
@@ -44,6 +47,15 @@ options:
       - The server for the metrics with C(prometheus), as C(url), C(label) by which a series names its host, by default
         C(instance), with or without a port, C(user) and C(password_file), or C(token_file), C(ca_file), and C(timeout)
         in seconds, by default 30.
+    type: dict
+    default: {}
+  cloudwatch:
+    description:
+      - Where CloudWatch is asked for the metrics with C(cloudwatch), as C(regions), C(profile), C(assume_roles) and
+        C(timeout), which the cloud modules have too, and C(delay), the seconds after which its values are complete, by
+        default 180. It takes the permission C(cloudwatch:GetMetricData), and AWS charges for each metric of each host
+        and look.
+      - O(interval) is whole minutes then, and 300 for metrics of instances without detailed monitoring.
     type: dict
     default: {}
   margin:

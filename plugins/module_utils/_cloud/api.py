@@ -19,7 +19,7 @@ FILTER_VALUES = 200
 _STATUS_IDS = 100  # DescribeInstanceStatus takes no filter by id, and at most 100 ids
 _CREDIT_IDS = 1000
 _TYPES = 100
-_METRICS = 500  # GetMetricData's most queries
+METRICS = 500  # GetMetricData's most queries
 _PAGE = 1000
 # Only instances by a filter are as many as an account has: a million of them in one region are a thousand pages. All
 # other calls name at most 1,000 things, and the values of 500 metrics over two weeks are some twenty pages.
@@ -218,7 +218,7 @@ class Cloud:
                 for instance_id in instance_ids
                 for wanted_series in series.get(instance_id, ())
             ]
-            for part in parts(wanted, _METRICS):
+            for part in parts(wanted, METRICS):
                 queries = [
                     _query(f"m{index}", wanted_series) for index, (_instance_id, wanted_series) in enumerate(part)
                 ]

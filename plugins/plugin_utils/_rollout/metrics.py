@@ -23,9 +23,10 @@ METRIC: Spec = {
     "margin": {"type": "float"},
     "command": {"type": "str", "lines": True},
     "prometheus": {"type": "str", "lines": True},
+    "cloudwatch": {"type": "dict"},
 }
-SOURCES = ("command", "prometheus")
-_HOST, _ADDRESS = re.compile(r"\{\{ *host *\}\}|\{host\}"), re.compile(r"\{\{ *address *\}\}|\{address\}")
+SOURCES = ("command", "prometheus", "cloudwatch")
+_NAMED = re.compile(r"\{\{ *(host|address|instance_id) *\}\}|\{(host|address|instance_id)\}")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _AT_ONCE = 32  # commands
 
@@ -37,6 +38,7 @@ class Place(NamedTuple):
 
     host: str
     address: str
+    instance_id: str = ""
 
 
 def validated(metrics: Sequence[Any], margin: float) -> List[Dict[str, Any]]:
@@ -56,9 +58,8 @@ def validated(metrics: Sequence[Any], margin: float) -> List[Dict[str, Any]]:
 
 
 def filled(text: str, place: Place, quote: Callable[[str], str] = str) -> str:
-    """The text with a host's name in place of {host}, and with its address in place of {address}."""
-    text = _HOST.sub(lambda _match: quote(place.host), text)
-    return _ADDRESS.sub(lambda _match: quote(place.address), text)
+    """The text with a host's name in place of {host}, and so of {address} and {instance_id}."""
+    return _NAMED.sub(lambda match: quote(getattr(place, match[1] or match[2])), text)
 
 
 def by_command(metric: Mapping[str, Any], places: Sequence[Place], seconds: float) -> Values:

@@ -33,6 +33,7 @@ class Batch:
     end: int
     last: int  # of the hosts that are watched with it
     began: float = 0.0
+    asked: float = 0.0  # the end of the last look
     before: List[Look] = field(default_factory=list)
     after: List[Look] = field(default_factory=list)
     tuning: float = 0.0  # when it began; 0 until then
@@ -90,6 +91,7 @@ class Record:
         elif kind == "look":
             batch = self.batches[-1]
             (batch.after if batch.tuned else batch.before).append(line["values"])
+            batch.asked = line.get("due", 0.0)
         elif kind == "hold":
             self.held = line["reasons"]
             if self.batches and not self.batches[-1].tuning:

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 from ...module_utils._error import NearmetalError
 from ...module_utils._planning.options import Spec, validate
 from ...module_utils._words import plain, sentence
-from . import draw, guards, metrics, permission, prometheus, record, sentences
+from . import cloudwatch, draw, guards, metrics, permission, prometheus, record, sentences
 from .decision import BACK, GO_ON, HOLD, Judgment, Settings, figures, judge, judgment_with, outcome_of
 
 STEPS = ("begin", "open", "look", "permit", "watch", "decide", "end")
@@ -21,6 +21,7 @@ OPTIONS: Spec = {
     "metrics": {"type": "list", "elements": "dict", "default": []},
     "margin": {"type": "float", "default": 5.0},
     "prometheus": {"type": "dict", "default": {}},
+    "cloudwatch": {"type": "dict", "default": {}},
     "guards": {"type": "dict", "default": {}},
     "health": {"type": "str", "default": "", "lines": True},
     "before": {"type": "float", "default": 600.0},
@@ -53,6 +54,7 @@ class Steps:
 
     def __init__(self, show: Callable[[str], None], directory: str, parent: int) -> None:
         self._show, self._directory, self._parent = show, directory, parent
+        self._asked = 0.0  # the end of the last look, whether or not it gave a value
 
     def begin(self, given: Mapping[str, Any], hosts: Mapping[str, Host], write: bool = True) -> Dict[str, Any]:
         """Draw the batches, or go on with a record; the hosts that are left, and the sizes of their batches."""
@@ -95,6 +97,13 @@ class Steps:
         options["metrics"] = metrics.validated(options["metrics"], options["margin"])
         if any("prometheus" in metric for metric in options["metrics"]):
             options["prometheus"] = validate("rollout.prometheus", prometheus.PROMETHEUS, options["prometheus"])
+        if any("cloudwatch" in metric for metric in options["metrics"]):
+            options["cloudwatch"] = validate("rollout.cloudwatch", cloudwatch.CLOUDWATCH, options["cloudwatch"])
+            for metric in (metric for metric in options["metrics"] if "cloudwatch" in metric):
+                of_metric = validate("rollout.metrics.cloudwatch", cloudwatch.METRIC, metric["cloudwatch"])
+                metric["cloudwatch"] = of_metric
+            if options["interval"] % cloudwatch.PERIOD:
+                raise NearmetalError("rollout.interval is whole minutes with metrics of CloudWatch, such as 300")
         options["guards"] = guards.limits_of(options["guards"])
         options["freeze"] = os.path.abspath(os.path.expanduser(options["freeze"])) if options["freeze"] else ""
         permission.outside(options["window"], time.time())  # raises
@@ -123,6 +132,7 @@ class Steps:
             "strata": draw.strata_of(strata, order),
             "stratum_names": sorted(set(strata.values())),
             "addresses": [str(hosts[name].get("address") or name) for name in order],
+            "instance_ids": [str(hosts[name].get("instance_id") or "") for name in order],
         }
 
     def _resumed(self, path: str, hosts: Mapping[str, Host]) -> record.Record:
@@ -162,7 +172,8 @@ class Steps:
         while options["metrics"] and batch.last > batch.end and not batch.tuned and len(batch.before) < looks:
             seen = self._look(kept, batch, sentences.progress(kept, batch))
             self._pause(0 if seen else options["interval"])
-            if not seen and time.time() > batch.began + options["before"] + _PATIENCE * options["interval"]:
+            patience = options["before"] + _PATIENCE * options["interval"] + _delay(options)
+            if not seen and time.time() > batch.began + patience:
                 raise NearmetalError("no metric has a value of any host, so nothing was tuned: is their source up?")
         return {**opened, "held": False, "hosts": self.batch(path)}
 
@@ -206,7 +217,7 @@ class Steps:
     def _watched(self, kept: record.Record, batch: record.Batch) -> Judgment:
         options, settings = kept.start["options"], kept.settings
         looks = 0 if not settings.metrics or batch.last == batch.end else settings.most_looks
-        deadline = time.time() + options["watch_at_most"] + _PATIENCE * options["interval"]
+        deadline = time.time() + options["watch_at_most"] + _PATIENCE * options["interval"] + _delay(options)
         judged = Judgment("", ())
         won: Dict[str, float] = {}
         for count in range(1, len(batch.after) + 1):  # of a run that was killed
@@ -276,39 +287,49 @@ class Steps:
 
     def _look(self, kept: record.Record, batch: record.Batch, words: str) -> bool:
         """Wait for the next look, and write down what it saw; whether it saw anything."""
-        options = kept.start["options"]
-        due = self._due(kept, batch)
+        options, start = kept.start["options"], kept.start
+        due = self._asked = self._due(kept, batch)
         self._show(words)
-        self._pause(due - time.time())
-        names = kept.hosts[batch.begin : batch.last]
-        places = [metrics.Place(*place) for place in zip(names, kept.start["addresses"][batch.begin : batch.last])]
-        values = {metric["name"]: self._ask(options, metric, places, due) for metric in options["metrics"]}
+        self._pause(due + _delay(options) - time.time())
+        hosts = slice(batch.begin, batch.last)
+        of_hosts = (start[name][hosts] for name in ("hosts", "addresses", "instance_ids") if name in start)
+        found = self._ask(options, [metrics.Place(*place) for place in zip(*of_hosts)], due)
+        values = {
+            metric["name"]: [_rounded(found.get(metric["name"], {}).get(host)) for host in start["hosts"][hosts]]
+            for metric in options["metrics"]
+        }
         if not any(value is not None for row in values.values() for value in row):
             return False
-        kept.add("look", at=time.time(), values=values)
+        kept.add("look", at=time.time(), due=due, values=values)
         return True
 
     def _ask(
-        self, options: Mapping[str, Any], metric: Mapping[str, Any], places: Sequence[metrics.Place], due: float
-    ) -> List[Optional[float]]:
-        interval, server = options["interval"], options["prometheus"]
-        if "command" in metric:
-            found = metrics.by_command(metric, places, max(interval, 10.0))
-        else:
+        self, options: Mapping[str, Any], places: Sequence[metrics.Place], due: float
+    ) -> Dict[str, metrics.Values]:
+        interval, found = options["interval"], {}
+        asked = {metric["name"]: metric["cloudwatch"] for metric in options["metrics"] if "cloudwatch" in metric}
+        for metric in options["metrics"]:
             try:
-                found = prometheus.ask(server, metric["prometheus"], places, due - interval, due, interval / 4)
+                if "command" in metric:
+                    found[metric["name"]] = metrics.by_command(metric, places, max(interval, 10.0))
+                elif "prometheus" in metric:
+                    query, range_ = metric["prometheus"], (due - interval, due, interval / 4)
+                    found[metric["name"]] = prometheus.ask(options["prometheus"], query, places, *range_)
+                elif asked:  # all at once
+                    server = {**options["cloudwatch"], "seconds": interval}
+                    wanted, asked = asked, {}
+                    found.update(cloudwatch.ask(server, wanted, places, due - interval))
             except NearmetalError as error:  # it may be started anew: a look without a value doesn't count
                 self._show(f"{sentences.TITLE}  {error}")
-                found = {}
-        return [_rounded(found.get(place.host)) for place in places]
+        return found
 
     def _due(self, kept: record.Record, batch: record.Batch) -> float:
-        """When the next look is, on one grid of time; in the past where a server knows what was before the batch."""
+        """When the next look is, on one grid of time; in the past where servers know what was."""
         options = kept.start["options"]
         interval = options["interval"]
-        if not batch.tuned and all("prometheus" in metric for metric in options["metrics"]):
-            return float(batch.began - options["before"] + interval * (len(batch.before) + 1))
         since = batch.tuned or batch.began
+        if not any("command" in metric for metric in options["metrics"]):
+            return float(max(since - (0 if batch.tuned else options["before"]), batch.asked, self._asked) + interval)
         passed = max(0.0, time.time() - since)
         return float(since + interval * (1 + passed // interval))
 
@@ -318,6 +339,11 @@ class Steps:
             if os.getppid() != self._parent:
                 raise NearmetalError("Ansible ended; the record goes on with rollout_resume")
             time.sleep(max(0.0, min(1.0, until - time.monotonic())))
+
+
+def _delay(options: Mapping[str, Any]) -> float:
+    """Seconds after which the values of a look are known."""
+    return float(options["cloudwatch"]["delay"] + cloudwatch.PERIOD) if options.get("cloudwatch") else 0.0
 
 
 def _is_well(vitals: Any) -> bool:

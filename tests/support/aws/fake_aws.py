@@ -357,7 +357,7 @@ class FakeAws(FakeServices):
             start = request["StartTime"]
             stamps = [start + timedelta(minutes=5 * index) for index in range(len(values))]
             results.append({"Id": query["Id"], "Timestamps": stamps, "Values": [float(value) for value in values]})
-        return {"MetricDataResults": results}
+        return self._paged(results, request, "MetricDataResults")
 
 
 def _matches(raw: Raw, request: Raw) -> bool:
