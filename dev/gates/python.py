@@ -76,7 +76,7 @@ CONTROLLER_LAYERS = {
     "_profile": {*_OF_EVERY_ROOM, "_profile"},
     "_prove": {*_OF_EVERY_ROOM, "_profile", "_prove"},
     "_rollout": {*_OF_EVERY_ROOM, "_rollout"},
-    "_report": {*_OF_EVERY_ROOM, "_ansible", "_benchmark", "_prove", "_report"},
+    "_report": {*_OF_EVERY_ROOM, "_ansible", "_benchmark", "_profile", "_prove", "_report"},
     "_forms": {*_OF_EVERY_ROOM, "_benchmark", "_prove", "_report", "_forms"},
 }
 # Folders of Python files that may have more files than others, and why.

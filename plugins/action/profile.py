@@ -15,7 +15,7 @@ from ..plugin_utils._ansible import by_agent
 from ..plugin_utils._ansible.plays import report_directory
 from ..plugin_utils._ansible.state_action import StateAction
 from ..plugin_utils._files import file_name, make_folder, short_path, write, writing
-from ..plugin_utils._profile import page, stacks
+from ..plugin_utils._profile import document, page, stacks
 
 _AGENT = by_agent.encoded(measuring=True)
 
@@ -30,11 +30,11 @@ class ActionModule(StateAction):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result, with `page` and `folded` in place of the stacks."""
         result: dict[str, Any] = super().run(tmp, task_vars)
-        if result.get("failed") or "stacks" not in result:
+        if result.get("failed") or "counters" not in result:
             return result
         host = str(self._task.delegate_to or (task_vars or {}).get("inventory_hostname", ""))
         try:
-            tree = stacks.unpacked(result.pop("stacks"))
+            tree = stacks.unpacked(result.pop("stacks")) if "stacks" in result else None
             if not self._task.no_log:
                 result.update(_written(host, tree, result))
         except NearmetalError as error:
@@ -42,13 +42,15 @@ class ActionModule(StateAction):
         return result
 
 
-def _written(host: str, tree: Tree, result: dict[str, Any]) -> dict[str, str]:
+def _written(host: str, tree: Tree | None, result: dict[str, Any]) -> dict[str, str]:
     now = time.time()
     base = os.path.join(
-        report_directory(), "profile", file_name(host) + time.strftime("-%Y%m%dT%H%M%SZ", time.gmtime(now))
+        report_directory(), document.FOLDER, file_name(host) + time.strftime("-%Y%m%dT%H%M%SZ", time.gmtime(now))
     )
-    with writing(f"the profile {base}.html"):
+    with writing(f"the profile {base}.json"):
         make_folder(base)
-        folded = write(f"{base}.folded", "".join(f"{line}\n" for line in tree.lines()))
-        drawn = write(f"{base}.html", page.render(host, {"profile": [tree]}, result, now))
-    return {"folded": short_path(folded), "page": short_path(drawn)}
+        paths = {"document": write(f"{base}.json", document.content(host, result, now))}
+        if tree is not None:
+            paths["folded"] = write(f"{base}.folded", "".join(f"{line}\n" for line in tree.lines()))
+            paths["page"] = write(f"{base}.html", page.render(host, {"profile": [tree]}, result, now))
+    return {name: short_path(path) for name, path in paths.items()}

@@ -58,6 +58,7 @@ from ..plugin_utils._files import brief, short_path
 from ..plugin_utils._forms import terminal
 from ..plugin_utils._forms.progress import Progress
 from ..plugin_utils._forms.write import write_all
+from ..plugin_utils._profile import document as profiled
 from ..plugin_utils._prove import host_map
 from ..plugin_utils._prove.page import heat_map
 from ..plugin_utils._report import allowances, history, proven, run
@@ -326,9 +327,10 @@ class CallbackModule(DefaultCallback):
         directory = str(self.get_option("report_directory"))
         proofs = proven.last(directory, self._collector.names())
         found = rankings(store.runs(directory), self._collector.names())
+        profiles = profiled.last(directory, self._collector.names(), time.time())
         shown_directory = short_path(directory)
         report = self._collector.report(
-            this_run, blind_spots, self._gate.statuses, earlier, shown_directory, proofs, found, past
+            this_run, blind_spots, self._gate.statuses, earlier, shown_directory, proofs, found, past, profiles
         )
         color, lost = None, ""
         # Before anything is printed: the reader of the output may have ended (`| head`).

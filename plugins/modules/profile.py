@@ -13,8 +13,9 @@ version_added: 0.1.0
 description:
   - Has C(perf) look at all CPUs many times a second, for some seconds under the load that the host has anyway, and
     returns in which functions of which programs and of the kernel they were. Nothing is tuned.
-  - Writes two files for each host into the report directory. The page shows the functions as an icicle, in which you
-    can search and which you can magnify. The other file has the folded stacks that speedscope and inferno read.
+  - Writes three files for each host into the report directory. The page shows the functions as an icicle, in which you
+    can search and which you can magnify. The second file has the folded stacks that speedscope and inferno read, the
+    third the result as JSON. Reports of an audit show its advice below their ninth heading.
   - What C(perf) recorded stays in a temporary folder on the host. At the end, also if the task fails or is killed, it
     is removed, and none of its processes is left.
   - Nothing is installed, and no setting of the kernel is changed. Where C(perf) is missing or may not record, the
@@ -70,6 +71,8 @@ msg:
 page: {description: The page with the picture., type: str, returned: when it was written}
 folded: {description: "The file with a line per stack, C(program;caller;function samples).", type: str,
   returned: when it was written}
+document: {description: "The result as JSON, of which an audit of the next 30 days shows the advice.", type: str,
+  returned: when it was written}
 samples: {description: The samples that found a CPU busy., type: int, returned: when it was recorded}
 idle: {description: The samples that found a CPU idle., type: int, returned: when it was recorded}
 busy: {description: "The share of the former, 0 to 1; of CPU cycles always 1.", type: float,
@@ -114,6 +117,8 @@ counters:
     compact_stall: {description: Programs that waited while memory was moved together., type: int}
     pswpin: {description: Pages that came from swap., type: int}
     pswpout: {description: Pages that went to swap., type: int}
+    numa_hit: {description: Pages that came from the node that was asked for., type: int}
+    numa_miss: {description: Pages that came from another node., type: int}
     numa_hint_faults: {description: Page faults by which the kernel learns which node uses a page., type: int}
     pgmigrate_success: {description: Pages that were moved., type: int}
     allocstall_normal: {description: Programs that had to free memory before they got some., type: int}
@@ -123,8 +128,8 @@ counters:
     dropped: {description: "Packets that a full queue of a CPU dropped, of softnet_stat.", type: int}
     squeezed: {description: "Rounds of receiving that ended with packets left, of softnet_stat.", type: int}
 advice:
-  description: What of it a setting could change. C(says) is a sentence, and C(knob) names the setting, or is null where
-    nearmetal has none.
+  description: What of it a setting could change. C(name) is the kind, the same in every run, C(says) a sentence, and
+    C(knob) names the setting, or is null where nearmetal has none.
   type: list
   elements: dict
   returned: when it was recorded

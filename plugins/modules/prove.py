@@ -277,7 +277,8 @@ reports:
   type: list
   elements: str
   returned: when the run came to a verdict
-profile: {description: "The C(page), and the functions that C(moved), with shares and evidence.", type: dict,
+profile: {description: "The C(page), the functions that C(moved), with shares and evidence, and C(advice) on those that
+  the tuning made more, such as a lock.", type: dict,
   returned: on a verdict with O(profile)}
 ansible_stats:
   description:

@@ -7,13 +7,14 @@ from __future__ import annotations
 import errno
 import os
 import re
-from contextlib import contextmanager
-from typing import Any, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Dict, Iterable, Iterator, List, Pattern, Tuple
 
 from ..module_utils._error import NearmetalError
 from ..module_utils._parse import json_text
 
 _UNSAFE_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
+_MOST_READ = 20  # files per host; file names of different hosts may be the same
 _ELSEWHERE = "name another directory with NEARMETAL_REPORT_DIRECTORY"
 
 
@@ -96,3 +97,14 @@ def read_json(path: str, most: int) -> Any:
     if len(data) > most:
         raise ValueError(f"{path} is too large")
     return json_text.parse(data.decode("utf-8"))
+
+
+def latest(folder: str, pattern: Pattern[str], hosts: Iterable[str]) -> Iterator[Tuple[str, List[str]]]:
+    """Each host with its files, the latest first: the groups `host` and `when` of their names."""
+    files: Dict[str, List[Tuple[str, str]]] = {}
+    with suppress(OSError):
+        for match in filter(None, map(pattern.fullmatch, os.listdir(folder))):
+            files.setdefault(match["host"], []).append((match["when"], match[0]))
+    for host in hosts:
+        found = sorted(files.get(file_name(host), ()), reverse=True)[:_MOST_READ]
+        yield host, [os.path.join(folder, name) for _when, name in found]

@@ -19,7 +19,7 @@ _LOOK = 0.5  # seconds between two looks at how many threads want to run
 # Of /proc/vmstat and of the network's protocols: what a piece of advice asks for, or what explains a profile.
 _MEMORY = (
     *("pgfault", "pgmajfault", "thp_fault_alloc", "thp_collapse_alloc", "compact_stall", "pswpin", "pswpout"),
-    *("numa_hint_faults", "pgmigrate_success", "allocstall_normal"),
+    *("numa_hit", "numa_miss", "numa_hint_faults", "pgmigrate_success", "allocstall_normal"),
 )
 _NETWORK = {"retransmitted": "Tcp.RetransSegs", "sent": "Tcp.OutSegs", "listen_drops": "TcpExt.ListenDrops"}
 _BUSIEST = 8  # interrupts and kinds of softirqs that are named, of those of one CPU

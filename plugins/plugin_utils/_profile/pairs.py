@@ -8,6 +8,7 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 from ...module_utils._error import NearmetalError
+from ...module_utils._profile import advice
 from ...module_utils._profile.folding import Tree
 from ...module_utils._prove.statistics.order import TUNED, UNTUNED, order
 from ...module_utils._words import counted
@@ -64,11 +65,12 @@ def _written(
     result: Dict[str, Any] = {
         "says": f"{counted(len(pairs), 'pair')} of profiles; {said}{says}",
         "moved": [_row(frame) for frame in moved[:_MOST_NAMED]],
+        "advice": advice.grown((frame.name, frame.untuned, frame.tuned) for frame in moved),
     }
     if not pairs:
         return {**result, "says": f"not profiled{says}"}
     samples = sum(profile.samples for pair in pairs for profile in pair)
-    about = {**last, "samples": samples, "top": [], "counters": {}, "advice": []}
+    about = {**last, "samples": samples, "top": [], "counters": {}, "advice": result["advice"]}
     with writing(f"the profile {base}-profile.html"):
         for state, of_state in trees.items():
             write_file(f"{base}-{state}.folded", "".join(f"{line}\n" for tree in of_state for line in tree.lines()))

@@ -13,6 +13,7 @@ from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Tupl
 from ...module_utils._plan import STATUSES
 from .._benchmark.ranking import Ranking
 from .._clean import NAME, Budget, mapping, text
+from .._profile import document as profiled
 from . import allowances, drift, model, picture, proven
 from .model import Gate, HostReport, Past, Report, ReportedFinding, Run
 from .statuses import ORDER
@@ -163,12 +164,15 @@ class Collector:
         proofs: Optional[Mapping[str, proven.Proof]] = None,
         rankings: Tuple[Ranking, ...] = (),
         past: Tuple[Past, ...] = (),
+        profiles: Optional[Mapping[str, profiled.Last]] = None,
     ) -> Report:
         """The report of the results so far, hosts by name; `earlier` is a result of document.load."""
         since, before = earlier or ("", ())
         samples = {host.name: host.allowances for host in before}
-        known = proofs or {}
-        hosts = tuple(self._frozen(name, samples.get(name, ()), known.get(name)) for name in sorted(self._hosts))
+        known, seen = proofs or {}, profiles or {}
+        hosts = tuple(
+            self._frozen(name, samples.get(name, ()), known.get(name), seen.get(name)) for name in sorted(self._hosts)
+        )
         return Report(
             run=run,
             hosts=hosts,
@@ -183,13 +187,19 @@ class Collector:
     def _host(self, name: str) -> _Host:
         return self._hosts.setdefault(str(name), _Host(HostReport(text(name, 255))))
 
-    def _frozen(self, name: str, samples: Tuple[Mapping[str, Any], ...], proof: Optional[proven.Proof]) -> HostReport:
+    def _frozen(
+        self,
+        name: str,
+        samples: Tuple[Mapping[str, Any], ...],
+        proof: Optional[proven.Proof],
+        profile: Optional[profiled.Last],
+    ) -> HostReport:
         host = self._hosts[name].report
         samples = (*allowances.select_samples(samples, host.allowances), *host.allowances)[-SAMPLES:]
         return replace(
             host,
             reboot_reasons=tuple(dict.fromkeys(host.reboot_reasons)),
-            findings=(*proven.with_proof(host.findings, proof), *_limits(samples)),
+            findings=(*proven.with_proof(host.findings, proof), *_limits(samples), *_profiled(profile)),
             allowances=samples,
             proven=asdict(proof) if proof else None,
         )
@@ -217,6 +227,15 @@ def _limits(samples: Iterable[Mapping[str, Any]]) -> List[ReportedFinding]:
         )
         for verdict in allowances.verdicts(samples)
         if verdict["sentence"]
+    ]
+
+
+def _profiled(profile: Optional[profiled.Last]) -> List[ReportedFinding]:
+    """What the last profile of a host showed."""
+    status = "advice" if profile and profile.advice else "ok"
+    return [
+        ReportedFinding(concern="profile", knob=name, status=status, reason=says, reference="docs/profile.md")
+        for name, says in (profile.sentences() if profile else ())
     ]
 
 

@@ -90,8 +90,8 @@ def _advice(host: HostReport, concern: str) -> Dict[str, str]:
     if concern == "tune":
         # The sentences of `auto` count processes, whose number differs from audit to audit.
         return {show(finding.wanted): show(finding.wanted) for finding in advice}
-    if concern == "sizing":
-        # Its sentences contain what was measured.
+    if concern in ("profile", "sizing"):
+        # Their sentences contain what was measured.
         return {finding.knob: finding.knob for finding in advice}
     return {
         f"{finding.knob} {finding.where}" if _counted(finding) else finding.reason: finding.reason for finding in advice

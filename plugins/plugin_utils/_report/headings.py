@@ -30,7 +30,7 @@ _HEADINGS = (
     Heading(6, "NUMA, threads and memory", ()),
     Heading(7, "Block devices and persistent grants", ("ebs",)),
     Heading(8, "Enhanced networking", ("enhanced_networking", "network_interfaces", "allowances")),
-    Heading(9, "Profile your application", ("profiling", "prove", "sizing")),
+    Heading(9, "Profile your application", ("profile", "prove", "sizing")),
 )
 OTHER = Heading(10, "Other", ())
 

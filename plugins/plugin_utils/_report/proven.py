@@ -9,20 +9,19 @@ import os
 import re
 import time
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
 
 from ...module_utils._concerns.registry import CONCERNS
 from ...module_utils._planning.knob import BOOT, RESTART
 from ...module_utils._prove.statistics.rules import BETTER, VERDICTS
 from .._clean import NAME, Budget, text
-from .._files import file_name, read_json
+from .._files import latest, read_json
 from .._prove import document, figures
 from .model import ReportedFinding
 
 FOLDER = "prove"
 _NAME = re.compile(r"(?P<host>.+)-(?P<when>[0-9]{8}T[0-9]{6}Z)-[0-9]{1,10}\.json", re.ASCII)
 _LARGEST = 16 * 1024 * 1024  # bytes of one report
-_MOST = 20  # reports to read per host; file names of different hosts may be the same
 
 
 @dataclass(frozen=True)
@@ -65,21 +64,10 @@ class Proof:
 
 def last(directory: str, hosts: Iterable[str]) -> Dict[str, Proof]:
     """The latest proof of each of these hosts. Damaged reports, and those of another version, are ignored."""
-    folder = os.path.join(directory, FOLDER)
-    files: Dict[str, List[Tuple[str, str]]] = {}
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return {}
-    for name in names:
-        match = _NAME.fullmatch(name)
-        if match:
-            files.setdefault(match["host"], []).append((match["when"], name))
     proof_of_host = {}
-    for host in hosts:
-        latest = sorted(files.get(file_name(host), ()), reverse=True)[:_MOST]
-        proofs = filter(None, (_read(os.path.join(folder, name), host) for _when, name in latest))
+    for host, paths in latest(os.path.join(directory, FOLDER), _NAME, hosts):
         # A resumed run may end after a run that began later.
+        proofs = filter(None, (_read(path, host) for path in paths))
         proof = max(proofs, key=lambda proof: proof.ended, default=None)
         if proof is not None:
             proof_of_host[host] = proof

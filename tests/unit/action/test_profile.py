@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Dict, List
@@ -23,9 +24,12 @@ def ran(monkeypatch: pytest.MonkeyPatch, folder: Path, stacks: Any, said: List[s
         "msg": "profile: 5 samples",
         "samples": 5,
         "top": [{"name": 1, "own": "?", "share": []}],
-        "advice": [{"says": "fewer threads, or more CPUs", "knob": None}],
+        "counters": {"cpus": 2},
+        "advice": [{"name": "runnable", "says": "fewer threads, or more CPUs", "knob": None}],
     }
-    monkeypatch.setattr(by_agent, "measure", lambda *_arguments: {**answer, "stacks": stacks})
+    if stacks != "none":
+        answer["stacks"] = stacks
+    monkeypatch.setattr(by_agent, "measure", lambda *_arguments: dict(answer))
     monkeypatch.setattr(profile, "report_directory", lambda: str(folder))
     action = object.__new__(profile.ActionModule)
     about = {"args": {}, "async_val": 0, "check_mode": False, "delegate_to": None, "diff": False, "no_log": False}
@@ -40,12 +44,19 @@ def test_page_and_stacks_are_written_for_their_owner_alone(monkeypatch: pytest.M
     folder.add(RECORDED.read_text("utf-8").splitlines(keepends=True))
     result = ran(monkeypatch, tmp_path, packed(folder.tree()), [])
     assert "stacks" not in result
-    folded, page = Path(result["folded"]), Path(result["page"])
-    assert (folded.parent, page.parent) == (tmp_path / "profile", tmp_path / "profile")
+    folded, page, document = (Path(result[name]) for name in ("folded", "page", "document"))
+    assert {path.parent for path in (folded, page, document)} == {tmp_path / "profile"}
     assert page.name.startswith(".._redis_1-")
-    assert {path.stat().st_mode & 0o777 for path in (folded, page)} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (folded, page, document)} == {0o600}
     assert sum(int(line.rpartition(" ")[2]) for line in folded.read_text().splitlines()) == 5
     assert "<li>fewer threads, or more CPUs</li>" in page.read_text()
+
+
+def test_counters_alone_are_a_document_without_a_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    result = ran(monkeypatch, tmp_path, "none", [])
+    assert "page" not in result
+    written = json.loads(Path(result["document"]).read_text())
+    assert (written["host"], written["result"]["counters"]) == ("../redis 1", {"cpus": 2})
 
 
 @pytest.mark.parametrize("stacks", ["", "?", 5, None, "eJwDAAAAAAE=", packed(Tree(["a"], [7], [0], [1]))])

@@ -10,7 +10,7 @@ from typing import Any, Dict, Optional
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._profile.advice import RULES, advice
+from ansible_collections.nearmetal.ec2.plugins.module_utils._profile.advice import RULES, advice, grown
 from ansible_collections.nearmetal.ec2.plugins.module_utils._profile.folding import Tree
 
 PAGE = Path(__file__).parents[3] / "docs/profile.md"
@@ -38,7 +38,7 @@ def tree(**shares: int) -> Tree:
 def test_each_kind_of_work_is_seen_by_any_of_its_functions(rule: Any) -> None:
     for function in rule.functions.split():
         (found,) = advice(tree(**{function: 20}), QUIET)
-        assert found == {"says": f"{rule.says} (20.0% of the samples)", "knob": rule.knob or None}
+        assert found == {"name": rule.name, "says": f"{rule.says} (20.0% of the samples)", "knob": rule.knob or None}
     assert advice(tree(do_user_addr_fault=20), QUIET) == []
 
 
@@ -65,6 +65,8 @@ def test_a_function_within_another_counts_once() -> None:
         ({"listen_drops": 5}, "5 connections were dropped", "network_stack.somaxconn"),
         ({"pswpout": 7}, "7 pages were swapped out", "memory.swappiness"),
         ({"retransmitted": 500}, "5.0% of the segments were sent again", None),
+        ({"numa_hit": 900, "numa_miss": 100}, "10.0% of the pages came from another node", None),
+        ({"numa_hit": 999, "numa_miss": 1}, "", None),
         ({}, "", None),
     ],
 )
@@ -72,6 +74,14 @@ def test_each_counter_speaks(counted: Dict[str, Any], says: str, knob: Optional[
     found = advice(tree(), {**QUIET, **counted})
     assert len(found) == bool(says)
     assert all(str(row["says"]).startswith(says) and row["knob"] == knob for row in found)
+
+
+def test_a_lock_that_the_tuning_made_hotter_is_named() -> None:
+    lock = "native_queued_spin_lock_slowpath_[k]"
+    [row] = grown([(lock, 0.02, 0.09), ("osq_lock_[k]", 0.0, 0.01), ("read_hpet_[k]", 0.4, 0.0), ("look_up", 0.1, 0.5)])
+    assert (row["name"], row["knob"]) == ("spinning", None)
+    assert str(row["says"]).startswith("the tuning made this more: CPUs wait for each other's locks")
+    assert str(row["says"]).endswith("(native_queued_spin_lock_slowpath from 2.0% to 9.0% of the samples)")
 
 
 def test_a_host_that_says_nothing_gets_no_advice() -> None:

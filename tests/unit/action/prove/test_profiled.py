@@ -51,7 +51,11 @@ def test_a_perf_that_fails_leaves_the_verdict(host: FakeKernel, play: Play, perf
     perf.answers(record="echo 'no permission' >&2; exit 1")
     result = play(command=load(host, 120), soak=0, profile=True)
     assert (result["verdict"]["verdict"], result["kept"]) == ("better", True)
-    assert result["profile"] == {"says": "not profiled: perf failed with code 1: no permission", "moved": []}
+    assert result["profile"] == {
+        "says": "not profiled: perf failed with code 1: no permission",
+        "moved": [],
+        "advice": [],
+    }
 
 
 def test_an_unhealthy_host_is_taken_back(host: FakeKernel, play: Play, perf: Perf) -> None:
