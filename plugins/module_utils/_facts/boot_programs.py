@@ -8,31 +8,45 @@ What a program is told in its unit, or does in a script, is read; no list of pro
 from __future__ import annotations
 
 import re
-import shlex
 from fnmatch import fnmatchcase
-from typing import Dict, Iterator, List, Mapping, Tuple
+from typing import Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
-from .._parse import boot_commands, link_settings
+from .._parse import boot_commands
+from . import boot_units
 from .boot_lines import LIMIT, sysctl_lines_of
+from .boot_units import variables_of, words
 from .host import Host
 
-_UNITS = tuple(f"{root}/systemd/system" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
-_GENERATED = ("/run/systemd/generator", "/run/systemd/generator.late", "/run/systemd/generator.early")
-_SCRIPTS = ("/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local")
-_FOLDERS = (
+# Each is a script, or a folder of scripts; those of network managers run whenever an interface comes up.
+_SCRIPTS = (
+    "/etc/rc.local",
+    "/etc/rc.d/rc.local",
+    "/etc/init.d/boot.local",
     "/var/lib/cloud/scripts/per-boot",
+    "/etc/cron.hourly",
+    "/etc/cron.daily",
+    "/sbin/ifup-local",
+    "/etc/network/if-pre-up.d",
     "/etc/network/if-up.d",
-    "/etc/NetworkManager/dispatcher.d",
-    "/etc/networkd-dispatcher/routable.d",
+    *(f"/etc/dhcp/dhclient{part}" for part in (".d", "-enter-hooks", "-enter-hooks.d", "-exit-hooks", "-exit-hooks.d")),
+    *(f"{root}/NetworkManager/dispatcher.d{part}" for root in ("/etc", "/usr/lib") for part in ("", "/pre-up.d")),
+    *(
+        f"{root}/networkd-dispatcher/{state}.d"
+        for root in ("/etc", "/usr/lib")
+        for state in ("carrier", "configured", "configuring", "degraded", "routable")
+    ),
 )
-_CRON = ("/etc/crontab", "/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs")
+_CRON = ("/etc/crontab", "/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs", "/var/spool/cron/tabs")
+_JOB = re.compile(r"\s*(?:@\w+|(?:[\d*][\w*/,-]*\s+){4}[\w*/,-]+)\s+(?:root\s+)?(?=\S)(.*)")
+_CLOUD = ("/etc/cloud/cloud.cfg", "/etc/cloud/cloud.cfg.d")
 _SYSFS = ("/etc/sysfs.conf", "/etc/sysfs.d")
 _PROGRAM = 4 << 20  # bytes that are read of a program
-_MASK = "/dev/null"
 _ELF = "\x7fE"  # a program begins so; all else is taken for a script
-_UNIT_NAME = re.compile(r"[A-Za-z0-9:_.\\-]{1,120}(?:@[A-Za-z0-9:_.\\-]{0,100})?\.(?:service|timer)", re.ASCII)
-_EXEC = re.compile(r"^Exec(?:StartPre|Start|StartPost)\s*=[ \t]*(.*)$", re.MULTILINE)
-_VIRTUAL = re.compile(r"^flags\s*:.*\bhypervisor\b", re.MULTILINE)
+_SOURCED = re.compile(r"^(.*?(?:^|[;&{]|\bthen)\s*)(?:\.|source)\s+\"?(/[\w./@+-]+)", re.MULTILINE)
+_NOT_SHELL = re.compile(r"#!.*\b(?:python|perl|ruby|node|lua)")
+_WRITES = re.compile(r"""["'][wa]\+?["']|write|>""")
+_KERNEL_FILE = re.compile(r"/(?:sys|proc/sys)/[\w./*-]+")
+_MOST_SCRIPTS = 16  # that start each other
 # The words of SAP's sapconf and of notes of saptune for what others call differently.
 _OF_SAP: Mapping[str, str] = {
     "THP": "/sys/kernel/mm/transparent_hugepage/enabled",
@@ -61,17 +75,21 @@ _NOTES = ("/var/lib/saptune/working/notes", "/etc/saptune/extra", "/etc/saptune/
 Found = Iterator[Tuple[str, boot_commands.Setting]]
 
 
-def settings(host: Host) -> Found:
-    """What is set by scripts, units and the files of programs, in no order that the host promises."""
-    for path in (*_SCRIPTS, *(f"{folder}/{name}" for folder in _FOLDERS for name in host.names(folder))):
-        yield from _script(host, path, path, {})
+def settings(host: Host, more: Iterable[str] = ()) -> Found:
+    """What is set by scripts, units and the files of programs, in no order that the host promises.
+
+    `more` are units that udev rules start.
+    """
+    for path in _files(host, _SCRIPTS):
+        yield from script(host, path, path, {})
     for path in _files(host, _CRON):
-        for line in (host.text(path, LIMIT) or "").splitlines():
-            at_boot = re.match(r"\s*@reboot\s+(?:root\s+)?(.*)", line)
-            if at_boot is not None:
-                yield from _command(host, path, at_boot[1], {})
-    for name, path in _enabled(host):
-        yield from _unit(host, name, path)
+        for job in map(_JOB.match, (host.text(path, LIMIT) or "").splitlines()):
+            if job is not None:
+                yield from commands(host, path, job[1], {})
+    for path in _files(host, _CLOUD):
+        yield from commands(host, path, _boot_commands_of_cloud(host.text(path, LIMIT) or ""), {})
+    for unit in boot_units.started(host, more):
+        yield from _unit(host, unit)
     for path in _files(host, _SYSFS):
         for attribute, sign, value in (line.partition("=") for line in (host.text(path, LIMIT) or "").splitlines()):
             if sign and not attribute.lstrip().startswith(("#", "mode ", "owner ")):
@@ -88,18 +106,18 @@ def setter(host: Host, path: str) -> str:
             if fnmatchcase(host.link(f"/proc/{process}/fd/{handle}") or "", path):
                 return f"; process {process}, {host.line(f'/proc/{process}/comm')}, has it open"
     name = "/".join(path.split("/")[-2:]).lstrip("*/")
-    words = {name, name.replace("/", "."), re.sub(r"\bpolicy\*/", "", name)}
-    for unit, file in _enabled(host):
-        for command in _EXEC.findall(host.text(file, LIMIT) or ""):
-            programs = [word for word in _words(command.lstrip("@-+!:"))[:2] if word.startswith("/")]
+    names = {name, name.replace("/", "."), re.sub(r"\bpolicy\*/", "", name)}
+    for unit in boot_units.started(host):
+        for command in unit.commands:
+            programs = [word for word in words(command)[:2] if word.startswith("/")]
             for text in (host.text(program, _PROGRAM) or "" for program in programs):
                 inner = re.findall(r"/(?:usr|opt|etc)/[\w./-]+", text) if text[:2] == "#!" else ()
                 if any(
                     word in part
                     for part in (text, *(host.text(place, LIMIT) or "" for place in inner))
-                    for word in words
+                    for word in names
                 ):
-                    return f"; {unit} names it, which starts after nearmetal's file was applied"
+                    return f"; {unit.name} names it, which starts after nearmetal's file was applied"
     return ""
 
 
@@ -109,83 +127,47 @@ def _files(host: Host, places: Tuple[str, ...]) -> List[str]:
     return [path for place in places for path in inside[place] or [place]]
 
 
-def _enabled(host: Host) -> Iterator[Tuple[str, str]]:
-    """Name and file of each service that a target or a timer starts; none of nearmetal."""
-    seen = set()
-    for folder in (*_UNITS, *_GENERATED):
-        for target in host.names(folder):
-            for name in host.names(f"{folder}/{target}") if target.endswith((".wants", ".requires")) else ():
-                if not _UNIT_NAME.fullmatch(name) or name.startswith(("nearmetal.", "nearmetal-")):
-                    continue
-                service = re.sub(r"\.timer$", ".service", name)
-                template = re.sub(r"@.*\.", "@.", service)
-                places = (f"{place}/{file}" for file in (service, template) for place in (*_UNITS, *_GENERATED))
-                path = next((place for place in places if host.exists(place)), f"{folder}/{target}/{name}")
-                if service not in seen and host.link(path) != _MASK:
-                    seen.add(service)
-                    yield service, path
+def _boot_commands_of_cloud(text: str) -> str:
+    """The commands below `bootcmd`, which cloud-init runs at each boot, a line each."""
+    block = re.search(r"^bootcmd:[ \t]*(?:#.*)?\n((?:[ -].*\n?|\n)*)", text, re.MULTILINE)
+    items = (re.sub(r"^[ \t]*(?:- *)?", "", line) for line in (block[1] if block else "").splitlines())
+    return "\n".join(
+        item.strip("[] ").replace(",", " ") if item.startswith("[") else item.strip("'\"") for item in items
+    )
 
 
-def _unit(host: Host, name: str, path: str) -> Found:
-    parts = [path, *(f"{place}/{name}.d/{file}" for place in _UNITS[::-1] for file in host.names(f"{place}/{name}.d"))]
-    text = "\n".join(host.text(part, LIMIT) or "" for part in parts).replace("\\\n", " ")
-    if not _conditions_hold(host, text):
+def _unit(host: Host, unit: boot_units.Unit) -> Found:
+    owner = unit.name if unit.path.startswith("/run") else unit.path
+    for command in unit.commands:
+        yield from commands(host, owner, command, unit.variables)
+    yield from ((owner, (f"/proc/sys/{parameter}", None)) for parameter in _ADJUSTED.get(unit.name, ()))
+    yield from _of_sap(host, unit.name)
+
+
+def script(host: Host, owner: str, path: str, variables: Mapping[str, str], read: Optional[Set[str]] = None) -> Found:
+    """What a script sets, with those that it reads or starts; of one for another program, the files that it writes."""
+    read = set() if read is None else read
+    if path in read or len(read) >= _MOST_SCRIPTS or (host.text(path, limit=2) or _ELF) == _ELF:
         return
-    variables: Dict[str, str] = {}
-    for kind, value in re.findall(r"^(Environment|EnvironmentFile)\s*=\s*(.*)$", text, re.MULTILINE):
-        if kind == "EnvironmentFile":
-            variables.update(_variables(host, value.strip().lstrip("-")))
-        else:
-            assigned = (word.partition("=") for word in _words(value))
-            variables.update({name: text for name, sign, text in assigned if sign})
-    commands: List[str] = []
-    for command in _EXEC.findall(text):
-        commands = [*commands, command] if command else []
-    for command in commands:
-        yield from _command(host, name if path.startswith("/run") else path, command, variables)
-    yield from ((path, (f"/proc/sys/{parameter}", None)) for parameter in _ADJUSTED.get(name, ()))
-    yield from _of_sap(host, name)
+    read.add(path)
+    text = host.text(path, LIMIT) or ""
+    if _NOT_SHELL.match(text):
+        for line in filter(_WRITES.search, text.splitlines()):
+            yield from ((owner, (name, None)) for name in _KERNEL_FILE.findall(line))
+        return
+    inside = _SOURCED.sub(lambda line: f"{host.text(line[2], LIMIT) or ''}\n{line[0]}", text)
+    yield from commands(host, owner, inside, variables, read)
 
 
-def _conditions_hold(host: Host, unit: str) -> bool:
-    """Whether conditions about paths and virtual machines hold; any other counts as met."""
-    virtual = _VIRTUAL.search(host.text("/proc/cpuinfo", 4096) or "") is not None or host.exists("/proc/xen")
-    for kind, no, word in re.findall(r"^Condition(PathExists|Virtualization)=(!?)(\S*)", unit, re.MULTILINE):
-        holds = host.exists(word) if kind == "PathExists" else virtual == (word not in ("no", "false", "0", "off"))
-        if holds == bool(no):
-            return False
-    return True
-
-
-def _variables(host: Host, path: str) -> Dict[str, str]:
-    """The variables of a file for EnvironmentFile=."""
-    return {key: value.strip("\"'") for _section, key, value in link_settings.lines(host.text(path, LIMIT) or "")}
-
-
-def _words(text: str) -> List[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return text.split()
-
-
-def _command(host: Host, owner: str, command: str, variables: Mapping[str, str]) -> Found:
-    """What a command sets, and the script that it starts."""
-    found = list(_named(host, owner, boot_commands.settings(command, variables)))
-    yield from found
-    for word in _words(command.lstrip("@-+!:"))[:2] if not found else ():
-        if word.startswith("/"):
-            yield from _script(host, owner, word, variables)
-
-
-def _script(host: Host, owner: str, path: str, variables: Mapping[str, str]) -> Found:
-    if (host.text(path, limit=2) or _ELF) != _ELF:
-        yield from _named(host, owner, boot_commands.settings(host.text(path, LIMIT) or "", variables))
-
-
-def _named(host: Host, owner: str, settings_of_text: Iterator[boot_commands.Setting]) -> Found:
-    for name, value in settings_of_text:
-        if name == boot_commands.FILE:
+def commands(host: Host, owner: str, text: str, variables: Mapping[str, str], read: Optional[Set[str]] = None) -> Found:
+    """What commands set, and the scripts that they start."""
+    read = set() if read is None else read
+    for name, value in boot_commands.settings(text, variables):
+        if name == boot_commands.SCRIPT:
+            path, *given = words(str(value))
+            numbered = {str(number): word for number, word in enumerate(given, 1)}
+            yield from script(host, owner, path, {**variables, **numbered}, read)
+        elif name == boot_commands.FILE:
             for line in sysctl_lines_of(host, str(value)):
                 yield owner, (f"/proc/sys/{line.name.replace('.', '/')}", line.value)
         else:
@@ -196,7 +178,7 @@ def _of_sap(host: Host, unit: str) -> Found:
     """What sapconf and saptune set: their values are in files of their own; without these nobody knows them."""
     paths = ["/etc/sysconfig/sapconf"] if unit == "sapconf.service" else []
     if unit == "saptune.service":
-        chosen = _variables(host, "/etc/sysconfig/saptune")
+        chosen = variables_of(host, "/etc/sysconfig/saptune")
         notes = f"{chosen.get('NOTE_APPLY_ORDER', '')} {chosen.get('TUNE_FOR_NOTES', '')}".split()
         places = [f"{folder}/{note}" for note in notes for folder in _NOTES]
         paths = [*places, *(f"{place}.conf" for place in places)]

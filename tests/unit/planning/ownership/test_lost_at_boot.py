@@ -25,7 +25,8 @@ WANTED: Dict[str, Any] = {
     "block_storage": {"read_ahead_kb": 64},
 }
 
-_WANTED_BY = "etc/systemd/system/multi-user.target.wants/late.service"
+_UNIT = "/etc/systemd/system/late.service"
+_WANTED_BY = {"/etc/systemd/system/multi-user.target.wants/late.service": f"-> {_UNIT}"}
 # Who sets them, what of that a host shows, and what is said about it.
 SETTERS: Dict[str, Tuple[Dict[str, str], str]] = {
     "nobody knows": ({}, ""),
@@ -36,14 +37,16 @@ SETTERS: Dict[str, Tuple[Dict[str, str], str]] = {
     ),
     "a program": (
         {
-            f"/{_WANTED_BY}": "[Service]\nExecStart=/opt/late --now\n",
+            **_WANTED_BY,
+            _UNIT: "[Service]\nExecStart=/opt/late --now\n",
             "/opt/late": "\x7fELF vm/swappiness scaling_governor",
         },
         "late.service names it, which starts after nearmetal's file",
     ),
     "a script of a script": (
         {
-            f"/{_WANTED_BY}": "[Service]\nExecStart=/bin/sh /opt/late\n",
+            **_WANTED_BY,
+            _UNIT: "[Service]\nExecStart=/bin/sh /opt/late\n",
             "/opt/late": "#!/bin/sh\n. /opt/lib/late.sh\n",
             "/opt/lib/late.sh": "set_to vm.swappiness 60\nset_to scaling_governor powersave\n",
         },
