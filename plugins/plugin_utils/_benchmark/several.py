@@ -32,7 +32,8 @@ def merged(name: str, clients: Sequence[str], answers: Sequence[Mapping[str, Any
         figures = [metrics_from(answer["metrics"]) for answer in answers]
     except (NearmetalError, KeyError) as error:
         raise NearmetalError(f"a client's figures can't be read: {error}") from None
-    total, together = histogram.added(clients, figures, [answer.get("histograms") for answer in answers])
+    histograms, spans = ([answer.get(name) for answer in answers] for name in ("histograms", "span"))
+    total, together = histogram.added(clients, figures, histograms, spans)
     details = {**dict(answers[0].get("details") or {}), **histogram.details(together, total)}
     if len(clients) > 1:
         shared = [name for prefix, counts in together.items() for name in histogram.times(prefix, counts)]

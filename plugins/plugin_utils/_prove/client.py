@@ -104,7 +104,8 @@ class Clients:
         try:
             figures = [metrics.metrics_of(str(load.get("output") or "").encode("utf-8", "replace")) for load in loads]
             names = [client.name for client in self._clients]
-            total, _histograms = histogram.added(names, figures, [load.get("histograms") for load in loads])
+            histograms, spans = ([load.get(name) for load in loads] for name in ("histograms", "span"))
+            total, _histograms = histogram.added(names, figures, histograms, spans)
         except NearmetalError as error:
             return {**loads[0], "code": 1, "message": str(error)}
         lines = [f"{name} {value!r} {unit} {better}" for name, value, unit, better in total]

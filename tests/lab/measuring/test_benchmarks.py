@@ -32,7 +32,7 @@ ALONE: "list[tuple[str, dict[str, Any], list[str]]]" = [
     ("disk", {"size_mib": 32}, ["read_rate", "read_p99"]),
     ("disk", {"size_mib": 32, "shape": "mixed_80"}, ["read_rate", "read_p99", "write_rate", "write_p99"]),
     ("disk", {"size_mib": 32, "shape": "random_read", "device": "/dev/vdb"}, ["read_rate", "read_p99"]),
-    ("key_value", {"requests": 1000}, ["get", "get_p99", "set", "set_p99"]),
+    ("key_value", {"keys": 1000}, ["get", "get_p99", "set", "set_p99"]),
     ("memory", {"block_kib": 8192}, ["read", "write"]),
     ("memory", {"load": "stream", "seconds": 6, "block_kib": 8192}, ["read", "write"]),
     ("memory", {"load": "fresh", "threads": 2}, ["fresh"]),
@@ -41,7 +41,7 @@ ALONE: "list[tuple[str, dict[str, Any], list[str]]]" = [
     ("network", {"packets": True}, ["packets"]),
     ("web", {"connections": 8}, ["requests", "p99"]),
     ("web", {"connections": 8, "reuseport": False}, ["requests", "p99"]),
-    ("cache", {}, ["requests"]),
+    ("cache", {"keys": 1000}, ["requests", "p99"]),
 ]
 BETWEEN: "list[tuple[str, dict[str, Any], list[str]]]" = [
     ("network", {}, ["throughput"]),
@@ -49,10 +49,10 @@ BETWEEN: "list[tuple[str, dict[str, Any], list[str]]]" = [
     ("network", {"reverse": True}, ["throughput"]),
     ("network", {"packets": True}, ["packets"]),
     ("network", {"latency": True, "port": 15202}, ["p50", "p99", "p99.9"]),
-    ("key_value", {"requests": 1000}, ["get", "get_p99", "set", "set_p99"]),
+    ("key_value", {"keys": 1000}, ["get", "get_p99", "set", "set_p99"]),
     ("web", {"connections": 8}, ["requests", "p99"]),
     ("web", {"connections": 8, "reuseport": False}, ["requests", "p99"]),
-    ("cache", {}, ["requests"]),
+    ("cache", {"keys": 1000}, ["requests", "p99"]),
 ]
 BUILT: "list[tuple[str, dict[str, Any], list[str]]]" = [
     ("ebizzy", {"path": "/opt/ebizzy", "allocation": "mmap"}, ["records"]),

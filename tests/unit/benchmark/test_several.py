@@ -16,7 +16,13 @@ def answer(rate: float, p99: float, **more: Any) -> Dict[str, Any]:
         {"name": "get", "value": rate, "unit": "1/s", "better": "larger"},
         {"name": "get_p99", "value": p99, "unit": "ms", "better": "smaller"},
     ]
-    return {"metrics": metrics, "details": {"client_on": "a host of its own"}, "changed": False, **more}
+    return {
+        "metrics": metrics,
+        "details": {"client_on": "a host of its own"},
+        "changed": False,
+        "span": [10.0, 20.0],
+        **more,
+    }
 
 
 def test_the_result_has_the_sum_and_what_each_client_measured() -> None:

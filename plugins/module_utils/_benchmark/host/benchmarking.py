@@ -47,6 +47,7 @@ def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         "changed": False,
         "msg": summary(name, measured.result),
         "histograms": dict(measured.result.histograms),
+        "span": measured.result.span,
         "metrics": [metric._asdict() for metric in measured.result.metrics],
         "details": dict(measured.result.details),
         "versions": dict(measured.versions),
@@ -90,15 +91,16 @@ def _platform(host: WritableHost) -> Dict[str, Optional[str]]:
     }
 
 
-def run_load(host: WritableHost, load: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
+def run_load(host: WritableHost, load: str, goes_on: Callable[[], bool]) -> Ran:
     """One run of the benchmark that a load of prove names, as if a command had printed its figures."""
     try:
-        measured = measure(host, *named(load), goes_on, limit)
+        measured = measure(host, *named(load), goes_on)
     except NearmetalError as error:
         return Ran(1, "", sentence(str(error)), 0.0, "")
     lines = (f"{metric.name} {metric.value!r} {metric.unit} {metric.better}\n" for metric in measured.result.metrics)
     versions = ", ".join(f"{tool} {version}" for tool, version in measured.versions.items())
-    return Ran(0, "".join(lines), "", measured.seconds, "", versions, measured.result.histograms)
+    result = measured.result
+    return Ran(0, "".join(lines), "", measured.seconds, "", versions, result.histograms, result.span)
 
 
 def summary(name: str, result: Result) -> str:

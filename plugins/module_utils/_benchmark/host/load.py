@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
-from typing import IO, Any, Callable, Mapping, NamedTuple
+from typing import IO, Any, Callable, Mapping, NamedTuple, Optional, Tuple
 
 _MOST_OUTPUT = 64 * 1024 + 1  # bytes of the load's output: by the last of them it is known to be too long
 _SET_CHILD_SUBREAPER = 36  # include/uapi/linux/prctl.h
@@ -34,6 +34,7 @@ class Ran(NamedTuple):
     end: str  # "" | "time" (it took too long) | "gone" (the experiment ended meanwhile)
     version: str = ""  # of what ran, as far as it is known
     histograms: Mapping[str, Any] = {}  # of a benchmark: how long its answers took
+    span: Optional[Tuple[float, float]] = None  # when it ran, by this host's clock: seconds since 1970
 
 
 def run(command: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
@@ -51,7 +52,7 @@ def run(command: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
             start_new_session=True,
         ) as process:
             _send_line(guard, f"{process.pid}\n")
-            started = time.monotonic()
+            began, started = time.time(), time.monotonic()
             watcher = _Watcher(process.pid, started + limit, goes_on)
             watcher.start()
             try:
@@ -63,7 +64,8 @@ def run(command: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
                 watcher.join()
                 _kill(process.pid)
                 _send_line(guard, "\n")
-        return Ran(process.returncode, _text(output, 0), _text(messages, -400), seconds, watcher.why)
+        texts = _text(output, 0), _text(messages, -400)
+        return Ran(process.returncode, *texts, seconds, watcher.why, span=(began, began + seconds))
 
 
 def adopt_orphans() -> None:

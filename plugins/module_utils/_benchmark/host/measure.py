@@ -17,10 +17,10 @@ from ..._words import clipped, printable
 from ..tools import histogram
 from ..tools.benchmark import Benchmark, Command, Options, Result, Tool, tools_of
 from ..tools.registry import BENCHMARKS
-from . import clock_read, connections, disks, machine, page_fault, raw_device, refusals
+from . import clock_read, connections, disks, machine, page_fault, raw_device, refusals, requests
 from .processes import Session, Usage
 
-_PROGRAMS = {"clock_read": clock_read, "page_fault": page_fault, "connections": connections}
+_PROGRAMS = {"clock_read": clock_read, "page_fault": page_fault, "connections": connections, "requests": requests}
 _FOLDER = "/var/tmp"  # in memory on no distribution, unlike /tmp
 _LONGEST_VERSION = 80
 
@@ -35,34 +35,24 @@ class Measured(NamedTuple):
     seconds: float
 
 
-def measure(
-    host: WritableHost,
-    name: str,
-    options: Options,
-    goes_on: Callable[[], bool],
-    seconds: float = float("inf"),
-) -> Measured:
-    """Run a benchmark once with checked options, for at most `seconds`, and as long as `goes_on`.
-
-    Raises NearmetalError.
+def measure(host: WritableHost, name: str, options: Options, goes_on: Callable[[], bool]) -> Measured:
+    """Run a benchmark once with checked options, within its limits, and as long as `goes_on`. Raises NearmetalError.
 
     Whatever happens, no process and no file of it is left.
     """
     benchmark = BENCHMARKS[name]
     with raw_device.claimed(host, machine.fit(host, benchmark, options)) as settled:
         _require(host, name, settled)
-        return _measured(host, benchmark, settled, goes_on, seconds)
+        return _measured(host, benchmark, settled, goes_on)
 
 
-def _measured(
-    host: WritableHost, benchmark: Benchmark, options: Options, goes_on: Callable[[], bool], seconds: float
-) -> Measured:
+def _measured(host: WritableHost, benchmark: Benchmark, options: Options, goes_on: Callable[[], bool]) -> Measured:
     limits = benchmark.limits(options)
     require_tools(host, benchmark, options)
     before = disks.counters(host) if benchmark.disks else {}
     server_cpus, client_cpus = machine.divide_cpus(host) if benchmark.divides(options) else ((), ())
     started = time.monotonic()
-    until = started + min(limits.seconds, seconds)
+    until = started + limits.seconds
     with Session(_folder(options), limits.memory_mib) as session:
         run = benchmark.run(options, session.folder)
         tools = {tool.program: tool for tool in tools_of(benchmark, options)}
@@ -73,15 +63,18 @@ def _measured(
             session.serve(_named(server, tools), limits.port + number, server_cpus)
         outputs: List[str] = []
         begun: List[Command] = []
-        commands = run.commands
+        commands, began = run.commands, time.time()
         while commands:
             begun += commands
             for command in commands:
+                began = time.time()
                 argv = _own_program(command) if command.own else _named(command.argv, tools)
                 how = (command.as_root, command.result, command.messages, client_cpus)
                 outputs.append(session.complete(argv, until, goes_on, *how))
             commands = benchmark.then(outputs, options)
+        span = (began, time.time())
     result = benchmark.read(outputs, options)
+    result = result._replace(span=result.span or span)
     if result.histograms:
         beside = histogram.details(result.histograms, result.metrics)
         result = result._replace(details={**result.details, **beside})

@@ -15,6 +15,7 @@ from ..._words import shown
 from .histogram import Histogram, histogram_of
 
 Options = Mapping[str, Any]
+Span = Optional[Tuple[float, float]]  # when the load itself ran, by its host's clock: seconds since 1970
 
 # The families of distributions, by ID or ID_LIKE of os-release, and how each installs a package.
 INSTALLS: Mapping[str, str] = {
@@ -48,6 +49,7 @@ class Machine(NamedTuple):
     # Where server and load share the host, the CPUs of each.
     server_cpus: int = 1
     client_cpus: int = 1
+    memory_mib: int = 0  # available
 
 
 class Limits(NamedTuple):
@@ -86,6 +88,7 @@ class Result(NamedTuple):
     metrics: Tuple[Metric, ...]  # the first one decides in prove
     details: Mapping[str, Any]  # what belongs to the figures and isn't compared: "clock_source": "tsc"
     histograms: Mapping[str, Histogram] = {}  # the start of its figures' names, such as "read_" → the answers' times
+    span: Span = None
 
 
 class Benchmark(NamedTuple):

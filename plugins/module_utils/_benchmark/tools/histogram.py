@@ -17,6 +17,7 @@ Histogram = Tuple[Tuple[float, int], ...]  # microseconds, and how many answers 
 MOST_BINS = 20000
 _MANY = 10000  # answers, ten of which are later than p99.9
 _SHARE = "%"  # the unit of what several clients don't add up
+_TOGETHER = 0.8  # of the longest load that all of them run at the same time
 
 
 def histogram_of(bins: Any) -> Histogram:
@@ -63,15 +64,32 @@ def details(histograms: Mapping[str, Histogram], figures: Sequence[Metric]) -> D
     return {f"{name}_ms": round(metric.value, 4) for name, metric in known.items() if name not in named}
 
 
+def require_together(clients: Sequence[str], spans: Sequence[Any]) -> None:
+    """Raises NearmetalError for loads that didn't run at the same time, whose sum no server ever had to bear."""
+    try:
+        ends = [(float(began), float(ended)) for began, ended in spans]
+    except (TypeError, ValueError):
+        raise NearmetalError("when the clients' loads ran isn't known") from None
+    longest = max(ended - began for began, ended in ends)
+    shared = min(ended for _began, ended in ends) - max(began for began, _ended in ends)
+    if not longest >= shared >= _TOGETHER * longest:
+        last = clients[max(range(len(ends)), key=lambda number: ends[number])]
+        raise NearmetalError(
+            f"the loads of {len(clients)} clients ran together for {max(shared, 0.0):.1f} of {longest:.1f} s, so their"
+            f" figures can't be added: {last} began last; compare the clients' clocks, or measure longer"
+        )
+
+
 def added(
-    clients: Sequence[str], figures: Sequence[Sequence[Metric]], histograms: Sequence[Any]
+    clients: Sequence[str], figures: Sequence[Sequence[Metric]], histograms: Sequence[Any], spans: Sequence[Any]
 ) -> Tuple[Tuple[Metric, ...], Dict[str, Histogram]]:
     """The figures of several clients as those of one load, and its histograms, by how the names of figures begin.
 
     Rates are added, and what a histogram says is said by all of them together. Of any other figure, such as the
     percentile of a tool without a histogram or a share, the worst client's counts. Raises NearmetalError for figures
-    that can't be added.
+    that can't be added, and for loads that didn't run together.
     """
+    require_together(clients, spans)
     for client, kinds in zip(clients, figures):
         difference = other_kinds(tuple(figures[0]), tuple(kinds))
         if difference:

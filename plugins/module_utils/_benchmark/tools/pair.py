@@ -26,6 +26,7 @@ OPTIONS: Spec = {
     "server": {"type": "str"},
     "address": {"type": "str"},
     "client_hosts": {"type": "int", "range": (1, 64), "default": 1},
+    "number": {"type": "int", "range": (0, 63), "default": 0},
 }
 # What is offered: as much as the connections get answered, or so many requests a second.
 RATE: Spec = {"rate": {"type": "int", "range": (0, 100000000), "default": 0}}
@@ -98,9 +99,9 @@ def details(options: Options, connections: str) -> Dict[str, Any]:
     return {"client_on": "same host" if options["part"] == BOTH else "a host of its own", "offered": offered}
 
 
-def tools(options: Options, server: Tool, client: Tool) -> Tuple[Tool, ...]:
+def tools(options: Options, server: Tool, *client: Tool) -> Tuple[Tool, ...]:
     """The tools that this host needs."""
-    return {BOTH: (server, client), SERVER: (server,), CLIENT: (client,)}[options["part"]]
+    return {BOTH: (server, *client), SERVER: (server,), CLIENT: client}[options["part"]]
 
 
 def is_divided(options: Mapping[str, Any]) -> bool:

@@ -60,9 +60,9 @@ def of_client(load: str, number: int) -> str:
 
 
 def options_of_client(name: str, options: Mapping[str, Any], number: int) -> Dict[str, Any]:
-    """Its options: where a server takes one client, each of several finds its own at the next port."""
+    """Its options: its number, and where a server takes one client, each of several finds its own at the next port."""
     port = {"port": options["port"] + number} if BENCHMARKS[name].port_each else {}
-    return {**options, **port}
+    return {**options, **port, "number": number}
 
 
 def is_benchmark(load: str) -> bool:

@@ -151,7 +151,7 @@ def _run_load(host: WritableHost, command: str, limit: float, goes_on: Callable[
         return ran._replace(version=load_version.identify(command))
     from ..._benchmark.host import benchmarking
 
-    return benchmarking.run_load(host, command, limit, goes_on)
+    return benchmarking.run_load(host, command, goes_on)
 
 
 def _compared(

@@ -14,6 +14,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._error import Nearme
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import Metric
 
 CLIENTS = ("client-1", "client-2")
+TOGETHER = [(100.0, 110.0), (100.2, 110.2)]
 
 
 def counts(answers: List[float]) -> Any:
@@ -29,7 +30,7 @@ def test_the_late_answers_of_all_clients_are_those_of_all_answers_and_no_mean_of
     quick = [round(generator.uniform(100, 200), 1) for _answer in range(9000)]
     slow = [round(generator.uniform(9000, 10000), 1) for _answer in range(1000)]
     total, merged = histogram.added(
-        CLIENTS, [of(quick, 900.0), of(slow, 100.0)], [{"": counts(quick)}, {"": counts(slow)}]
+        CLIENTS, [of(quick, 900.0), of(slow, 100.0)], [{"": counts(quick)}, {"": counts(slow)}], TOGETHER
     )
     ordered = sorted(quick + slow)
     assert {metric.name: metric.value for metric in total} == {"requests": 1000.0, "p99": ordered[9899] / 1000}
@@ -44,7 +45,7 @@ def test_of_figures_without_a_histogram_the_worst_client_s_counts() -> None:
     def figures(rate: float, p99: float, hits: float) -> List[Metric]:
         return [Metric("get", rate, "1/s"), Metric("get_p99", p99, "ms", "smaller"), Metric("hits", hits, "%")]
 
-    total, merged = histogram.added(CLIENTS, [figures(10.0, 3.0, 99.0), figures(20.0, 7.0, 98.0)], [{}, None])
+    total, merged = histogram.added(CLIENTS, [figures(10.0, 3.0, 99.0), figures(20.0, 7.0, 98.0)], [{}, None], TOGETHER)
     assert ([metric.value for metric in total], merged) == ([30.0, 7.0, 98.0], {})
 
 
@@ -68,8 +69,30 @@ def test_of_figures_without_a_histogram_the_worst_client_s_counts() -> None:
 )
 def test_figures_that_can_t_be_added_are_named(second: List[Metric], bins: Any, error: str) -> None:
     with pytest.raises(NearmetalError) as raised:
-        histogram.added(CLIENTS, [[Metric("requests", 1.0, "1/s")], second], [{}, bins])
+        histogram.added(CLIENTS, [[Metric("requests", 1.0, "1/s")], second], [{}, bins], TOGETHER)
     assert str(raised.value).startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("spans", "error"),
+    [
+        ([(100.0, 110.0), (101.9, 111.9)], ""),
+        ([(100.0, 110.0), (102.1, 112.1)], "the loads of 2 clients ran together for 7.9 of 10.0 s, so their figures "),
+        ([(100.0, 110.0), (111.0, 121.0)], "the loads of 2 clients ran together for 0.0 of 10.0 s, so their figures "),
+        ([(100.0, 110.0), (103.0, 106.0)], "the loads of 2 clients ran together for 3.0 of 10.0 s, so their figures "),
+        ([(100.0, 110.0), None], "when the clients' loads ran isn't known"),
+        ([(100.0, 110.0), (float("nan"), 1.0)], "the loads of 2 clients "),
+    ],
+)
+def test_loads_that_did_not_run_together_are_not_added(spans: List[Any], error: str) -> None:
+    rate, said = [Metric("requests", 1.0, "1/s")], ""
+    try:
+        assert histogram.added(CLIENTS, [rate, rate], [{}, {}], spans)[0][0].value == 2.0
+    except NearmetalError as raised:
+        said = str(raised)
+    assert said.startswith(error)
+    assert bool(said) == bool(error)
+    assert "began last" in said or "together for" not in said
 
 
 def test_each_client_of_a_server_that_takes_one_has_a_port_of_its_own() -> None:

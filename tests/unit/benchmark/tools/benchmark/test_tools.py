@@ -43,7 +43,3 @@ def test_the_page_has_each_package_as_it_is(program: str) -> None:
 def test_a_tool_is_found_by_each_of_its_names(tool: Tool, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refusals, "program_path", lambda program: program == name)
     assert refusals.program_of(tool) == name
-
-
-def test_memcaslap_has_the_name_that_only_debian_changed() -> None:
-    assert "memaslap" in TOOLS["memcaslap"].also
