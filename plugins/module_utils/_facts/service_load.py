@@ -12,7 +12,7 @@ from .._parse import listening
 from .._programs.registry import NAMES, program_of
 from . import running, services
 from .host import Host
-from .packages import of_debian
+from .packages import version_of
 
 # A service of more processes than this has its listening ones among the oldest.
 _LOOKED_AT = 64
@@ -64,7 +64,7 @@ def _version(host: Host, process: str) -> str:
     """The version of a process's package, if its program asks by version."""
     programs = [program for program in map(program_of, NAMES) if process in program.processes]
     asking = [program for program in programs if any(wish.since or wish.before for wish in program.wishes)]
-    return next((version for program in asking for version in [of_debian(host, program.packages)] if version), "")
+    return next((version for program in asking for version in [version_of(host, program.packages)] if version), "")
 
 
 def _threads(host: Host, group: str) -> Optional[int]:

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import re
+import struct
 from typing import Container, Dict, Mapping
 
 _NUMBERS = re.compile(r"(?:[0-9]{1,9}:)?([0-9]{1,6}(?:\.[0-9]{1,6}){0,3})", re.ASCII)
 _PACKAGE = re.compile(r"^Package: (.+)$", re.MULTILINE)
 _VERSION = re.compile(r"^Version: (.+)$", re.MULTILINE)
+_RPM_VERSION = 1001  # RPMTAG_VERSION in rpmtag.h
 _INSTALLED = "\nStatus: install ok installed\n"
 
 
@@ -29,6 +31,19 @@ def debian(text: str, names: Container[str]) -> Dict[str, str]:
         version = _VERSION.search(paragraph)
         versions[package[1]] = numbers(version[1]) if version else ""
     return versions
+
+
+def rpm(header: bytes) -> str:
+    """The version in a package's header in rpm's database: an index of tags, and the texts to which they point."""
+    try:
+        entries, _size = struct.unpack_from(">II", header)
+        for entry in range(min(entries, 65536)):
+            tag, _kind, place, _count = struct.unpack_from(">IIII", header, 8 + 16 * entry)
+            if tag == _RPM_VERSION:
+                return numbers(header[8 + 16 * entries + place :][:64].split(b"\0")[0].decode("utf-8", "replace"))
+    except struct.error:
+        pass
+    return ""
 
 
 def render(installed: Mapping[str, str]) -> str:

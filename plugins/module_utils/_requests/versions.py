@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Sequence
 
 from .._error import NearmetalError
-from .._facts.packages import of_debian
+from .._facts.packages import version_of
 from .._host.host import WritableHost
 from .._parse import versions
 
@@ -20,7 +20,7 @@ _RPM = "/usr/bin/rpm"
 
 def installed_version(host: WritableHost, packages: Sequence[str]) -> str:
     """The version of the first of these packages that is installed; empty if none is, or nobody can say."""
-    version = of_debian(host, packages)
+    version = version_of(host, packages)
     if version is None and host.exists(_RPM):
         for package in packages:
             with suppress(NearmetalError):  # it isn't installed
