@@ -8,11 +8,12 @@ import os
 import re
 import sys
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Callable
 
 from dev import ROOT, tree
-from dev.programs import amazon_aws, chromium, prometheus, pythons, unpacked
+from dev.programs import amazon_aws, chromium, jars, prometheus, pythons, unpacked
 from dev.running import memory
 
 JUNIT = ROOT / "build" / "junit"
@@ -328,12 +329,16 @@ def examples() -> "list[Job]":
 
 def programs() -> "list[Job]":
     """Servers that say themselves what they find wrong with a simulated host."""
-    return [replace(_pytest("programs", "", ".venv", ["tests/programs"]), present=_servers)]
+    files = (("debian", "test_servers.py", unpacked.SERVERS.present), ("java", "test_java_servers.py", jars.present))
+    return [
+        replace(_pytest("programs", name, ".venv", [f"tests/programs/{file}"]), present=partial(_judge, present))
+        for name, file, present in files
+    ]
 
 
-def _servers() -> bool:
+def _judge(present: "Callable[[], bool]") -> bool:
     """Only root may put a simulated host's files over those of the kernel, for a server alone."""
-    return os.geteuid() == 0 and unpacked.SERVERS.present()
+    return os.geteuid() == 0 and present()
 
 
 def molecule() -> "list[Job]":

@@ -57,6 +57,7 @@ def wanted(copy: Copy) -> "dict[str, str]":
     if {PROGRAMS, SOURCES} <= set(copy.names):
         links = {name: f"[{name}]({source['url']})" for name, source in json.loads(copy.text(SOURCES)).items()}
         words = {"versions": programs.versions, "own_checks": programs.own_checks, "links": links}
+        words["judges"] = programs.judges(copy)
         table = _render("programs.md.j2", programs=programs.programs(copy), **words)
         files[PROGRAMS] = _with_table(copy, PROGRAMS, table)
     if {manual.PARSER, manual.UNIT} <= set(copy.names):

@@ -40,6 +40,27 @@ def own_checks(program: Any) -> "list[str]":
     return [*(f"`{wish.knob}`" for wish in program.wishes if wish.checked), *limits]
 
 
+def judges(copy: Copy) -> "dict[str, str]":
+    """Program → what it says itself, of those that a test starts before and after a host is tuned for them."""
+    said = {}
+    for file in copy.having(".py", below="tests/programs/test_"):
+        for node in ast.walk(copy.tree(file)):
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SERVERS_BY_NAME":
+                assert isinstance(node.value, ast.Dict)
+                for key, server in zip(node.value.keys, node.value.values):
+                    gone, explained = _warnings(server)
+                    words = [f"{gone} of the host, gone" if gone else "", f"{explained} of limits" if explained else ""]
+                    said[ast.literal_eval(key or ast.Constant(""))] = ", ".join(filter(None, words)) or "none"
+    return said
+
+
+def _warnings(server: ast.expr) -> "tuple[int, int]":
+    """How many warnings about the host and about limits a server of a test gives."""
+    assert isinstance(server, ast.Call)
+    gone, explained = (len(part.elts) if isinstance(part, ast.Tuple) else 0 for part in (*server.args, None, None)[2:4])
+    return gone, explained
+
+
 def _run(copy: Copy, name: str, names: "dict[str, Any]") -> "dict[str, Any]":
     """The names that a file of the folder declares, which has those of `names` for what it imports of the form."""
     tree = copy.tree(f"{FOLDER}{name}.py")

@@ -10,20 +10,21 @@ import shlex
 import subprocess
 import threading
 from pathlib import Path
-from typing import List, NamedTuple, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 from dev.programs.unpacked import SERVERS
 
+_ABOUT = ("limits", "comm", "cmdline")
 _PATIENCE = 120.0  # seconds that a busy machine may take
 _FOLDERS = ("proc/sys/vm", "proc/sys/net", "sys/kernel/mm", "sys/devices/system/clocksource")
 _AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 
 class Started(NamedTuple):
-    """What a server printed until it was ready or ended, and its limits as /proc/PID/limits has them."""
+    """What a server printed until it was ready or ended, and the kernel's files about its process until then."""
 
     text: str
-    limits: str
+    files: Dict[str, str]  # limits, comm, cmdline
 
     def warnings(self, pattern: str) -> List[str]:
         """The lines that match."""
@@ -54,16 +55,16 @@ def start(
         timer = threading.Timer(_PATIENCE, process.kill)
         timer.start()
         assert process.stdout is not None
-        text = ""
+        files: Dict[str, str] = {}
         for line in process.stdout:
             printed.append(line)
             if re.search(ready, line):
-                text = Path(f"/proc/{process.pid}/limits").read_text("utf-8")
+                files = {name: Path(f"/proc/{process.pid}/{name}").read_text("utf-8") for name in _ABOUT}
                 break
         process.terminate()
         printed += process.stdout.readlines()
         timer.cancel()
-    return Started("".join(printed), text)
+    return Started("".join(printed), files)
 
 
 def run(argv: Sequence[str]) -> None:
