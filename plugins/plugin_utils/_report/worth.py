@@ -34,7 +34,7 @@ _NAME_WORKLOADS = (
     "say in tune_workload what the hosts do, in group_vars beside the inventory: Ansible reads none beside your"
     " playbook for a playbook of a collection; tune_workload: auto shows what their processes suggest"
 )
-_TUNE_ANYWAY = "tune_allow_not_ec2: true looks at hosts outside EC2 too"
+_TUNE_ANYWAY = "{}_allow_not_ec2: true looks at hosts outside EC2 too"
 # Classes of hosts of which nothing is looked at unless it is asked for, and what is said of them.
 _OUTSIDE = {"not_ec2": ("isn't on EC2", "aren't on EC2"), "container": ("is a container", "are containers")}
 _COUNTED = {**WORTH, PUBLISHED: "with a published figure", NO_GAIN: "without a gain when measured"}
@@ -131,13 +131,13 @@ def verdict(report: Report) -> Verdict:
     beside = f" ({report.run.beside})" if report.run.beside else ""
     limit = ["--limit", report.run.limit] if report.run.limit else []
     return Verdict(
-        _planned(reported, len(looked)) if looked else "",
+        _planned(reported, [concern for concern in HEADINGS if concern in looked]) if looked else "",
         _lead(report, reported, changes, within),
         (
             *_facts(report, reported, changes),
             *([(NOT_LOOKED_AT, ", ".join(unseen))] if unseen else ()),
             *([(NEXT, _say_nameless(nameless, len(reported)))] if nameless else ()),
-            *([(NEXT, _TUNE_ANYWAY)] if any(outside(host) == "not_ec2" for host in report.hosts) else ()),
+            *((NEXT, _TUNE_ANYWAY.format(role)) for role in _roles_outside(report)[:1]),
         ),
         shlex.join([*(AUDIT if word == TUNE else word for word in asks), *limit, *_SUGGEST]) + beside if asks else "",
     )
@@ -150,14 +150,21 @@ def outside(host: HostReport) -> str:
     return kind if kind in _OUTSIDE and host.findings and not seen and not host.errors else ""
 
 
-def _planned(reported: List[HostReport], looked: int) -> str:
+def _roles_outside(report: Report) -> List[str]:
+    """Of a host outside EC2, the role that would look at it: of a run without a workload that of its concern."""
+    away = [host for host in report.hosts if outside(host) == "not_ec2"]
+    return ["tune" if host.workload else host.findings[0].concern for host in away]
+
+
+def _planned(reported: List[HostReport], looked: List[str]) -> str:
     count = Counter((host.workload, _names_none(host)) for host in reported if host.workload)
     named = [
         f"{name} on {plural(number, 'host')}{' (no tune_workload)' if none else ''}"
         for (name, none), number in count.most_common(6)
     ]
     more = [f"{len(count) - 6} more"] if len(count) > 6 else []
-    return "; ".join(filter(None, (", ".join(named + more), f"{looked} of {plural(len(HEADINGS), 'concern')}")))
+    whom = ", ".join(named + more or looked[:3])
+    return f"{whom}; {len(looked)} of {plural(len(HEADINGS), 'concern')}"
 
 
 def _say_nameless(nameless: List[str], reported: int) -> str:

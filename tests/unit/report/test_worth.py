@@ -192,6 +192,15 @@ def test_a_host_outside_ec2_was_not_looked_at(host_class: str, words: str) -> No
     assert both.planned.startswith("base on 1 host")
 
 
+def test_a_run_of_a_single_role_is_named_after_its_concern() -> None:
+    role = {**OUTSIDE, "platform": {"host_class": "not_ec2"}, "workload": []}
+    concern = role["findings"][0]["concern"]
+    next_step = dict(worth.verdict(reports.report(role)).facts)["Next"]
+    assert next_step == f"{concern}_allow_not_ec2: true looks at hosts outside EC2 too"
+    done = worth.verdict(reports.report({**result_with(GOOD_CLOCK), "workload": []}))
+    assert done.planned == "clocksource; 1 of 13 concerns"
+
+
 def test_a_host_outside_ec2_that_may_be_tuned_is_one_of_the_others() -> None:
     allowed = {**result_with(GOOD_CLOCK), "platform": {"host_class": "not_ec2"}}
     assert worth.verdict(reports.report(allowed)).lead == f"Nothing is left to change on 1 host{CLOCK_ALONE}."
