@@ -207,7 +207,9 @@ def _say_nothing_left(report: Report, reported: List[HostReport], within: str) -
     clear = sum(not host.errors for host in reported)
     refused = sum(finding.status == "refused" for host in reported for finding in host.findings)
     left = "give back" if report.restores else "change"
-    yield f"Nothing is left to {left} on {plural(clear, 'host')}{within}" if clear else ""
+    keeping = any(finding.upkeep and finding.status == "would_change" for host in reported for finding in host.findings)
+    but = " but what keeps values over reboots" if keeping and not report.restores else ""
+    yield f"Nothing{but} is left to {left} on {plural(clear, 'host')}{within}" if clear else ""
     yield f"{plural(refused, 'setting')} {'was' if refused == 1 else 'were'} refused" if refused else ""
 
 

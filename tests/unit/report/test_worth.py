@@ -74,6 +74,8 @@ def test_the_verdict_of_hosts_that_need_nothing_or_said_nothing() -> None:
         worth.verdict(reports.report(result_with(GOOD_CLOCK))).lead
         == f"Nothing is left to change on 1 host{CLOCK_ALONE}."
     )
+    kept = worth.verdict(reports.report(result_with(GOOD_CLOCK, KEPT))).lead
+    assert kept == f"Nothing but what keeps values over reboots is left to change on 1 host{CLOCK_ALONE}."
     collected = Collector()
     collected.add("a", result_with(GOOD_CLOCK))
     collected.unreachable("b", "no route")
