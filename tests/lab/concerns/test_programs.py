@@ -29,6 +29,10 @@ UNITS = {
 OF_THE_HOST = "(?i)overcommit|huge.?page|backlog|somaxconn|io_uring|open.files|FD limit|rlimit|memlock|map_count"
 WORKLOADS = ["web", "cache", "nvme_storage", "in_memory_database"]
 HUGE = "echo 'huge_pages = on' > /etc/postgresql/17/main/conf.d/pages.conf"
+PAGES = (
+    "su postgres -c '/usr/lib/postgresql/17/bin/postgres -D /etc/postgresql/17/main"
+    " -C shared_memory_size_in_huge_pages'"
+)
 CHECK = "redis-server --check-system --unixsocket /nonexistent || true"
 
 
@@ -39,6 +43,12 @@ def start(host: Host, unit: str) -> str:
     since = host.run("date '+%s'").strip()
     host.run(f"systemctl start {unit} || true")
     return host.run(f"journalctl --quiet --no-hostname --since @{since} -u {unit}; cat {files} || true")
+
+
+def counted(host: Host) -> dict[str, str]:
+    """What Slurm's daemon counts on the host, as its line of slurm.conf."""
+    words = host.run("slurmd -C").split()
+    return dict(word.split("=", 1) for word in words if "=" in word)
 
 
 def of_the_host(text: str) -> list[str]:
@@ -74,7 +84,24 @@ def test_what_servers_warn_of_is_gone_when_the_host_is_tuned_for_them(tmp_path: 
         said = host.run(CHECK)
         assert "[overcommit]...OK" in said, said
         assert "[THP]...OK" in said, said
-        # PostgreSQL doesn't start without reserved pages, of which the finding says how many.
+        # PostgreSQL doesn't start without reserved pages, of which the finding says how many, and with them it does.
         host.run(HUGE)
         assert "could not map anonymous shared memory" in start(host, "postgresql@17-main")
         assert "shared_memory_size_in_huge_pages" in audit(host, tmp_path, program="postgresql")
+        pages = {"pages": [{"size": "2M", "count": int(host.run(PAGES))}], "method": "runtime"}
+        assert not ansible.module("tune", host, tmp_path, {**options, "concerns": {"hugepages": pages}}).get("failed")
+        said = start(host, "postgresql@17-main")
+        assert "could not map" not in said, said
+        assert "on" in host.run("su postgres -c 'psql -Atc \"show huge_pages_status\"'")
+
+
+def test_slurm_counts_other_cpus_after_a_run_for_hpc_and_a_finding_says_so(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("NEARMETAL_LAB_INSTANCES", str(tmp_path / "instances"))
+    with instance.running("programs", "slurm") as host:
+        before = counted(host)
+        assert (before["CPUs"], before["ThreadsPerCore"]) == ("8", "2")
+        result = ansible.module("tune", host, tmp_path, {"workload": "hpc", "program": "slurm"})
+        after = counted(host)
+        assert (after["CPUs"], after["ThreadsPerCore"]) == ("4", "1"), result
+        said = [one["reason"] for one in result["findings"] if one["concern"] == "smt" and one["knob"] == "threads"]
+        assert "write there what slurmd -C prints" in said[0]
