@@ -32,6 +32,7 @@ class Program(NamedTuple):
     contained: int  # processes in a PID namespace of their own, as in a container
     ports: Tuple[int, ...]  # TCP ports on which it listens
     version: str = ""  # in the name of a jar; empty: not known from there
+    packaged: bool = True  # each of its processes may run what a package of this host brings
 
 
 class RunningFacts(NamedTuple):
@@ -60,7 +61,10 @@ def observe(host: Host) -> RunningFacts:
         ports: Set[int] = set()
         for pid in numbers[:_FIRST_PROCESSES]:
             ports.update(_ports(host, pid, tables))
-        programs.append(Program(name, len(numbers), contained, tuple(sorted(ports)), versions[name]))
+        packaged = all(of_package(host, pid) for pid in numbers[:_FIRST_PROCESSES])
+        programs.append(
+            Program(name, len(numbers), contained, tuple(sorted(ports)), versions[name], packaged and not contained)
+        )
     return RunningFacts(tuple(programs), len(pids))
 
 
@@ -74,6 +78,13 @@ def program_of(host: Host, pid: int) -> Tuple[str, str]:
     if executable is None or program.is_interpreter(program.file_name(executable)):
         return "", ""
     return program.on_java(host.text(f"/proc/{pid}/cmdline", _COMMAND_LINE) or "") if name == "java" else (name, "")
+
+
+def of_package(host: Host, pid: int) -> bool:
+    """Whether a process may run what a package of this host brings: not what a container, a snap or a user has."""
+    spaces = [host.link(f"/proc/{each}/ns/pid") for each in (1, pid)]
+    executable, words = host.link(f"/proc/{pid}/exe"), host.text(f"/proc/{pid}/cmdline", _COMMAND_LINE)
+    return program.is_packaged(executable or "", words or "") and (None in spaces or spaces[0] == spaces[1])
 
 
 def _ports(host: Host, pid: int, tables: Dict[Optional[str], Mapping[str, int]]) -> List[int]:

@@ -54,14 +54,16 @@ def _load(host: Host, group: str, tables: Dict[Optional[str], Mapping[str, Place
         waiting=int(pressure[1]) * 10 + int(pressure[2]) // 10 if pressure is not None else None,
         processes=len(pids),
         listeners=_listeners(host, open_of, tables) if any(open_of.values()) else None,
-        programs={name: version or _version(host, name) for name, version in programs.values()},
+        programs={name: version or _version(host, pid, name) for pid, (name, version) in programs.items()},
         limits=_limits(host, min(programs)) if programs else {},
         files=_files(host, open_of),
     )
 
 
-def _version(host: Host, process: str) -> str:
+def _version(host: Host, pid: int, process: str) -> str:
     """The version of a process's package, if its program asks by version."""
+    if not running.of_package(host, pid):
+        return ""
     programs = [program for program in map(program_of, NAMES) if process in program.processes]
     asking = [program for program in programs if any(wish.since or wish.before for wish in program.wishes)]
     return next((version for program in asking for version in [version_of(host, program.packages)] if version), "")

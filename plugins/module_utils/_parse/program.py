@@ -55,9 +55,9 @@ PACKAGES: Mapping[str, str] = {
     "org.elasticsearch.": "elasticsearch",
     "org.opensearch.": "opensearch",
 }
-# The jar of a program that runs on Java: its name has the version.
+# The jar of a program that runs on Java, or the folder of its archive: its name has the version.
 _JARS = {
-    name: re.compile(rf"{jar}-([0-9]{{1,4}}(?:\.[0-9]{{1,4}}){{1,3}})\.jar", re.ASCII)
+    name: re.compile(rf"{jar}-([0-9]{{1,4}}(?:\.[0-9]{{1,4}}){{1,3}})(?:\.jar|/|-D)", re.ASCII)
     for name, jar in (
         ("cassandra", r"/apache-cassandra"),
         ("elasticsearch", r"/elasticsearch"),
@@ -73,6 +73,9 @@ _NAMED = {package: re.compile(rf"(?<![=,]){re.escape(package)}(?!hbase\.)", re.A
 # The file that a script's process runs.
 _INTERPRETER = re.compile(r"(?:ba|da|k|z|a|tc|c)?sh|busybox|perl|python|ruby|node|php|lua|tclsh", re.ASCII)
 _VERSION = re.compile(r"[0-9][0-9.]{0,8}$", re.ASCII)
+# Not /usr/local, /opt, /home, or /snap.
+_PACKAGED = re.compile(r"/(?:usr/)?(?:s?bin|lib|lib64|libexec|share)/", re.ASCII)
+_HOME = re.compile(r"-D(?:es|opensearch)\.path\.home=(/[^ =]{1,200})", re.ASCII)
 _DELETED = " (deleted)"
 
 
@@ -102,6 +105,12 @@ def file_name(executable: str) -> str:
     """The name of the file that a process runs, also after an upgrade has replaced it."""
     path = executable[: -len(_DELETED)] if executable.endswith(_DELETED) else executable
     return path.rsplit("/", 1)[-1]
+
+
+def is_packaged(executable: str, command_line: str) -> bool:
+    """Whether packages bring files where this one is; of a program on Java, that is its home."""
+    home = _HOME.search(command_line)
+    return _PACKAGED.match(home[1] if home else executable) is not None
 
 
 def is_interpreter(name: str) -> bool:

@@ -117,8 +117,8 @@ def _serves(process: Optional[Running]) -> bool:
 
 
 def _version(host: WritableHost, program: Program, process: Running) -> str:
-    """The version of a program that runs: of its jar, or of its package, which isn't that of a container."""
-    return process.version or ("" if process.contained else installed_version(host, program.packages))
+    """The version of a program that runs: of its jar, or of its package, if it may have come with one."""
+    return process.version or (installed_version(host, program.packages) if process.packaged else "")
 
 
 def _applied(host: WritableHost, versions: Dict[str, str], down: Sequence[str]) -> Asking:

@@ -63,6 +63,8 @@ def test_a_program_that_was_replaced_while_it_ran_is_still_recognized(host_of: B
         ("/opt/kafka/bin/../libs/kafka_2.13-3.7.0.jar:/opt/kafka/libs/x.jar", "kafka.Kafka", "3.7.0"),
         ("/usr/share/cassandra/apache-cassandra-5.0.2.jar", "org.apache.cassandra.service.CassandraDaemon", "5.0.2"),
         ("/opt/kafka/libs/kafka-clients-3.7.0.jar", "kafka.Kafka", ""),
+        ("/opt/elasticsearch-8.15.3/lib/*", "org.elasticsearch.bootstrap.Elasticsearch", "8.15.3"),
+        ("/usr/share/elasticsearch/lib/elasticsearch-core-8.15.3.jar", "org.elasticsearch.bootstrap.Elasticsearch", ""),
     ],
 )
 def test_the_version_of_a_java_program_is_in_the_name_of_its_jar(
@@ -96,7 +98,26 @@ def test_a_process_of_a_container_is_counted_as_one_with_the_ports_of_its_own_ne
         process(71, "redis-server", "/usr/bin/redis-server", ports=[6380]),
     )
     (found,) = running.observe(host_of(files)).programs
-    assert found == Program("redis-server", 2, 1, (6379, 6380))
+    assert found == Program("redis-server", 2, 1, (6379, 6380), packaged=False)
+
+
+@pytest.mark.parametrize(
+    ("executable", "words", "packaged"),
+    [
+        ("/usr/bin/mongod", ["mongod"], True),
+        ("/usr/lib/postgresql/17/bin/postgres", ["postgres"], True),
+        ("/usr/bin/mongod (deleted)", ["mongod"], True),
+        ("/usr/local/bin/mongod", ["mongod"], False),
+        ("/opt/mongodb/bin/mongod", ["mongod"], False),
+        ("/home/app/mongodb-8.0.4/bin/mongod", ["/usr/bin/mongod"], False),
+        ("/snap/mongodb/12/usr/bin/mongod", ["mongod"], False),
+        ("/app/bin/mongod", ["mongod"], False),
+        ("/opt/jdk/bin/java", ["java", "-Des.path.home=/usr/share/elasticsearch", "-Dx=y"], True),
+        ("/usr/lib/jvm/bin/java", ["java", "-Dopensearch.path.home=/home/me/opensearch"], False),
+    ],
+)
+def test_only_what_a_package_may_have_brought_has_its_version(executable: str, words: Any, packaged: bool) -> None:
+    assert program.is_packaged(executable, "".join(words)) is packaged
 
 
 class Counted(Host):
