@@ -161,8 +161,8 @@ def _require_possible(host: WritableHost, conditions: Conditions) -> None:
     seconds = conditions.confirm_within
     if seconds and not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
         raise NearmetalError(
-            f"confirm_within: {seconds} is not possible: give {_LEAST_SECONDS} to {_MOST_SECONDS} seconds, or 0 to go"
-            " without confirmation"
+            f"tune.confirm_within: {seconds} is not possible: give {_LEAST_SECONDS} to {_MOST_SECONDS} seconds, or 0"
+            " to go without confirmation"
         )
 
 

@@ -354,7 +354,7 @@ def test_the_clock_starts_at_the_first_change_that_may_cut_off(tmp_path: Path, c
 def test_no_timer_is_armed_for_no_time_or_for_ever(host: Systemd, call: Call, seconds: int) -> None:
     failed = tuned(call, host, "tsc", within=seconds)
     assert failed["msg"] == (
-        f"confirm_within: {seconds} is not possible: give 30 to 3600 seconds, or 0 to go without confirmation"
+        f"tune.confirm_within: {seconds} is not possible: give 30 to 3600 seconds, or 0 to go without confirmation"
     )
     assert host.commands == []
 
