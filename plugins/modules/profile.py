@@ -18,9 +18,9 @@ description:
     third the result as JSON. Reports of an audit show its advice below their ninth heading.
   - What C(perf) recorded stays in a temporary folder on the host. At the end, also if the task fails or is killed, it
     is removed, and none of its processes is left.
-  - Nothing is installed, and no setting of the kernel is changed. Where C(perf) is missing or may not record, the
-    result says why, with the package to install, and has what the kernel counted. What a profile can't show, such as
-    functions without a name, is a sentence of its result.
+  - Nothing is installed, and without O(kernel_names) no setting of the kernel is changed. Where C(perf) is missing or
+    may not record, the result says why, with the package to install, and has what the kernel counted. What a profile
+    can't show, such as functions without a name, is a sentence of its result.
 options:
   seconds: {description: "How long to record, 1 to 600 s.", type: float, default: 30}
   frequency:
@@ -36,12 +36,18 @@ options:
         for these seconds. Where C(perf) isn't allowed to, the result says so.
     type: bool
     default: false
+  kernel_names:
+    description:
+      - Where C(kernel.kptr_restrict) is 2, which hides the names of the kernel's functions from root too, set it to 1
+        while C(perf) records and looks them up. It is given back at the end; if the task is killed, by a timer.
+    type: bool
+    default: false
 attributes:
   check_mode:
     description: In check mode nothing is recorded; what would keep it from being recorded is said as in a real run.
     support: full
   diff_mode: {description: "Changes nothing, so there is no difference to show.", support: none}
-  idempotent: {description: Changes nothing., support: full}
+  idempotent: {description: "It changes nothing, or gives it back.", support: full}
   platform: {description: The systems it works on., support: full, platforms: linux}
 notes:
   - Needs root on the host. Fetching the names of functions keeps one CPU busy for some seconds after the recording.
@@ -86,47 +92,38 @@ top:
   type: list
   elements: dict
   returned: when it was recorded
-  contains:
-    name: {description: The function., type: str}
-    own: {description: "The share of all samples that ended in it, 0 to 1.", type: float}
-    share: {description: "The share of all samples that it, or something that it called, was in.", type: float}
+  contains: {name: {description: The function., type: str},
+    own: {description: "The share of all samples that ended in it, 0 to 1.", type: float},
+    share: {description: "The share of all samples that it, or something that it called, was in.", type: float}}
 counters:
   description: What the kernel counted meanwhile. What this kernel doesn't say is missing.
   type: dict
   returned: always but in check mode
-  contains:
-    seconds: {description: How long it was counted., type: float}
-    cpus: {description: CPUs that were online., type: int}
-    runnable: {description: The mean number of threads that ran or wanted to., type: float}
-    steal: {description: "The share of the CPUs' time that other guests of the machine took, 0 to 1.", type: float}
-    context_switches: {description: Changes from one thread to another., type: int}
-    interrupt_load: {description: "CPU → the share of its time in interrupts, 0 to 1.", type: dict}
-    interrupts: {description: CPU → how many it had., type: dict}
-    softirqs: {description: CPU → how many it ran., type: dict}
-    busiest_cpu:
-      description: The CPU with the largest load of interrupts.
-      type: dict
-      contains:
-        cpu: {description: Its number., type: int}
-        interrupts: {description: Line → how often., type: dict}
-        softirqs: {description: Kind → how often., type: dict}
-    pgfault: {description: Page faults., type: int}
-    pgmajfault: {description: Page faults that read from a disk., type: int}
-    thp_fault_alloc: {description: Huge pages that a fault got., type: int}
-    thp_collapse_alloc: {description: Huge pages made of small ones., type: int}
-    compact_stall: {description: Programs that waited while memory was moved together., type: int}
-    pswpin: {description: Pages that came from swap., type: int}
-    pswpout: {description: Pages that went to swap., type: int}
-    numa_hit: {description: Pages that came from the node that was asked for., type: int}
-    numa_miss: {description: Pages that came from another node., type: int}
-    numa_hint_faults: {description: Page faults by which the kernel learns which node uses a page., type: int}
-    pgmigrate_success: {description: Pages that were moved., type: int}
-    allocstall_normal: {description: Programs that had to free memory before they got some., type: int}
-    retransmitted: {description: Segments of TCP that were sent again., type: int}
-    sent: {description: Segments of TCP that were sent., type: int}
-    listen_drops: {description: Connections that a full backlog dropped., type: int}
-    dropped: {description: "Packets that a full queue of a CPU dropped, of softnet_stat.", type: int}
-    squeezed: {description: "Rounds of receiving that ended with packets left, of softnet_stat.", type: int}
+  contains: {
+    seconds: {description: How long it was counted., type: float}, cpus: {description: CPUs online., type: int},
+    runnable: {description: The mean number of threads that ran or wanted to., type: float},
+    steal: {description: "The share of the CPUs' time that other guests of the machine took, 0 to 1.", type: float},
+    context_switches: {description: Changes from one thread to another., type: int},
+    interrupt_load: {description: "CPU → the share of its time in interrupts, 0 to 1.", type: dict},
+    interrupts: {description: CPU → how many., type: dict}, softirqs: {description: CPU → how many., type: dict},
+    busiest_cpu: {description: The CPU with the largest load of interrupts., type: dict, contains: {
+      cpu: {description: Its number., type: int}, interrupts: {description: Line → how often., type: dict},
+      softirqs: {description: Kind → how often., type: dict}}},
+    pgfault: {description: Page faults., type: int}, pgmajfault: {description: Those that read a disk., type: int},
+    thp_fault_alloc: {description: Huge pages that a fault got., type: int},
+    thp_collapse_alloc: {description: Huge pages made of small ones., type: int},
+    compact_stall: {description: Programs that waited while memory was moved together., type: int},
+    pswpin: {description: Pages from swap., type: int}, pswpout: {description: Pages to swap., type: int},
+    numa_hit: {description: Pages of the node that was asked for., type: int},
+    numa_miss: {description: Pages of another node., type: int},
+    numa_hint_faults: {description: Page faults by which the kernel learns which node uses a page., type: int},
+    pgmigrate_success: {description: Pages that were moved., type: int},
+    allocstall_normal: {description: Programs that had to free memory before they got some., type: int},
+    retransmitted: {description: Segments of TCP that were sent again., type: int},
+    sent: {description: Segments of TCP that were sent., type: int},
+    listen_drops: {description: Connections that a full backlog dropped., type: int},
+    dropped: {description: "Packets that a full queue of a CPU dropped, of softnet_stat.", type: int},
+    squeezed: {description: "Rounds of receiving that ended with packets left, of softnet_stat.", type: int}}
 advice:
   description: What of it a setting could change. C(name) is the kind, the same in every run, C(says) a sentence, and
     C(knob) names the setting, or is null where nearmetal has none.
@@ -137,41 +134,30 @@ waits:
   description: How threads waited for 2 s. Times are sums over all threads, in seconds.
   type: dict
   returned: with O(waits), where C(perf) may see it
-  contains:
-    wakeups: {description: How often a thread that had waited went on., type: int}
-    delay: {description: "How long it then waited for a CPU, on average.", type: float}
-    late: {description: "The share of them that got a CPU after more than a millisecond, 0 to 1.", type: float}
-    programs:
-      description: The programs that could have run longest, and had no CPU.
-      type: list
-      elements: dict
-      contains:
-        name: {description: The program., type: str}
-        runs: {description: How often a thread of it got a CPU., type: int}
-        ran: {description: How long they ran., type: float}
-        ready: {description: How long they could have run., type: float}
-        longest: {description: The longest of these times., type: float}
-        blocked: {description: How long they waited for something else., type: float}
-    places:
-      description: For what they waited longest.
-      type: list
-      elements: dict
-      contains:
-        name: {description: The program., type: str}
-        where: {description: "The functions of the kernel in which it waited, the innermost first.", type: str}
-        waits: {description: How often., type: int}
-        blocked: {description: How long., type: float}
+  contains: {
+    wakeups: {description: How often a thread that had waited went on., type: int},
+    delay: {description: "How long it then waited for a CPU, on average.", type: float},
+    late: {description: "The share of them that got a CPU after more than a millisecond, 0 to 1.", type: float},
+    programs: {description: "The programs that could have run longest, and had no CPU.", type: list, elements: dict,
+      contains: {
+      name: {description: The program., type: str}, runs: {description: How often a thread got a CPU., type: int},
+      ran: {description: How long they ran., type: float},
+      ready: {description: "How long they could have run.", type: float},
+      longest: {description: The longest of these times., type: float},
+      blocked: {description: How long they waited for something else., type: float}}},
+    places: {description: For what they waited longest., type: list, elements: dict, contains: {
+      name: {description: The program., type: str},
+      where: {description: "The functions of the kernel in which it waited, the innermost first.", type: str},
+      waits: {description: How often., type: int}, blocked: {description: How long., type: float}}}}
 calls:
   description: The most frequent system calls of 2 s.
   type: list
   elements: dict
   returned: with O(waits), where C(perf) may see it
-  contains:
-    name: {description: The program., type: str}
-    call: {description: The system call., type: str}
-    calls: {description: How often., type: int}
-    errors: {description: How often it returned an error., type: int}
-    seconds: {description: "How long all of them took, with what they waited for.", type: float}
+  contains: {
+    name: {description: The program., type: str}, call: {description: The system call., type: str},
+    calls: {description: How often., type: int}, errors: {description: How often it failed., type: int},
+    seconds: {description: "How long all of them took, with what they waited for.", type: float}}
 notes: {description: "What the profile doesn't show, and why.", type: list, elements: str,
   returned: when it was recorded}
 version: {description: The version of perf., type: str, returned: when it was recorded}

@@ -27,6 +27,8 @@ KEYS = (
     ZONE_RECLAIM,
     HUGETLB_GROUP,
 )
+# What else can be written: for the time of a profile.
+KERNEL_NAMES = "kernel.kptr_restrict"
 # Those that the kernel computes from the host's memory at each boot.
 SIZED = frozenset(parameter.key for parameter in _PARAMETERS if parameter.sized)
 # All keys, and what is only looked at.

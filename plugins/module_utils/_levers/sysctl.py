@@ -20,10 +20,10 @@ _LIMIT = re.compile(r"(?:0|[1-9][0-9]?|100)%|[1-9][0-9]{0,18}", re.ASCII)
 
 
 class Sysctl(KernelFile):
-    """A kernel parameter that a concern manages; `where` is its key. One space separates the words of a value."""
+    """A kernel parameter that a concern or a profile sets; `where` is its key. One space separates a value's words."""
 
     def has_place(self, where: str) -> bool:
-        return where in sysctl.KEYS
+        return where in (*sysctl.KEYS, sysctl.KERNEL_NAMES)
 
     def fits(self, where: str, value: Value) -> bool:
         pattern = _PORTS if where == RESERVED_PORTS else _VALUE

@@ -35,7 +35,7 @@ def notes(folder: Folder, event: str, lost: int, around: Surroundings) -> List[s
             " interrupts off is counted where it allows them again"
         )
     if kernel:
-        why = f": kernel.kptr_restrict is {around.kptr_restrict}" if around.kptr_restrict == 2 else ""
+        why = ": kernel.kptr_restrict is 2, which kernel_names changes meanwhile" if around.kptr_restrict == 2 else ""
         said.append(f"{kernel / whole:.0%} of the samples are in functions of the kernel that have no name{why}")
     if compiled > _MANY * whole:
         said.append(

@@ -8,6 +8,7 @@ import base64
 import json
 import time
 import zlib
+from contextlib import ExitStack
 from typing import Any, Callable, Dict, List, Mapping
 
 from .._benchmark.host.load import is_awaited
@@ -28,6 +29,7 @@ OPTIONS: Spec = {
     "seconds": {"type": "float", "default": 30.0, "range": [1, 600]},
     "frequency": {"type": "int", "default": FREQUENCY, "range": [1, 999]},
     "waits": {"type": "bool", "default": False},
+    "kernel_names": {"type": "bool", "default": False},
 }
 TOP = 20
 _AT_ONCE = 4096
@@ -49,7 +51,10 @@ def do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     counters = Counters(host, options["seconds"])
     try:
         require_perf(host)
-        return profile(host, counters, options["frequency"], is_awaited, options["waits"])
+        with ExitStack() as lent:
+            hidden = _show_kernel_names(host, options["seconds"], lent) if options["kernel_names"] else []
+            result = profile(host, counters, options["frequency"], is_awaited, options["waits"])
+            return {**result, "notes": [*result["notes"], *hidden]}
     except NearmetalError as error:
         while is_awaited():
             if counters.look():
@@ -62,6 +67,16 @@ def _require(host: WritableHost, options: Mapping[str, Any]) -> None:
     if not host.is_root():
         raise NearmetalError("a profile of all programs needs root on the host: set become: true, become_user: root")
     require_room(options["seconds"], options["frequency"])
+
+
+def _show_kernel_names(host: WritableHost, seconds: float, lent: ExitStack) -> List[str]:
+    from . import kernel_names  # the engine, which most profiles need not load
+
+    try:
+        lent.enter_context(kernel_names.shown(host, seconds))
+    except NearmetalError as error:
+        return [sentence(str(error))]
+    return []
 
 
 def _counted(host: WritableHost, counters: Counters, why: str) -> Dict[str, Any]:

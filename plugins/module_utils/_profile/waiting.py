@@ -15,6 +15,7 @@ from .folding import OTHERS, clean
 _MOST_THREADS = 50_000
 _MOST_NAMES = 5_000
 _LISTED = 30
+_KERNEL_THREAD = " <- kthread"  # it waits for work, and for nothing that a program does
 _LATE = 1.0  # milliseconds that a thread which could run has no CPU: what a request of a database takes
 # "  70006.806783 [0001]  qemu-system-x86[7225/7220]  1.790  0.033  0.010  S  futex_do_wait <- __futex_wait": the times
 # are the wait before this run with the delay at its end, the delay, and the run; state and functions are those of its
@@ -61,7 +62,7 @@ class Waits:
             for number, value in enumerate((1, ran, ready, blocked)):
                 sums[number] += value
             sums[4] = max(sums[4], ready)
-            if blocked:
+            if blocked and _KERNEL_THREAD not in where:
                 sums = _row(self._places, (program, where), 2)
                 sums[0] += 1
                 sums[1] += blocked

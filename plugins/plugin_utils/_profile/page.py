@@ -15,6 +15,7 @@ from .difference import Frame
 from .stacks import Merged, merged
 
 _MOST = 50  # rows of a table, and sentences
+_SHOWN = 12  # rows of a table whose rest is in the document beside the page
 
 
 def render(
@@ -79,20 +80,13 @@ def _counters(budget: Budget, counters: Mapping[str, Any]) -> List[Tuple[str, st
 
 
 def _rows(budget: Budget, rows: Any, *columns: str) -> List[List[str]]:
-    found = []
-    for row in mappings(rows, _MOST):
-        values = [row.get(column) for column in columns]
-        found.append(
-            [
-                f"{value:.3f} s"
-                if isinstance(value, float)
-                else f"{value:,}"
-                if isinstance(value, int)
-                else budget.text(value)
-                for value in values
-            ]
-        )
-    return found
+    return [[_cell(budget, row.get(column)) for column in columns] for row in mappings(rows, _SHOWN)]
+
+
+def _cell(budget: Budget, value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f} s"
+    return f"{value:,}" if isinstance(value, int) else budget.text(value)
 
 
 def _data(merged: Merged, titles: Sequence[str], moved: Sequence[Frame]) -> Dict[str, Any]:

@@ -19,7 +19,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._profile import stac
 from tests.support.prove.perf import Perf
 
 Call = Callable[..., Dict[str, Any]]
-TYPES = {"str": str, "int": int, "float": (int, float), "list": list, "dict": dict}
+TYPES: Dict[str, Any] = {"str": str, "int": int, "float": (int, float), "list": list, "dict": dict}
 
 
 class Root(WritableHost):
@@ -48,7 +48,7 @@ def test_a_host_is_recorded_and_nothing_is_left(call: Call, perf: Perf) -> None:
 
 def test_the_result_is_what_is_documented(call: Call, perf: Perf) -> None:
     documented = yaml.safe_load(profile.RETURN)
-    result = call(profile.main, Root(), seconds=1, waits=True)
+    result = call(profile.main, Root(), seconds=1, waits=True, kernel_names=True)
     assert set(documented) - {"page", "folded", "document"} <= set(result)
     for name in set(result) & set(documented):
         conforms(result[name], documented[name], name)
@@ -57,7 +57,7 @@ def test_the_result_is_what_is_documented(call: Call, perf: Perf) -> None:
 def conforms(value: Any, documented: Dict[str, Any], where: str) -> None:
     """The value has its documented type, and nothing in it is undocumented."""
     assert isinstance(value, TYPES[documented["type"]]), where
-    contains = documented.get("contains")
+    contains: Dict[str, Any] = documented.get("contains", {})
     for item in value if documented["type"] == "list" else [value]:
         for name, inner in item.items() if contains else ():
             if inner is not None:
@@ -93,6 +93,14 @@ def test_what_threads_wait_for_is_asked_for(call: Call, perf: Perf) -> None:
     refused = "for what threads wait isn't known: perf failed with code 1: Error: tracefs is not mounted"
     assert (result["notes"][-1], "waits" in result) == (refused, False)
     assert {row["name"] for row in result["calls"]} >= {"redis-server", "redis-benchmark"}
+
+
+def test_names_that_nobody_would_hide_again_stay_hidden(call: Call, perf: Perf, tmp_path: Path) -> None:
+    (tmp_path / "proc/sys/kernel").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel/kptr_restrict").write_text("2\n")
+    result = call(profile.main, Root(str(tmp_path)), seconds=1, kernel_names=True)
+    assert result["samples"] == 55
+    assert result["notes"][-1].startswith("/proc/sys/kernel/kptr_restrict stays 2: no timer would give it back")
 
 
 def test_a_lost_connection_ends_the_recording(call: Call, perf: Perf, monkeypatch: pytest.MonkeyPatch) -> None:

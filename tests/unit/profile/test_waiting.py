@@ -13,6 +13,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._profile import wait
 from ansible_collections.nearmetal.ec2.plugins.module_utils._profile.waiting import Calls, Waits
 
 RECORDED = Path(__file__).with_name("recorded")
+KERNEL_THREADS = {"rcu_preempt", "migration/0", "migration/1"}
 # Per program: the runs, and the milliseconds that it ran, could have run, and was blocked.
 COUNT = r"""
 match($0, /\[[0-9]+\]  /) {
@@ -42,7 +43,7 @@ def test_waits_are_those_that_awk_counts() -> None:
         for row in found["programs"]
     ]
     assert sorted(rows) == expected != []
-    blocked = sum(row["blocked"] for row in found["programs"])
+    blocked = sum(row["blocked"] for row in found["programs"] if row["name"] not in KERNEL_THREADS)
     assert sum(row["blocked"] for row in found["places"]) == pytest.approx(blocked, abs=1e-4)
 
 
