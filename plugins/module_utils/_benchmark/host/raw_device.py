@@ -8,7 +8,7 @@ import errno
 import os
 import stat
 import subprocess
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Dict, Iterator, Mapping
 
 from ..._error import NearmetalError
@@ -16,7 +16,7 @@ from ..._facts import disk
 from ..._facts.host import Host
 from ..._parse import mountinfo
 from ..._words import plain, shown
-from ..tools.disk import SHAPES
+from ..tools.disk import SHAPES, parts
 from .processes import finished
 
 _SECTOR = 512  # bytes, of /sys/block/*/size
@@ -26,14 +26,18 @@ _FIRST_BYTES = 1024 * 1024  # of a device; most contents are there
 
 @contextmanager
 def claimed(host: Host, options: Mapping[str, Any]) -> Iterator[Dict[str, Any]]:
-    """The options with the kernel's name for the device, if they have one. Raises NearmetalError.
+    """The options with the kernel's names for the devices, if they have any. Raises NearmetalError.
 
-    The kernel lets nobody else mount the device, or add it to a RAID or a volume group, until the end.
+    The kernel lets nobody else mount a device, or add it to a RAID or a volume group, until the end.
     """
-    given = options.get("device")
-    if given is None:
-        yield dict(options)
-        return
+    with ExitStack() as claims:
+        given = parts(options.get("device"))
+        names = [claims.enter_context(_claimed(host, device, options)) for device in given]
+        yield {**options, "device": ",".join(names)} if names else dict(options)
+
+
+@contextmanager
+def _claimed(host: Host, given: str, options: Mapping[str, Any]) -> Iterator[str]:
     descriptor = _open(given)
     try:
         name = _name(host, given, os.fstat(descriptor))
@@ -42,7 +46,7 @@ def claimed(host: Host, options: Mapping[str, Any]) -> Iterator[Dict[str, Any]]:
         require_size(host, given, name, options["size_mib"])
         if SHAPES[options["shape"]].writes:
             require_consent(host, given, name, options)
-        yield {**options, "device": f"/dev/{name.replace('!', '/')}"}
+        yield f"/dev/{name.replace('!', '/')}"
     finally:
         os.close(descriptor)
 
@@ -132,7 +136,7 @@ def require_consent(host: Host, given: str, name: str, options: Mapping[str, Any
         raise _refusal(
             given, f"it has no id by which a shape that writes, such as {options['shape']}, could be sure of it"
         )
-    if options.get("write_device") not in known:
+    if not set(parts(options.get("write_device"))) & set(known):
         raise _refusal(
             given,
             f"the shape {options['shape']} overwrites what is on it; if you want that, set write_device to its id,"

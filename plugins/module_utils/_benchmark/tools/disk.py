@@ -60,11 +60,15 @@ SHAPES: Mapping[str, Shape] = {
 }
 
 
+def parts(names: Optional[str]) -> List[str]:
+    """The devices, or their ids, of an option that may have several of them."""
+    return [name.strip() for name in names.split(",")] if names else []
+
+
 def _check(options: Options) -> None:
-    if options["sweep"] and SHAPES[options["shape"]].read_percent:
+    if options["sweep"] and options["rate"]:
         raise NearmetalError(
-            f"benchmark.options of disk has sweep with the shape {options['shape']}; it takes only shapes that"
-            " only read or only write"
+            "benchmark.options of disk has sweep and rate: a sweep chooses its rates, so leave one out"
         )
     directory = options.get("directory")
     if directory is not None and not (directory.startswith("/") and directory.isprintable()):
@@ -73,10 +77,10 @@ def _check(options: Options) -> None:
             " directory on the disk"
         )
     device = options.get("device")
-    if device is not None and not _DEVICE.fullmatch(device):
+    if device is not None and not all(map(_DEVICE.fullmatch, device.split(","))):
         raise NearmetalError(
             f"benchmark.options of disk has device: {shown(device)}; it must be the path of a block device,"
-            " such as /dev/nvme1n1"
+            " such as /dev/nvme1n1, or several, divided by commas"
         )
     if device is not None and options.get("directory") is not None:
         raise NearmetalError(
@@ -104,31 +108,33 @@ def _then(outputs: Sequence[str], options: Options) -> Tuple[Command, ...]:
     """After the run that found the most, runs at shares of it."""
     if not options["sweep"] or len(outputs) > 1:
         return ()
-    (direction,) = _directions(SHAPES[options["shape"]])
-    most = _READER.larger("rate", _READER.value(_job(outputs[0]), direction, "iops"), "1/s").value
+    most = _rate(_job(outputs[0]), SHAPES[options["shape"]])
     return tuple(_command(options, max(1, round(most * percent / 100))) for percent in STEPS)
 
 
 def _command(options: Options, rate: int = 0) -> Command:
     shape = SHAPES[options["shape"]]
     seconds = max(options["seconds"] / (1 + len(STEPS)), 1.0) if options["sweep"] else options["seconds"]
-    device = options.get("device")
-    # In a list of files fio takes a colon for the next one.
-    place = device.replace(":", r"\:") if device else "file"
+    devices, rate = parts(options.get("device")), rate or options["rate"]
     words = [
-        *("fio", f"--name={options['shape']}", f"--filename={place}", f"--size={options['size_mib']}M"),
+        *("fio", f"--size={options['size_mib']}M"),
         *(f"--rw={shape.pattern}", f"--bs={shape.kib}k", f"--iodepth={shape.depth}", "--ioengine=libaio"),
         *("--direct=1", "--time_based", f"--runtime={seconds:g}", "--ramp_time=1", "--randrepeat=0"),
         # With threads all of fio is in the session of its leader.
         *("--thread", "--group_reporting", "--output-format=json", "--percentile_list=50:99"),
     ]
     words += [f"--rwmixread={shape.read_percent}"] if shape.read_percent else []
-    if device:
+    if devices:
         words += [] if shape.writes else ["--readonly"]
     elif "write" in shape.pattern:
         words.append("--overwrite=1")  # otherwise it writes into holes
-    words += [f"--rate_iops={rate}"] if rate else []
-    return Command(tuple(words), as_root=bool(device))
+    if rate:  # of each device, and of reads and writes where there are both
+        rate, share = max(2, round(rate / max(1, len(devices)))), shape.read_percent
+        reads = min(rate - 1, max(1, round(rate * share / 100)))
+        words.append(f"--rate_iops={f'{reads},{rate - reads}' if share else rate}")
+    for place in devices or ["file"]:  # in a list of files fio takes a colon for the next one
+        words += [f"--name={options['shape']}", "--filename=" + place.replace(":", r"\:")]
+    return Command(tuple(words), as_root=bool(devices))
 
 
 def _read(outputs: Sequence[str], options: Options) -> Result:
@@ -145,31 +151,43 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
     details: Dict[str, Any] = {
         "shape": options["shape"],
         "disks": _disks(outputs[0]),
-        "offered": f"{shape.depth} requests in flight",
+        "offered": f"{options['rate']} requests a second" if options["rate"] else _in_flight(options),
     }
     for direction in _directions(shape):
         mean = _READER.number(_READER.value(job, direction, "clat_ns", "mean"))
         details[f"{direction}_mean_ms"] = round(mean / 1e6, 4)
         details[f"{direction}_p50_ms"] = round(_percentile(job, direction, "50").value, 4)
     if options["sweep"]:
-        steps = _steps(outputs[1:], _directions(shape)[0])
+        steps = _steps(outputs[1:], shape)
         details["steps"] = steps
         knee = _knee(steps)
         if knee is not None:
             metrics.append(_READER.larger("knee", knee["rate"], "1/s"))
         details["knee_percent"] = None if knee is None else knee["percent"]
-        details["above_100"] = _above(float(_READER.value(job, _directions(shape)[0], "iops")), steps)
+        details["above_100"] = _above(_rate(job, shape), steps)
     return Result(tuple(metrics), details)
 
 
-def _steps(outputs: Sequence[str], direction: str) -> List[Dict[str, Any]]:
+def _in_flight(options: Options) -> str:
+    devices = len(parts(options.get("device")))
+    return f"{SHAPES[options['shape']].depth} requests in flight" + (" on each device" if devices > 1 else "")
+
+
+def _rate(job: Any, shape: Shape) -> float:
+    """Requests of all kinds a second."""
+    rates = (_READER.value(job, direction, "iops") for direction in _directions(shape))
+    return sum(_READER.larger("rate", rate, "1/s").value for rate in rates)
+
+
+def _steps(outputs: Sequence[str], shape: Shape) -> List[Dict[str, Any]]:
     if len(outputs) != len(STEPS):
         raise _READER.unreadable(f"{len(outputs)} of {len(STEPS)} runs")
     jobs = [_job(output) for output in outputs]
+    (direction, *_writes) = _directions(shape)
     return [
         {
             "percent": percent,
-            "rate": round(_READER.larger("rate", _READER.value(job, direction, "iops"), "1/s").value, 1),
+            "rate": round(_rate(job, shape), 1),
             "p50_ms": round(_percentile(job, direction, "50").value, 4),
             "p99_ms": round(_percentile(job, direction, "99").value, 4),
         }
@@ -236,6 +254,7 @@ DISK = Benchmark(
         "device": {"type": "str"},
         "write_device": {"type": "str"},
         "sweep": {"type": "bool", "default": False},
+        "rate": {"type": "int", "range": (0, 100000000), "default": 0},
     },
     tools=(FIO,),
     limits=_limits,

@@ -196,10 +196,22 @@ def test_a_sweep_goes_on_from_the_most_that_the_disk_did() -> None:
     assert BENCHMARKS["disk"].then([output], options_of("disk", {})) == ()
 
 
+def test_rates_are_shared_among_reads_and_writes_and_among_devices() -> None:
+    given = {"shape": "mixed_80", "device": "/dev/nvme1n1,/dev/nvme2n1", "sweep": True, "seconds": 26}
+    output = '{"jobs": [{"error": 0, "read": {"iops": 8000}, "write": {"iops": 2000}}]}'
+    (first, *_rest) = BENCHMARKS["disk"].then([output], options_of("disk", given))
+    assert first.argv[-5:] == (
+        *("--rate_iops=400,100", "--name=mixed_80", "--filename=/dev/nvme1n1"),
+        *("--name=mixed_80", "--filename=/dev/nvme2n1"),
+    )
+    fixed = options_of("disk", {"rate": 5000, "directory": "/data"})
+    assert "--rate_iops=5000" in BENCHMARKS["disk"].run(fixed, "").commands[0].argv
+
+
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("disk", {"sweep": True, "shape": "mixed_80"}, "benchmark.options of disk has sweep with the shape mixed_80; "),
+        ("disk", {"sweep": True, "rate": 9}, "benchmark.options of disk has sweep and rate: a sweep chooses its rates"),
         ("network", {"part": "client"}, "benchmark.options of network has server: null; part: client needs "),
         ("network", {"part": "client", "server": "-B"}, "benchmark.options of network has server: '-B'; part: "),
         (
