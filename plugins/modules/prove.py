@@ -168,6 +168,9 @@ options:
       its time in both states, and to draw where they differ. Needs C(perf), the load on the host, and no O(reboot).
     type: bool
     default: false
+  at_knee: {description: "The rate that all loads of V(web), V(key_value) or V(cache) offer, in percent of the knee of
+      the untuned host, which is found first; the late answers decide then. With 0 as much is asked as gets answered.",
+      type: int, default: 0}
   tune: {description: "The tuning that is proven, as options of M(nearmetal.ec2.tune).", type: dict, default: {}}
   against:
     description:

@@ -14,6 +14,7 @@ from ...module_utils._error import NearmetalError
 from ...module_utils._prove.host.proving import CONTROLLER, HOST
 from ...module_utils._prove.statistics.settings import Settings, settings_of
 from ...module_utils._words import shown
+from . import knee
 
 _LONGEST_PROGRAM = 15  # bytes of a name in /proc/PID/comm (TASK_COMM_LEN in include/linux/sched.h, with a final 0)
 
@@ -75,6 +76,9 @@ def settings(options: Mapping[str, Any]) -> Settings:
     """The settings, with a seed. Raises NearmetalError that names the option, its value and what is allowed."""
     given = {name: options[name] for name in Settings._fields if name in options}
     given.setdefault("seed", secrets.randbelow(2**32))
+    if options.get("at_knee"):
+        knee.require_rated(options)
+        given["primary"] = given.get("primary") or knee.PRIMARY[options["benchmark"]]
     try:
         return settings_of(given)
     except NearmetalError as error:

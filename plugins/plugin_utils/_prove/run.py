@@ -26,7 +26,7 @@ from ...module_utils._words import sentence
 from .._files import file_name, make_folder, short_path, writing
 from .._files import write as write_file
 from .._profile import pairs
-from . import client, document, host_answers, inputs, loop, reboots, results, sentences, signals
+from . import client, document, host_answers, inputs, knee, loop, reboots, results, sentences, signals
 from . import log as record_log
 from .figures import duration
 
@@ -138,6 +138,8 @@ class Run(loop.HostControl):
                 compared = host_answers.begin(answer)
                 if self._settings.reboot:
                     reboots.require_another_machine(answer.get("boot_id"))
+                if self._options["at_knee"] and self._log is None:
+                    self._offer_share_of_knee()
                 log = self._log_of(compared)
                 self._announce(log, compared.tested)
                 result = loop.run_to_verdict(log, self, self._show_progress, longest_load(self._settings.seconds))
@@ -162,6 +164,17 @@ class Run(loop.HostControl):
                 raise NearmetalError(f"{sentences.summary(result, ending)}; but {error}") from None
         failed = {"failed": True} if result.verdict in self._options["fail_on"] else {}
         return {**results.ended(log.record, result, ending, log.path, reports), **self._profile, **failed}
+
+    def _offer_share_of_knee(self) -> None:
+        """Let each load of the run offer the rate at which the untuned host isn't late yet, or a share of it."""
+
+        def run(command: str) -> Mapping[str, Any]:
+            self._options["command"] = self._arguments["command"] = command
+            return self.measure(UNTUNED, "", stays=bool(self._last_state)).load
+
+        names, load = self._options["load_on"], self._options["command"]
+        found = knee.load_at(self._options["at_knee"], load, len(names), run, self._action.show)
+        self._options["command"] = self._arguments["command"] = found
 
     def _stop_others(self, reason: str) -> None:
         """Let the other hosts of this task end at their next step: what harmed this host may harm them."""

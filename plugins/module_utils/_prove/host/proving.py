@@ -52,6 +52,7 @@ OPTIONS: Spec = {
     "without": {"type": "str", "default": ""},
     "stays": {"type": "bool", "default": False},
     "profile": {"type": "bool", "default": False},
+    "at_knee": {"type": "int", "default": 0, "range": (0, 100)},
     "start_at": {"type": "float", "default": 0.0},
 }
 _CHANGES = ("begin", "switch", "measure", "profile", "back", "keep")
