@@ -21,7 +21,7 @@ _COUNTED = {
         *("steal", "backlog_drops", "receive_rounds", "connections", "open_files", "compaction", "swap"),
         "memory_misses",
     ),
-    "network_irq": ("irq_hotspot",),
+    "network_irq": ("irq_hotspot", "irq_used"),
     "service_check": ("threads", "open_files"),
 }
 Key = Tuple[str, str, str]

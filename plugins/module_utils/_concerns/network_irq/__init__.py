@@ -196,6 +196,9 @@ def _policy(
     if any(_POLICY.value(choice) == "dedicated" for choice in placed):
         busy = compute.busy_cpus(topology, assigned)
         plans.append(compute.plan_compute(facts, topology, busy, wanted))
+        if not any(action.what == _POLICY.lever for plan in plans for action in plan.actions):
+            alone = [assigned[choice.nic.place] for choice in placed if _POLICY.value(choice) == "dedicated"]
+            plans.append(compute.used(network.load, frozenset(cpu for table in alone for cpu in table.values())))
     return joined(*plans), {place: tuple(cpus_of.values()) for place, cpus_of in assigned.items()}, busy
 
 

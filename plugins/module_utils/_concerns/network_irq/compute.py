@@ -8,6 +8,7 @@ Cores for interrupts bring nothing if the application uses them too (seastar iss
 
 from __future__ import annotations
 
+import math
 from typing import FrozenSet, List, Mapping, Sequence
 
 from ..._error import NearmetalError
@@ -19,7 +20,7 @@ from ..._facts.topology import TopologyFacts
 from ..._plan import Plan, Wanted
 from ..._planning.join import joined
 from ..._planning.knob import Knob
-from ..._words import shown
+from ..._words import counted, shown
 
 NAME = "network_irq"
 _CPUS = Knob(
@@ -41,7 +42,10 @@ _UNITS = Knob(
     scope="boot",
     takes_effect="boot",
 )
-KNOBS = (_CPUS, _UNITS)
+# What the CPUs that were kept for interrupts did with their time.
+_USED = Knob(NAME, "irq_used", reference="seastar on GitHub, issue 2350; unmeasured")
+KNOBS = (_CPUS, _UNITS, _USED)
+_FULL = 0.7  # of a CPU's time: beyond it packets wait for it, because they come in bursts
 
 _FILE = f"""{MARK} (concern network_irq): restore with state: restored, don't edit
 COMPUTE_CPUS={{}}
@@ -111,6 +115,24 @@ def _pending_restarts(processes: Mapping[str, Process], names: Sequence[str], fr
             reason = f"process {process.pid} still runs on other CPUs: run `systemctl restart {name}` when it suits"
             plans.append(_UNITS.at(name, name).says("needs_restart", reason, process.cpus, free_cpus))
     return plans
+
+
+def used(load: Mapping[int, float], dedicated: FrozenSet[int]) -> Plan:
+    """What the CPUs that only take interrupts needed of their time since boot, and how many would do."""
+    if not dedicated or not all(cpu in load for cpu in dedicated):
+        return Plan()
+    needed = sum(load[cpu] for cpu in dedicated)
+    enough = max(1, math.ceil(needed / _FULL))
+    lead = f"{counted(len(dedicated), 'CPU')} for interrupts, which used {needed:.1f} of them since boot, on average"
+    if enough > len(dedicated):
+        return _USED.at("").says("advice", f"{lead}: too few for bursts; name {enough} with irq_cpus")
+    if enough < len(dedicated):
+        back = len(dedicated) - enough
+        return _USED.at("").says(
+            "advice",
+            f"{lead}: if that is as busy as the host becomes, give back {back}, and name {enough} with irq_cpus",
+        )
+    return _USED.at("").says("ok", lead)
 
 
 def _file(facts: Facts, knob: Knob, wanted_by: str, text: str, reason: str) -> Plan:
