@@ -164,8 +164,8 @@ sizing:
     - The calculation, if no instance was asked. C(proposed) are types that would do, with C(percent) of each limit that
       is used, C(price_per_hour) and C(per_host). C(sufficient) of C(candidates) types would do, and of the C(unknown)
       ones a limit is missing. C(today) is the type in use.
-    - C(uses) has C(used) and a C(line) for C(bigger_size), C(metal), C(second_interface), C(more_iops) and
-      C(more_throughput). C(used) is null where only a measurement can say.
+    - C(uses) has C(used) and a C(line) for C(bigger_size), C(metal), C(second_interface), C(network_class),
+      C(more_iops) and C(more_throughput). C(used) is null where only a measurement can say.
     - C(costs) has C(per_million) units and C(instances) for each type of O(work). C(arithmetic) has all lines of the
       calculation.
   type: dict

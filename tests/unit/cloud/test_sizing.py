@@ -164,6 +164,28 @@ def test_a_second_interface_brings_bandwidth_only_on_another_card(name: str, nee
     assert words in found["line"]
 
 
+@pytest.mark.parametrize(
+    ("name", "gbps", "status", "words"),
+    [
+        (
+            "c3.8xlarge",
+            9,
+            "advice",
+            "AWS states up to 10 Gbit/s for c3.8xlarge; its class, 10 Gigabit, was measured in 2014",
+        ),
+        ("c3.8xlarge", 8, "ok", "to hold 8.8 Gbit/s, and 8 are needed"),
+        ("c4.large", 1, "advice", "measured in 2014 to hold 0.8 Gbit/s: measure one before you count on the 1 Gbit/s"),
+        ("c5.large", 9, "", ""),
+    ],
+)
+def test_a_burst_beyond_what_its_class_was_measured_to_hold_is_no_promise(
+    name: str, gbps: float, status: str, words: str
+) -> None:
+    found = SIZING({"network_gbps": gbps}, instance_type=name)["uses"].get("network_class", {"status": "", "line": ""})
+    assert found["status"] == status
+    assert words in found["line"]
+
+
 def test_the_price_of_a_million_transactions_is_that_of_the_source() -> None:
     """Aerospike, 2014: a million transactions per second on one c3.8xlarge for $1.68 an hour."""
     work = {"c3.8xlarge": 1_000_000, "c3.4xlarge": 215_000, "m5.large": 1}

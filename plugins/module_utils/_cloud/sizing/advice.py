@@ -15,7 +15,7 @@ from ..types.table import offline_types
 from .cost import costs, on_a_host
 from .fit import Fit, best, candidates, family, fit
 from .need import BY_NAME, figure, figures_of, need_of, number, volumes_of
-from .use import Use, bigger_size, metal, second_interface, volumes
+from .use import Use, bigger_size, metal, network_class, second_interface, volumes
 
 # How many types are proposed, one per family, unless `most` says otherwise.
 _PROPOSED = 5
@@ -107,6 +107,7 @@ def uses(query: Question) -> List[Use]:
             bigger_size(today, virtual),
             metal(today, virtual, [each for each in relatives if each.kind.bare_metal]),
             second_interface(query.today, query.need, query.sustained),
+            *network_class(query.today, query.need),
         ]
     if query.volumes:
         possible_uses += volumes(query.today, query.volumes, query.need, query.sustained, virtual)

@@ -12,6 +12,9 @@ from .need import BY_NAME, Need, figure, network_gbps
 
 _BEYOND = "hardware counters and a hypervisor of your own, which only metal has, are not in these figures"
 
+# What the API's classes of bandwidth were measured to hold, in Gbit/s: Aerospike's table of 2014, read on 2026-11-28.
+_HELD: Mapping[str, float] = {"Moderate": 0.8, "High": 1.8, "10 Gigabit": 8.8}
+
 
 class Use(NamedTuple):
     """Whether more of something would be used. None: only a measurement can say."""
@@ -115,6 +118,22 @@ def _volumes(
     end = "what is needed" if need <= cap else "the instance's limit"
     line = f"faster volumes would be used: {figures}: up to {figure(min(need, cap))}{unit}, {end}"
     return Use(name, True, "advice", line, reference)
+
+
+def network_class(kind: TypeFacts, need: Need) -> List[Use]:
+    """Whether the need is more than the type's class was measured to hold, where the API's figure is more than that."""
+    held, states = _HELD.get(kind.network_performance or ""), network_gbps(kind, False)
+    needed = need.get("network_gbps")
+    if held is None or states is None or states <= held or needed is None:
+        return []
+    line = (
+        f"AWS states up to {figure(states)} Gbit/s for {kind.instance_type}; its class, {kind.network_performance}, was"
+        f" measured in 2014 to hold {figure(held)} Gbit/s"
+    )
+    if needed <= held:
+        return [Use("network_class", False, "ok", f"{line}, and {figure(needed)} are needed", "Aerospike, 2014")]
+    line = f"{line}: measure one before you count on the {figure(needed)} Gbit/s that are needed"
+    return [Use("network_class", None, "advice", line, "Aerospike, 2014")]
 
 
 def second_interface(kind: TypeFacts, need: Need, sustained: bool) -> Use:
