@@ -13,12 +13,13 @@ import tomllib
 
 UNTUNED, TUNED = "untuned", "tuned"
 WORLDS: Dict[str, Dict[str, Any]] = tomllib.loads((Path(__file__).parent / "worlds.toml").read_text("utf-8"))
+FEWER = ("time", "p99", "errors")  # figures of which less is better
 
 
 class Load(NamedTuple):
     """What came of one run of the load."""
 
-    figures: Mapping[str, float]  # requests, of which more are better; p99, of which fewer are; empty: it failed
+    figures: Mapping[str, float]  # requests, of which more are better, or another of FEWER; empty: it failed
     guard: str = ""  # what the host's counters show of the time of the load: steal, swap
 
 
@@ -70,7 +71,8 @@ class Host:
         fails = world.get("fails")
         if fails and self._random.random() < fails[self.state]:
             return Load({}, guard)
-        return Load({"requests": 1000 * math.exp(change), **self._latency(tuned)}, guard)
+        figure = {"time": 10 * math.exp(-change)} if world.get("timed") else {"requests": 1000 * math.exp(change)}
+        return Load({**figure, **self._latency(tuned), **self._errors()}, guard)
 
     def _surroundings(self) -> float:
         """What the host's surroundings do to its level, whatever its state."""
@@ -90,8 +92,16 @@ class Host:
         latency = self._world.get("latency")
         if not latency:
             return {}
-        change = self._random.gauss(0, latency["deviation"] / 100) + _log(latency["effect"]) * tuned
+        change = self._random.gauss(0, latency["deviation"] / 100)
+        if tuned and self._since > latency.get("after", 0) and self._random.random() < latency.get("share", 1.0):
+            change += _log(latency["effect"])
         return {"p99": 3 * math.exp(change)}
+
+    def _errors(self) -> "Dict[str, float]":
+        errors = self._world.get("errors")
+        if not errors:
+            return {}
+        return {"errors": errors["count"] * (self._random.random() < errors[self.state])}
 
 
 def _log(percent: float) -> float:

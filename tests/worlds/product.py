@@ -12,7 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.st
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
 
 from tests.support.prove.proofs import CPUS, SECONDS, run
-from tests.worlds.host import TUNED, UNTUNED, Host, Load
+from tests.worlds.host import FEWER, TUNED, UNTUNED, Host, Load
 
 
 class Outcome(NamedTuple):
@@ -34,7 +34,7 @@ def outcome(world: Mapping[str, Any], seed: int) -> Outcome:
         host.switch(step.switch_to)
         loads.append(host.load())
         return tuple(
-            Metric(name, value, better=SMALLER if name.startswith("p") else LARGER)
+            Metric(name, value, better=SMALLER if name in FEWER else LARGER)
             for name, value in loads[-1].figures.items()
         )
 

@@ -50,9 +50,13 @@ def soaks(record: Record, history: History) -> bool:
     least = _least(settings, answer)
     if _contradicted(settings, history, least):
         return False
+    shown = stays.shown(settings, history, least)
+    losses = stays.losses(settings, history) if shown else {}
+    if any(losses.values()):
+        return False
     if not missing.unexcluded(settings, history):
-        return not stays.shown(settings, history, least)
-    if stays.shown(settings, history, least) and missing.looks_risen(settings, history):
+        return not shown or bool(losses)
+    if shown and missing.looks_risen(settings, history):
         return False
     return not missing.unexcluded(settings, history, further if settings.reboot else further // 2)
 
@@ -74,18 +78,20 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
     if not settings.soak or not rules.may_stay(settings, history, answer) or not ends(record, history):
         return answer, further
     least = _least(settings, answer)
+    contradicted = _contradicted(settings, history, least)
+    shown = not contradicted and stays.shown(settings, history, least)
+    for name, looks in stays.losses(settings, history).items() if shown else ():
+        limit = settings.guard.get(name, settings.limit_of(name))
+        words = f"looks {limit:g} % worse" if looks else f"may have lost {limit:g} %"
+        return rules.Answer(UNCLEAR, f"{answer.reason}, but {name} {words} in stays"), further
     figure = min(missing.missing(settings, history), key=lambda figure: figure.evidence)
-    if figure.evidence < NEEDED and not _contradicted(settings, history, least):
+    if figure.evidence < NEEDED and not contradicted:
         risen = f"a rise by {figure.rise:.0f} % of the loads isn't excluded"
         return rules.Answer(UNCLEAR, f"{answer.reason}, but {missing.sentence(figure)}: {risen}"), further
-    if not stays.shown(settings, history, least):
+    if not shown:
         pairs = counted(len(stays.differences(settings, history)), "pair")
         reason = f"{answer.reason} right after switches, but not in {pairs} of stays: what a switch leaves behind"
         return rules.Answer(UNCLEAR, f"{reason} isn't excluded"), further
-    for name in rules.secondary_metrics(history):
-        limit = settings.limit_of(name)
-        if estimate(stays.differences(settings, history, name)) <= -math.log1p(limit / 100):
-            return rules.Answer(UNCLEAR, f"{answer.reason}, but {name} looks {limit:g} % worse in stays"), further
     if average.least_gain(history) <= least:
         reason = f"{answer.reason} in a typical load, but the mean may have lost: a few loads are much worse"
         return rules.Answer(UNCLEAR, reason), further

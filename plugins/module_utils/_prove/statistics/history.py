@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ..._words import counted
 from .evidence import COARSE, LAMBDAS
@@ -25,7 +25,7 @@ class Attempt(NamedTuple):
     measurements: Tuple[Measurement, ...]
     firings: Tuple[Firing, ...]
     concern: str = ""  # in EACH the concern that the untuned state is without
-    counts: FrozenSet[str] = frozenset()  # the metrics that are 0 somewhere in the run
+    counts: Mapping[str, float] = {}  # the metrics that are 0 somewhere in the run, with what is added to them
 
     @property
     def valid(self) -> bool:
@@ -47,9 +47,9 @@ class Attempt(NamedTuple):
         return levels["tuned"] - levels["untuned"]
 
     def level(self, measurement: Measurement, name: str) -> float:
-        """ln of a metric, plus one if it is 0 somewhere, with the sign turned where smaller is better."""
+        """ln of a metric, with what is added to one that is 0 somewhere; the sign is turned where smaller is better."""
         metric = next(metric for metric in measurement.metrics if metric.name == name)
-        logarithm = math.log(metric.value + (name in self.counts))
+        logarithm = math.log(metric.value + self.counts.get(name, 0.0))
         return -logarithm if metric.better == SMALLER else logarithm
 
     @property
@@ -119,7 +119,7 @@ def history_of(record: Record) -> History:
         generator_share=SATURATED_SHARE if record.start.format >= SEVERAL_CLIENTS else GENERATOR_SHARE,
     )
     judged = []
-    counts = frozenset(metric.name for load in record.measurements for metric in load.metrics if not metric.value)
+    counts = _added(record)
     for measurement in record.measurements:
         firings = firings_of(measurement, reference, record.start.settings)
         part = measurement.phase == EACH
@@ -142,8 +142,17 @@ def history_of(record: Record) -> History:
     )
 
 
+def _added(record: Record) -> Mapping[str, float]:
+    """What is added to each metric that is 0 somewhere: one, or its smallest other value, if that is smaller."""
+    values: Dict[str, List[float]] = {}
+    for load in record.measurements:
+        for metric in load.metrics:
+            values.setdefault(metric.name, []).append(metric.value)
+    return {name: min([1.0, *filter(None, of)]) for name, of in values.items() if not all(of)}
+
+
 def _put(
-    attempts: List[Attempt], measurement: Measurement, firings: Tuple[Firing, ...], counts: FrozenSet[str]
+    attempts: List[Attempt], measurement: Measurement, firings: Tuple[Firing, ...], counts: Mapping[str, float]
 ) -> None:
     key = (measurement.phase, measurement.pair, measurement.attempt)
     if attempts and attempts[-1][:3] == key:

@@ -17,12 +17,14 @@ import math
 from typing import Dict, List, Tuple
 
 from .. import history as pairs
+from .. import rules
 from ..evidence import NEEDED, peak
 from ..history import Attempt, History
 from ..interval import estimate
 from ..order import TUNED, UNTUNED, order
 from ..record import PAIR, SOAK, Record, Start
 from ..settings import Settings
+from . import average
 
 _WAGERS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # on a difference as large as the claimed one
 
@@ -94,6 +96,21 @@ def shown(settings: Settings, history: History, least: float) -> bool:
     """Whether the stays show that the tuning does more than `least`, a logarithm of a ratio."""
     found = differences(settings, history)
     return settings.reboot or peak(found, least, *weigh(settings, history)).above >= NEEDED
+
+
+def losses(settings: Settings, history: History) -> Dict[str, bool]:
+    """The further metrics of which the stays, or the mean of all loads, don't exclude the loss of their limit; and
+    whether that looks like what happens: more loads would hardly exclude it."""
+    found: Dict[str, bool] = {}
+    for name in () if settings.reboot else rules.secondary_metrics(history):
+        limit, changes = math.log1p(settings.limit_of(name) / 100), differences(settings, history, name)
+        mean, least = average.gain(history, name)
+        allowed = limit if settings.guard.get(name, limit) else 0.0  # with a limit of 0 the mean may lose nothing
+        evidence = peak(changes, -limit, tuple(wager / limit for wager in _WAGERS), limit).above
+        looks = estimate(changes) <= -limit or mean < -allowed
+        if looks or least <= -limit or evidence < rules.needed_for_secondary(history):
+            found[name] = looks
+    return found
 
 
 def contradict(settings: Settings, history: History, claimed: float, least: float) -> bool:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import groupby
 from typing import Tuple
 
@@ -17,12 +18,12 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.ve
 from tests.support.prove.proofs import Load, measured, noisy, run, start
 
 
-def lasting(loads: int, percent: float, effect: float = 0.0) -> Load:
+def lasting(loads: int, percent: float, effect: float = 0.0, deviation: float = 0.01) -> Load:
     """A load that gains so much for so many loads after a switch to tuned, and has an effect that lasts."""
     since = [0]
 
     def load(step: Step) -> "Tuple[Metric, ...]":
-        (metric,) = noisy(effect, 0.01)(step)
+        (metric,) = noisy(effect, deviation)(step)
         since[0] = since[0] + 1 if step.stays else 1
         gain = percent if step.switch_to == "tuned" and since[0] <= loads else 0.0
         return (metric._replace(value=metric.value * (1 + gain / 100)),)
@@ -78,6 +79,26 @@ def test_another_figure_that_gets_worse_in_stays_is_not_kept() -> None:
     found = verdict(run(load, seed=3))
     assert (found.verdict, found.keep) == ("unclear", False)
     assert found.reasons[0].endswith("but p99 looks 5 % worse in stays")
+
+
+def test_stays_go_on_until_a_loss_of_another_figure_is_excluded() -> None:
+    def load(step: Step) -> "Tuple[Metric, ...]":
+        (metric,) = noisy(0.2, 0.005)(step)
+        share = 1 + random.Random(f"{step}").gauss(0, 0.045) * (step.phase == SOAK)
+        return (metric, Metric("p99", 3.0 * share, "ms", "smaller"))
+
+    found = verdict(run(load, seed=3))
+    assert found.keep
+    assert found.stays > 7, "seven show the gain, and that no load fails"
+    found = verdict(run(load, seed=3, soak=170))
+    assert (found.verdict, found.keep) == ("unclear", False)
+    assert found.reasons[0].endswith("but p99 may have lost 5 % in stays")
+
+
+def test_stays_that_show_less_than_half_of_the_claim_keep_nothing() -> None:
+    found = verdict(run(lasting(3, 8.0, 0.02, 0.003), seed=3))
+    assert (found.verdict, found.keep) == ("unclear", False)
+    assert "but not in 7 pairs of stays" in found.reasons[0]
 
 
 def test_not_worse_is_shown_by_stays_too() -> None:

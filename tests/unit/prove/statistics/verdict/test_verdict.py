@@ -168,6 +168,17 @@ def test_zero_is_a_value_and_a_count_may_not_rise(errors: "List[int]", guard: "D
     assert read("".join(line_of(entry) for entry in (record.start, *record.measurements)).encode()) == record
 
 
+def test_a_zero_does_not_hide_what_happens_to_a_figure_in_small_units() -> None:
+    def load(step: Step) -> "Tuple[Metric, ...]":
+        (metric,) = noisy(0.2, 0.005, 3)(step)
+        seconds = 0.0 if step.phase == "sham" else 0.0038 if step.switch_to == "tuned" else 0.0032
+        return (metric, Metric("p99", seconds, "s", better="smaller"))
+
+    found = verdict(run(load, seed=3))
+    assert (found.verdict, found.keep) == ("worse", False)
+    assert found.metrics[1].unit == "s + 0.0032"
+
+
 @pytest.mark.parametrize("every", [7, 8])
 def test_a_rare_collapse_is_not_kept(every: int) -> None:
     loads: "List[bool]" = []
