@@ -23,5 +23,5 @@ SURICATA = Program(
     ),
     processes=("suricata",),
     packages=("suricata",),
-    left="symmetric hashing of flows, receive offloads off, and as many queues as it has workers",
+    left="irqbalance off, symmetric hashing of flows, receive offloads off, and as many queues as it has workers",
 )
