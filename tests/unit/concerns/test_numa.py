@@ -128,10 +128,11 @@ def test_the_drop_ins_follow_the_size_that_the_host_has_at_boot(tmp_path: Path, 
         {"unit": "web.service", "near_device": "0000:00:1f.0", "policy": "preferred"},
     ]
     first, second = "0,1,2,3,8,9,10,11", "4,5,6,7,12,13,14,15"
+    alone = "CPUAffinity=\nCPUAffinity="  # without those of its own unit, with which systemd would unite them
     assert drop_ins(host, services, call) == {
-        "db.service": f"[Service]\nNUMAPolicy=bind\nNUMAMask=1\nCPUAffinity={second}\n",
-        "cache@a.service": f"[Service]\nNUMAPolicy=interleave\nNUMAMask=0 1\nCPUAffinity={first} {second}\n",
-        "web.service": f"[Service]\nNUMAPolicy=preferred\nNUMAMask=1\nCPUAffinity={second}\n",
+        "db.service": f"[Service]\nNUMAPolicy=bind\nNUMAMask=1\n{alone}{second}\n",
+        "cache@a.service": f"[Service]\nNUMAPolicy=interleave\nNUMAMask=0 1\n{alone}{first} {second}\n",
+        "web.service": f"[Service]\nNUMAPolicy=preferred\nNUMAMask=1\n{alone}{second}\n",
     }
     assert (tmp_path / GENERATOR).stat().st_mode & 0o777 == 0o755
 

@@ -61,7 +61,7 @@ read -r online < /sys/devices/system/cpu/online
 [ "${{{{COMPUTE_CPUS##*[,-]}}}}" -le "${{{{online##*[,-]}}}}" ] || exit 0
 for unit in {{}}; do
     /bin/mkdir -p "$1/$unit.d"
-    printf '[Service]\\nCPUAffinity=%s\\n' "$COMPUTE_CPUS" > "$1/$unit.d/90-nearmetal-compute.conf"
+    printf '[Service]\\nCPUAffinity=\\nCPUAffinity=%s\\n' "$COMPUTE_CPUS" > "$1/$unit.d/90-nearmetal-compute.conf"
 done
 """
 

@@ -70,7 +70,7 @@ bind() {{
     cpus=$(echo $cpus)
     /bin/mkdir -p "$out/$1.d"
     printf '[Service]\\nNUMAPolicy=%s\\nNUMAMask=%s\\n' "$2" "${{mask# }}" > "$out/$1.d/90-nearmetal-numa.conf"
-    [ -z "$cpus" ] || printf 'CPUAffinity=%s\\n' "$cpus" >> "$out/$1.d/90-nearmetal-numa.conf"
+    [ -z "$cpus" ] || printf 'CPUAffinity=\\nCPUAffinity=%s\\n' "$cpus" >> "$out/$1.d/90-nearmetal-numa.conf"
 }}
 near() {{
     [ -r "/sys/bus/pci/devices/$3/numa_node" ] || return 0

@@ -242,9 +242,8 @@ def drop_ins(root: Path, cpus: str, online: str, units: str) -> "Dict[str, str]"
 
 def test_systemd_gets_drop_ins_for_a_list_that_fits_the_host(tmp_path: Path) -> None:
     fits = drop_ins(tmp_path, "0-3,5", "0-7", "a.service b@1.service")
-    assert fits == {
-        f"{unit}.d/90-nearmetal-compute.conf": "[Service]\nCPUAffinity=0-3,5\n" for unit in ("a.service", "b@1.service")
-    }
+    text = "[Service]\nCPUAffinity=\nCPUAffinity=0-3,5\n"  # not those of its own unit as well
+    assert fits == {f"{unit}.d/90-nearmetal-compute.conf": text for unit in ("a.service", "b@1.service")}
 
 
 def test_systemd_gets_no_drop_in_for_the_list_of_a_bigger_host(tmp_path: Path) -> None:
