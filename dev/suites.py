@@ -330,15 +330,12 @@ def examples() -> "list[Job]":
 def programs() -> "list[Job]":
     """Servers that say themselves what they find wrong with a simulated host."""
     files = (("debian", "test_servers.py", unpacked.SERVERS.present), ("java", "test_java_servers.py", jars.present))
-    return [
-        replace(_pytest("programs", name, ".venv", [f"tests/programs/{file}"]), present=partial(_judge, present))
-        for name, file, present in files
-    ]
+    jobs = [(_pytest("programs", name, ".venv", [f"tests/programs/{file}"]), present) for name, file, present in files]
+    return [replace(job, present=partial(_as_root, present)) for job, present in jobs]
 
 
-def _judge(present: "Callable[[], bool]") -> bool:
-    """Only root may put a simulated host's files over those of the kernel, for a server alone."""
-    return os.geteuid() == 0 and present()
+def _as_root(present: "Callable[[], bool]") -> bool:
+    return os.geteuid() == 0 and present()  # only root may put files over the kernel's
 
 
 def molecule() -> "list[Job]":
