@@ -122,9 +122,16 @@ def _summary(report: Report) -> dict[str, Any]:
     verdict = worth.verdict(report)
     totals = {"hosts": len(report.hosts), **report.states(), "findings": summary.status_totals(report)}
     planned = {"Planned for": verdict.planned} if verdict.planned else {}
-    data = {"nearmetal": {**planned, "verdict": verdict.lead, **dict(verdict.facts), "totals": totals}}
-    said = f"Planned for: {verdict.planned}. {verdict.lead}" if planned else verdict.lead
-    return {"msg": said, "ansible_stats": {"data": data, "per_host": False, "aggregate": True}}
+    facts = dict(verdict.facts)
+    if verdict.command:
+        facts[worth.NEXT] += f" ({verdict.command})"
+    data = {"nearmetal": {**planned, "verdict": verdict.lead, **facts, "totals": totals}}
+    more = {name: facts[name] for name in (worth.NOT_LOOKED_AT, worth.NEXT) if name in facts}
+    said = [[f"{name}: {words}." for name, words in part.items()] for part in (planned, more)]
+    return {
+        "msg": " ".join([*said[0], verdict.lead, *said[1]]),
+        "ansible_stats": {"data": data, "per_host": False, "aggregate": True},
+    }
 
 
 def _join_hosts(given: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dict[str, Any]:
