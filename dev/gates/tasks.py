@@ -87,6 +87,10 @@ def _plain(node: Any) -> str:
 
 def _reads(keys: "dict[str, yaml.Node]") -> bool:
     command = next((keys[word] for word in COMMANDS if word in keys), None)
+    if isinstance(command, yaml.MappingNode):
+        asked = next((_plain(value) for key, value in command.value if key.value == "stdin"), "")
+        if asked == "show stat":  # of HAProxy
+            return True
     return command is not None and _first_words(command) & READ_ONLY != set()
 
 

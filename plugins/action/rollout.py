@@ -12,18 +12,20 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._error import NearmetalError
-from ..module_utils._words import sentence
+from ..module_utils._words import plain, sentence
 from ..plugin_utils._ansible import by_agent, variables
 from ..plugin_utils._ansible.plays import report_directory
+from ..plugin_utils._files import file_name
 from ..plugin_utils._rollout.run import Steps, stratum_of
 
 _MODULE = "nearmetal.ec2.rollout"
 _AGENT = by_agent.encoded(measuring=True)
+_ON_HOST = ("look", "claim", "release")
 _ADDRESSES = ("ansible_host", "ansible_ssh_host")
 
 
 class ActionModule(ActionBase):
-    """One step: `look` on a host, all others on the controller, once for the play or batch."""
+    """One step: those of _ON_HOST on a host, all others on the controller, once for the play or batch."""
 
     _requires_connection = False
     _supports_check_mode = True
@@ -34,8 +36,9 @@ class ActionModule(ActionBase):
         result = variables.warn(super().run(tmp, task_vars), _MODULE, known)
         given = dict(self._task.args)
         step = given.get("step", "begin")
-        if step == "look":
-            return {**result, **self._look(str(given.get("health") or ""), known)}
+        if step in _ON_HOST:
+            run = file_name(os.path.basename(str(given.get("record") or "")))
+            return {**result, **self._on_host({**given, "step": step, "run": run}, known)}
         try:
             steps = Steps(self._display.display, report_directory(), os.getppid())
             return {**result, "changed": False, **self._step(steps, str(step), given, known)}
@@ -50,13 +53,12 @@ class ActionModule(ActionBase):
                 self._display.display(line)
             return {"msg": begun["lines"][0], **begun}
         if step == "open":
-            return {"msg": "begun", **steps.open(path)}
+            return {"msg": "begun", **steps.open(path, bool(given.get("hooks")))}
         hosts = self._batch(steps.batch(path), known)
         if step == "permit":
             return {"msg": "permitted", **steps.permit(path, hosts)}
         if step == "watch":
-            failed = {name: str(host["failed"]) for name, host in hosts.items() if host["failed"]}
-            return {"msg": "watched", "judged": steps.watch(path, failed)}
+            return {"msg": "watched", "judged": steps.watch(path, hosts)}
         if step == "decide":
             decided = steps.decide(path, given["judged"], hosts)
             return {"msg": f"{decided['decision']}: {'; '.join(decided['reasons'])}"[:1000], **decided}
@@ -68,10 +70,16 @@ class ActionModule(ActionBase):
         ended["ansible_stats"] = {"data": data, "per_host": False, "aggregate": True}
         return {**ended, "failed": failed and not given.get("judged"), "msg": ended["lines"][0]}
 
-    def _look(self, health: str, known: Mapping[str, Any]) -> dict[str, Any]:
-        """The vitals of the host; one that can't be reached is a result too."""
+    def _on_host(self, given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+        """The step's result on the host; one that can't be reached is a result too."""
+        wanted = {name: given[name] for name in ("step", "health", "run", "lease") if given.get(name)}
         try:
-            return by_agent.measure(self, "rollout", {"health": health}, known, _AGENT)
+            result = by_agent.measure(self, "rollout", wanted, known, _AGENT)
+            if result.get("claimed") is False:
+                self._display.display(
+                    f"ROLLOUT  {known['inventory_hostname']} is left out: {plain(str(result['msg']))}"
+                )
+            return result
         except AnsibleConnectionFailure as error:
             return {"changed": False, "unreachable_host": True, "msg": sentence(str(error))}
 
@@ -114,6 +122,8 @@ class ActionModule(ActionBase):
                 "before": before.get("vitals"),
                 "after": after.get("vitals"),
                 "failed": own.get("rollout_failed") or "",
+                "reached": "tune_result" in own or "prove_result" in own,
+                "proof": _proof(own.get("prove_result")),
             }
         return found
 
@@ -125,3 +135,11 @@ class ActionModule(ActionBase):
         if not isinstance(result, Mapping) or result.get("unreachable"):
             return "the host can't be reached"
         return sentence(str(result.get("msg", "failed"))) if result.get("failed") else ""
+
+
+def _proof(result: Any) -> dict[str, Any] | None:
+    """What prove did with the host; None where it wasn't asked."""
+    if not isinstance(result, Mapping) or "kept" not in result:
+        return None
+    verdict = result.get("verdict")
+    return {"kept": result["kept"], "verdict": verdict.get("verdict", "") if isinstance(verdict, Mapping) else ""}

@@ -132,17 +132,37 @@ options:
       - How many hosts of a batch may be out of reach or unhealthy before it, as a number or share of the batch's hosts
         of each stratum, such as V(10%). If more are, nothing of the batch is tuned, and the rollout holds.
       - Such hosts are left out. By default any number of them may be.
+      - With hooks no more hosts than that are tuned at once, by default one in a hundred of the batch, and after the
+        first failure no further ones.
     type: str
     default: ""
+  prove_first:
+    description:
+      - Whether M(nearmetal.ec2.prove) tunes the hosts of the first batch, by the variables C(prove_…), and keeps what
+        is better there. The rollout holds unless it kept all of them, and goes back where one is C(worse) or C(unsafe).
+    type: bool
+    default: false
+  lease:
+    description:
+      - Seconds after O(watch_at_most), 0 to 2592000, after which a host that nobody has told a decision restores
+        itself, as one does that can't be reached when its batch is taken back. V(0) leaves it as it is. A batch whose
+        tuning takes longer needs more. It takes systemd and a Python 3.7 on the host.
+      - While a host has a lease, or until the decision, no other rollout tunes it.
+    type: float
+    default: 86400
   step:
     description: The step to do. The playbook sets it.
     type: str
-    choices: [begin, open, look, permit, watch, decide, end]
+    choices: [begin, open, look, permit, claim, watch, decide, release, end]
     default: begin
   record:
     description: The record of the step V(begin), for the steps after it.
     type: str
     default: ""
+  hooks:
+    description: Whether something is done before or after each host, for the step V(open).
+    type: bool
+    default: false
   judged:
     description: What the step V(watch) found, for the step V(decide).
     type: dict
@@ -154,7 +174,7 @@ options:
     default: []
 attributes:
   action:
-    description: All steps but V(look) run on the controller.
+    description: All steps but V(look), V(claim) and V(release) run on the controller.
     support: full
   check_mode:
     description: Shows the batches. Nothing is written or tuned.
@@ -189,6 +209,7 @@ order:
   returned: for the step V(begin)
 sizes: {description: The sizes of their batches., type: list, elements: int, returned: for the step V(begin)}
 vitals: {description: What a host counts and logs that tells of harm., type: dict, returned: for the step V(look)}
+claimed: {description: "Whether the host belongs to this rollout now.", type: bool, returned: for the step V(claim)}
 judged: {description: What the metrics say of the batch., type: dict, returned: for the step V(watch)}
 decision:
   description: V(go_on), V(hold) or V(back).

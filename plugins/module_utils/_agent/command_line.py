@@ -66,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
     reapply.add_argument("--if-changed", action="store_true", help="only if queues, interrupts, CPUs or disks changed")
     command("confirm", "keep a network change that waits for confirmation")
     # A timer runs it, so no list of commands shows it.
-    commands.add_parser("expire").add_argument("timer", choices=("dead-man", "prove"))
+    commands.add_parser("expire").add_argument("timer", choices=("dead-man", "prove", "rollout"))
     command("capture", "print the files that a plan reads on this host as one JSON document, for a bug report")
     restore = command("restore", "take back what was tuned: the named concerns, or everything")
     restore.add_argument("--check", action="store_true", help="show what would be taken back, and change nothing")

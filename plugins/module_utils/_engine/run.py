@@ -27,7 +27,7 @@ from . import ending
 from .apply import apply, roll_back, settle_neighbors
 from .declined import do_accepted, still_wanted
 from .learnt_type import with_learnt_type
-from .lease import confirmation
+from .lease import confirmation, record
 from .lease.taking_back import give_way
 from .planning import Request, Restore, Tune, domains, plan_all
 from .session import Known, Origin, Outcome, Session
@@ -147,6 +147,8 @@ def _end_lease(planned: Planned, outcomes: List[Outcome], everything: bool) -> L
     try:
         if restored or everything:
             confirmation.give_up(planned.session.host, None if everything else restored)
+        if everything and record.ROLLED.is_present(planned.session.host):
+            record.release(planned.session.host, record.ROLLED)
     except NearmetalError as error:
         note = f"restored, but the dead-man timer may set it again: {error}"
         return [outcome._replace(error=note) if outcome.name in restored else outcome for outcome in outcomes]

@@ -15,9 +15,13 @@ from .._planning.options import Spec
 from .._prove.host import health
 from .._tasks.task import Task
 from .._words import printable
+from . import claim
 
 OPTIONS: Spec = {
     "health": {"type": "str", "default": "", "lines": True},
+    "step": {"type": "str", "choices": ["look", "claim", "release"], "default": "look"},
+    "run": {"type": "str", "default": ""},
+    "lease": {"type": "float", "default": 0.0},
 }
 _RECORD = re.compile(r"[0-9]{1,10},([0-9]{1,18}),[^;\n]{0,200};([^\n]{1,400})", re.ASCII)
 _MESSAGES: Mapping[str, "re.Pattern[str]"] = {
@@ -90,4 +94,10 @@ def _failed_units(host: WritableHost) -> List[str]:
     return [line.split()[0] for line in text.splitlines() if line.strip()][:100]
 
 
-TASKS = {"rollout": Task(OPTIONS, observe, observe)}
+def carry_out(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+    """The result of a step. Raises NearmetalError."""
+    step = {"look": observe, "claim": claim.claim, "release": claim.release}[options["step"]]
+    return step(host, options)
+
+
+TASKS = {"rollout": Task(OPTIONS, carry_out, observe)}

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from ...module_utils._prove.statistics.evidence import NEEDED
 from ...module_utils._prove.statistics.interval import percent
 from ...module_utils._prove.statistics.metrics import LARGER
+from ...module_utils._prove.statistics.rules import UNSAFE, WORSE
 from ...module_utils._words import counted
 from .effect import Draws, Watch, evidence_of_harm, gains, p_missing
 
@@ -142,6 +143,13 @@ def _figure(settings: Settings, watch: Watch, name: str, better: str) -> Figure:
 
 def _to_one(evidence: float) -> str:
     return f"{evidence:.0f}:1" if evidence < 1e6 else "more than 1000000:1"
+
+
+def by_proof(proofs: Mapping[str, Mapping[str, Any]]) -> Judgment:
+    """The decision on a batch of which a proof has restored a host."""
+    against = {host: str(proof["verdict"] or "nothing differs") for host, proof in proofs.items() if not proof["kept"]}
+    harmed = any(verdict in (WORSE, UNSAFE) for verdict in against.values())
+    return Judgment(BACK if harmed else HOLD, tuple(f"{host}: prove says {why}" for host, why in against.items()))
 
 
 def judgment_with(judged: Judgment, guards: Mapping[str, Sequence[str]], failed: Mapping[str, str]) -> Judgment:

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections import Counter
 from datetime import datetime, timedelta
-from typing import Any, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from zoneinfo import ZoneInfo
 
@@ -73,16 +74,35 @@ def unavailable(limit: str, strata: Mapping[str, int], away: Sequence[str]) -> L
 
     `strata` has the stratum of each host of the batch, and `away` the hosts that can't be reached or aren't healthy.
     """
-    match = _LIMIT.fullmatch(limit.strip() or "100%")
-    if match is None:
-        raise NearmetalError(f"rollout.most_unavailable is a number of hosts or a share, not {shown(limit)}")
     sizes, found = Counter(strata.values()), []
+    _most(limit, 0)  # raises
     for stratum in sorted({strata[host] for host in away}):
         hosts, of = [host for host in away if strata[host] == stratum], sizes[stratum]
-        if len(hosts) > (of * int(match[1]) / 100 if match[2] else int(match[1])):
+        if len(hosts) > _most(limit, of):
             names = ", ".join([*hosts[:3], *(["…"] if len(hosts) > 3 else [])])
             share = f"{len(hosts)} of {counted(of, 'host')} of a stratum"
             found.append(f"{share} can't be reached or aren't healthy: {names}")
+    return found
+
+
+def _most(limit: str, of: int) -> float:
+    match = _LIMIT.fullmatch(limit.strip() or "100%")
+    if match is None:
+        raise NearmetalError(f"rollout.most_unavailable is a number of hosts or a share, not {shown(limit)}")
+    return of * int(match[1]) / 100 if match[2] else int(match[1])
+
+
+def groups(limit: str, strata: Mapping[str, int]) -> Dict[str, int]:
+    """The number of each host's group, of which all are out of service together, one group after the other.
+
+    A group has no more hosts of a stratum than `limit`, or without one a hundredth of all hosts; at least one.
+    """
+    strata = strata if limit else dict.fromkeys(strata, 0)
+    sizes, before, found = Counter(strata.values()), Counter[int](), {}
+    for host, stratum in strata.items():
+        together = _most(limit, sizes[stratum]) if limit else math.ceil(sizes[stratum] / 100)
+        found[host] = before[stratum] // max(1, int(together))
+        before[stratum] += 1
     return found
 
 

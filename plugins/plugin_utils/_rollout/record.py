@@ -39,6 +39,7 @@ class Batch:
     tuning: float = 0.0  # when it began; 0 until then
     tuned: float = 0.0  # when it was over; 0 until then
     decision: str = ""
+    closed: bool = False  # whether the hosts were told the decision
     judgment: Dict[str, Any] = field(default_factory=dict)
 
 
@@ -101,14 +102,18 @@ class Record:
             self.without.update(line["without"])
         elif kind == "tuned":
             self.batches[-1].tuned = line["at"]
+            self.without.update(line.get("without", ()))
         elif kind == "decision":
             batch = self.batches[-1]
-            batch.decision, batch.judgment = line["decision"], dict(line)
+            batch.decision, batch.judgment, batch.closed = line["decision"], dict(line), True
+            self.without.update(line.get("without", ()))
         elif kind == "restored":
             self.restored.update(line["hosts"])
         elif kind == "end":
             self.outcome = line["outcome"]
         elif kind == "run":
+            if self.batches and not self.outcome:  # the run before was killed
+                self.batches[-1].closed = False
             self.outcome, self.held = "", []
             self.runs.append(dict(line))
             self.start["options"].update(line["options"])

@@ -12,10 +12,11 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 from ...module_utils._error import NearmetalError
 from ...module_utils._planning.options import Spec, validate
 from ...module_utils._words import plain, sentence
-from . import cloudwatch, draw, guards, metrics, permission, prometheus, record, sentences
-from .decision import BACK, GO_ON, HOLD, Judgment, Settings, figures, judge, judgment_with, outcome_of
+from .._files import short_path, write, writing
+from . import cloudwatch, draw, guards, metrics, page, permission, prometheus, record, sentences
+from .decision import BACK, GO_ON, HOLD, Judgment, Settings, by_proof, figures, judge, judgment_with, outcome_of
 
-STEPS = ("begin", "open", "look", "permit", "watch", "decide", "end")
+STEPS = ("begin", "open", "look", "permit", "claim", "watch", "decide", "release", "end")
 OPTIONS: Spec = {
     "batches": {"type": "list", "elements": "str", "default": ["1", "10%", "30%", "100%"]},
     "metrics": {"type": "list", "elements": "dict", "default": []},
@@ -32,6 +33,8 @@ OPTIONS: Spec = {
     "on_back": {"type": "str", "choices": ["batch", "all"], "default": "batch"},
     "seed": {"type": "int"},
     "resume": {"type": "str", "default": ""},
+    "prove_first": {"type": "bool", "default": False},
+    "lease": {"type": "float", "default": 86400.0},
     **permission.PERMISSION,
     "step": {"type": "str", "choices": list(STEPS), "default": "begin"},
     "record": {"type": "str", "default": ""},
@@ -41,12 +44,13 @@ _TIMES = {
     "watch": (0.0, 604800.0),
     "watch_at_most": (0.0, 604800.0),
     "interval": (0.1, 3600.0),
+    "lease": (0.0, 2592000.0),
 }
 _PATIENCE = 3  # intervals for which a source of metrics may be silent
 # The others are part of what is drawn, or are of one step.
 _IN_RECORD = tuple(name for name in OPTIONS if name not in ("margin", "on_unclear", "seed", "resume", "step", "record"))
 
-Host = Mapping[str, Any]  # what the play knows of a host: before, after, failed, tuned, stratum, address
+Host = Mapping[str, Any]  # what the play knows of a host: before, after, failed, reached, proof, stratum, address
 
 
 class Steps:
@@ -152,15 +156,20 @@ class Steps:
         if not kept.batches:
             return 0
         last = kept.batches[-1]
-        return last.number if last.decision in (GO_ON, HOLD) else last.number - 1
+        return last.number if last.closed and last.decision in (GO_ON, HOLD) else last.number - 1
 
-    def open(self, path: str) -> Dict[str, Any]:
-        """Begin the next batch, and look at its hosts and at those that wait as they are before it."""
+    def open(self, path: str, hooks: bool = False) -> Dict[str, Any]:
+        """Begin the next batch, and look at its hosts and at those that wait as they are before it.
+
+        With `hooks` its hosts are out of service while they are tuned, so they are tuned in groups.
+        """
         kept = record.read(path)
         number = self._first_batch(kept) + 1
         ends, hosts = kept.start["ends"], len(kept.hosts)
         options = kept.start["options"]
         opened = {"number": number, "batches": len(ends), "health": options["health"], "held": True, "hosts": []}
+        opened["lease"] = options["lease"] + options["watch_at_most"] if options.get("lease") else 0
+        opened["prove"] = bool(options.get("prove_first")) and number == 1
         if self._hold(kept):
             return opened
         if not kept.batches or kept.batches[-1].number != number:
@@ -175,7 +184,10 @@ class Steps:
             patience = options["before"] + _PATIENCE * options["interval"] + _delay(options)
             if not seen and time.time() > batch.began + patience:
                 raise NearmetalError("no metric has a value of any host, so nothing was tuned: is their source up?")
-        return {**opened, "held": False, "hosts": self.batch(path)}
+        names = self.batch(path)
+        strata = dict(zip(names, kept.start["strata"][batch.begin : batch.end]))
+        groups = permission.groups(options["most_unavailable"], strata) if hooks else dict.fromkeys(names, 0)
+        return {**opened, "held": False, "hosts": names, "groups": groups}
 
     def permit(self, path: str, hosts: Mapping[str, Host]) -> Dict[str, Any]:
         """Whether the batch may be tuned, now that its hosts were looked at; the last thing before it."""
@@ -201,16 +213,22 @@ class Steps:
         kept = record.read(path)
         return [] if kept.held else kept.hosts[kept.batches[-1].begin : kept.batches[-1].end]
 
-    def watch(self, path: str, failed: Mapping[str, str]) -> Dict[str, Any]:
-        """Look at the batch until the metrics decide; at once where a host failed."""
+    def watch(self, path: str, hosts: Mapping[str, Host]) -> Dict[str, Any]:
+        """Look at the batch until the metrics decide; at once where a host failed, or a proof speaks against it."""
         kept = record.read(path)
         if kept.held:
             return Judgment(HOLD, tuple(kept.held)).as_dict()
         batch = kept.batches[-1]
+        failed = {name: str(host["failed"]) for name, host in hosts.items() if host.get("failed")}
+        first = batch.tuning >= kept.runs[-1]["at"]  # an earlier run may have tuned a host that this one didn't reach
+        out = [name for name, host in hosts.items() if first and not (host.get("failed") or host.get("reached"))]
         if not batch.tuned:
-            kept.add("tuned", at=time.time(), failed=dict(failed))
+            kept.add("tuned", at=time.time(), failed=failed, without=out)
         if failed:
             return Judgment(BACK, ()).as_dict()
+        proofs = {name: host["proof"] for name, host in hosts.items() if host.get("proof")}
+        if not all(proof["kept"] for proof in proofs.values()):
+            return by_proof(proofs).as_dict()
         judged = self._watched(kept, batch)
         return {**judged.as_dict(), "figures": figures(kept.settings, kept.watch(batch))}
 
@@ -251,7 +269,8 @@ class Steps:
         failed = {name: str(host["failed"]) for name, host in hosts.items() if host.get("failed")}
         of_metrics = Judgment(judged["decision"] or GO_ON, tuple(judged["reasons"]))
         last = judgment_with(of_metrics, fired, {name: sentence(why) for name, why in failed.items()})
-        decided = {**last.as_dict(), "figures": judged.get("figures", [])}
+        proven = [name for name, host in hosts.items() if host.get("proof") and not host["proof"]["kept"]]
+        decided = {**last.as_dict(), "figures": judged.get("figures", []), "without": proven}
         kept.add("decision", at=time.time(), number=batch.number, **decided)
         for line in sentences.decision(kept, batch):
             self._show(line)
@@ -282,7 +301,10 @@ class Steps:
         outcome = "held" if kept.held else outcome
         if outcome:
             kept.add("end", at=time.time(), outcome=outcome)
-        lines = sentences.end(kept, path)
+        page_path = f"{path.removesuffix('.jsonl')}.html"
+        with writing(f"the report {page_path}"):
+            write(page_path, page.render(kept))
+        lines = [*sentences.end(kept, path), f"  page: {short_path(page_path)}"]
         return {"outcome": outcome or "open", "record": path, "lines": lines, "tuned": kept.tuned()}
 
     def _look(self, kept: record.Record, batch: record.Batch, words: str) -> bool:

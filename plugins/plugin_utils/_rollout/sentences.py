@@ -69,7 +69,7 @@ def figure(data: Mapping[str, Any]) -> str:
         return f"{data['name']}: of no host known both before and after"
     low, high = ("?" if data[end] is None else f"{data[end]:+.1f}" for end in ("low", "high"))
     change = f"{data['change']:+.1f} % ({low} to {high})".replace("-", "−")
-    hosts = f"{data['tuned']} tuned hosts against {data['waiting']} that wait"
+    hosts = f"{counted(data['tuned'], 'tuned host')} against {data['waiting']} that wait"
     return f"{data['name']}: {change}, {data['better']} is better; {hosts}"
 
 

@@ -236,7 +236,7 @@ def facts_of(option: "dict[str, Any]") -> "dict[str, Any]":
 LEFT_OUT = {
     "benchmark": {"load_on", "start_at"},
     "prove": {"load_on", "tune", "step", "run", "state", "without", "start_at", "stays"},
-    "rollout": {"hosts", "judged", "record", "step"},
+    "rollout": {"hooks", "hosts", "judged", "record", "step"},
     "sizing": {"instance_type", "volumes"},
 }
 

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._rollout.draw import draw
 
 from tests.support.simulated import ROOT, simulate
 
 TUNED = "root/var/lib/nearmetal/journal.json"
+LEASE = "root/var/lib/nearmetal/rollout.json"
 NAMES = [f"h{number:02}" for number in range(10)]
 
 
@@ -90,6 +92,20 @@ class Fleet:
             start_new_session=True,
         )
 
+    def order(self) -> List[str]:
+        """The order in which the hosts are drawn."""
+        return draw(7, dict.fromkeys(NAMES, ""))
+
+    def lease(self, name: str) -> None:
+        """Let another rollout have a host."""
+        path = self.folder / name / LEASE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"run": "other", "abandon_after": 0}))
+
+    def leases(self) -> List[str]:
+        """The hosts that a rollout has."""
+        return [name for name in NAMES if (self.folder / name / LEASE).exists()]
+
     def ran(self, code: int, output: str) -> Ran:
         """What a run has left."""
         tuned = [name for name in NAMES if (self.folder / name / TUNED).exists()]
@@ -115,38 +131,51 @@ HOOK = """
 """
 
 
-def test_a_harmless_tuning_reaches_all_batch_by_batch(fleet: Fleet) -> None:
-    hooks = {name: fleet.folder / f"{name}.yml" for name in ("before_host", "after_host")}
-    for name, path in hooks.items():
-        path.write_text(HOOK % (fleet.folder, name))
-    ran = fleet.run(**{f"rollout_{name}": str(path) for name, path in hooks.items()})
-    assert all((fleet.folder / host / name).exists() for host in NAMES for name in hooks), ran.output
+def test_a_harmless_tuning_reaches_all_batch_by_batch_and_group_by_group(fleet: Fleet) -> None:
+    after = fleet.folder / "after_host.yml"
+    after.write_text(HOOK % (fleet.folder, "after_host"))
+    log = fleet.folder / "log"
+    hooks = {"before": f"echo {{host}} {{address}} >> {log}", "after": str(after)}
+    given = {f"rollout_{moment}_host": hook for moment, hook in hooks.items()}
+    ran = fleet.run(rollout_most_unavailable="50%", **given)
     assert ran.code == 0, ran.output
     assert ran.tuned == NAMES
+    assert all((fleet.folder / host / "after_host").exists() for host in NAMES)
+    order = ran.lines("start")[0]["hosts"]
+    assert sorted(log.read_text().splitlines()) == [f"{name} {name}" for name in NAMES]
+    assert ran.output.count("TASK [nearmetal.ec2.rollout : Take the host for this rollout") == 1 + 2 + 3  # groups
+    assert order != NAMES  # the coin's order, not that of the inventory
     assert [(line["number"], line["decision"]) for line in ran.lines("decision")] == [(n, "go_on") for n in (1, 2, 3)]
     assert ran.lines("end")[0]["outcome"] == "done"
     assert "ROLLOUT  done: 10 of 10 hosts tuned" in ran.output
     assert "isn't an option" not in ran.output
-    assert ran.lines("start")[0]["hosts"] != NAMES  # the coin's order, not that of the inventory
+    assert not fleet.leases(), "they were told that they stay as they are"
 
 
-def test_a_batch_that_suffers_is_taken_back_before_the_play_ends(fleet: Fleet) -> None:
-    ran = fleet.run(80)
-    assert ran.code == 2
-    first = ran.lines("start")[0]["hosts"][0]
-    assert ran.tuned == [first]
-    assert ran.lines("decision")[-1]["decision"] == "back"
+def test_what_suffers_is_taken_back_before_the_play_ends(fleet: Fleet) -> None:
+    ran = fleet.run(80, rollout_on_back="all")
+    assert (ran.code, ran.tuned) == (2, []), ran.output
+    assert [line["decision"] for line in ran.lines("decision")] == ["go_on", "back"]
     assert set(ran.lines("restored")[0]["hosts"].values()) == {""}
     assert "requests became worse" in ran.output
-    assert "ROLLOUT  taken back: 1 of 10 hosts tuned" in ran.output
+    assert "ROLLOUT  taken back: 0 of 10 hosts tuned" in ran.output
+    assert not fleet.leases()
 
 
-def test_a_host_whose_service_fails_when_it_is_tuned_is_taken_back_and_goes_no_further(fleet: Fleet) -> None:
-    healthy = "test ! -e $NEARMETAL_SIMULATED/var/lib/nearmetal/journal.json"
-    ran = fleet.run(rollout_health=healthy)
-    assert (ran.code, ran.tuned) == (2, [])
-    assert len(ran.lines("batch")) == 1
-    assert "the health command ended with code 1" in ran.lines("decision")[0]["reasons"][0]
+def test_after_the_first_failure_no_further_host_is_taken_out_of_service(fleet: Fleet) -> None:
+    order = fleet.order()
+    log = fleet.folder / "log"
+    fleet.lease(order[0])
+    ran = fleet.run(
+        rollout_batches=[5],
+        rollout_before_host=f"echo {{host}} >> {log}; test {{host}} != {order[2]}",
+    )
+    assert (ran.code, ran.tuned) == (2, []), ran.output
+    assert log.read_text().split() == order[1:3]
+    assert f"{order[0]} is left out: another rollout has this host, other" in ran.output
+    assert ran.lines("decision")[0]["reasons"] == [f"{order[2]}: Run a command on the controller: non-zero return code"]
+    assert set(ran.lines("restored")[0]["hosts"]) == set(order[1:3])
+    assert fleet.leases() == [order[0]]
 
 
 def test_a_freeze_file_holds_before_the_next_batch(fleet: Fleet) -> None:
@@ -157,6 +186,7 @@ def test_a_freeze_file_holds_before_the_next_batch(fleet: Fleet) -> None:
     assert "batch 2 of 3 doesn't begin" in held.output
     assert "freeze exists: release day; remove it to go on" in held.output
     assert held.lines("end")[0]["outcome"] == "held"
+    assert not fleet.leases()
 
 
 def test_a_controller_that_is_killed_while_it_watches_goes_on_from_the_record(fleet: Fleet) -> None:

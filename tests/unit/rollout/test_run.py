@@ -29,6 +29,8 @@ class Fleet:
         self.percent = percent
         self.ill: Sequence[str] = ()
         self.suffers = ""
+        self.proof: Dict[str, Any] = {}
+        self.hooks = False
         self.command = f"cat {folder}/{{host}}"
         self.after_tuning: Callable[[], Any] = lambda: None
 
@@ -44,8 +46,11 @@ class Fleet:
     def batch(self) -> Dict[str, Any]:
         """Tune the next batch, as the playbook does it; what was decided."""
         path = self.begun["record"]
-        opened = self.steps.open(path)
+        opened = self.steps.open(path, self.hooks)
+        self.groups = opened.get("groups", {})
         hosts: Dict[str, Dict[str, Any]] = {name: dict(WELL) for name in opened["hosts"]}
+        for host in hosts.values() if opened.get("prove") else ():
+            host["proof"] = self.proof
         for name in self.ill:
             hosts.get(name, {}).update(before={"unhealthy": "ill"}, after={"unhealthy": "ill"}, reached=False)
         hosts.get(self.suffers, {}).update(after={"unhealthy": "slow"})
@@ -53,7 +58,7 @@ class Fleet:
             for name in (name for name, host in hosts.items() if host["reached"]):
                 (self.folder / name).write_text(f"{10 * self.percent + int(name[1:])}")
             self.after_tuning()
-        judged = self.steps.watch(path, {})
+        judged = self.steps.watch(path, hosts)
         return self.steps.decide(path, judged, hosts)
 
     def run(self) -> Dict[str, Any]:
@@ -83,6 +88,12 @@ def test_a_host_that_was_left_out_is_neither_counted_as_tuned_nor_taken_back(fle
     assert ended["outcome"] == "taken_back"
     assert set(fleet.lines("restored")[0]["hosts"]) == {order[0], *order[2:6]}
     assert any("5 of 10 hosts tuned, look" in line for line in fleet.said)
+    page = (fleet.folder / "reports/rollout").glob("*.html")
+    text = next(page).read_text()
+    assert all(f"<li>{host}: restored</li>" in text for host in (order[0], *order[2:6]))
+    assert f"{order[2]}: slow" in text
+    assert f"<li>{order[1]}</li>" in text
+    assert text.count("<figure") == 2
     assert ended["lines"][:2] == ["ROLLOUT  taken back: 0 of 10 hosts tuned", "  taken back: 5 of 5 hosts"]
 
 
@@ -113,6 +124,38 @@ def test_a_source_that_answers_in_every_other_interval_is_enough(fleet: Fleet) -
     fleet.begin(watch=0.2, watch_at_most=0.7)
     assert fleet.run()["outcome"] == "done"
     assert all(line["decision"] == "go_on" for line in fleet.lines("decision"))
+
+
+def test_the_first_batch_is_what_a_proof_says(fleet: Fleet) -> None:
+    for verdict, outcome in (("worse", "taken_back"), ("same", "held")):
+        order = fleet.begin(prove_first=True)["order"]
+        fleet.proof = {"kept": False, "verdict": verdict}
+        ended = fleet.run()
+        assert (ended["outcome"], ended["tuned"]) == (outcome, [])  # the proof has restored it
+        assert fleet.lines("decision")[0]["reasons"] == [f"{order[0]}: prove says {verdict}"]
+        os.unlink(fleet.begun["record"])
+    fleet.begin(prove_first=True)
+    fleet.proof = {"kept": True, "verdict": "better"}
+    assert fleet.run()["outcome"] == "done"
+
+
+def test_with_hooks_hosts_are_tuned_in_groups(fleet: Fleet) -> None:
+    fleet.hooks = True
+    fleet.begin()
+    fleet.run()
+    assert sorted(fleet.groups.values()) == [0, 1, 2, 3]  # the last batch, one host at a time
+    fleet.begin(most_unavailable="50%")
+    fleet.run()
+    assert sorted(fleet.groups.values()) == [0, 0, 1, 1]
+
+
+def test_a_run_that_was_killed_before_its_hosts_knew_the_decision_decides_again(fleet: Fleet) -> None:
+    fleet.begin()
+    fleet.batch()
+    assert fleet.begin(resume=fleet.begun["record"])["sizes"] == [1, 5, 4]
+    assert fleet.run()["outcome"] == "done"
+    assert [line["number"] for line in fleet.lines("decision")] == [1, 1, 2, 3]
+    assert len(fleet.lines("batch")) == 3
 
 
 def test_a_freeze_file_holds_before_the_next_batch_and_the_rest_follows_without_it(fleet: Fleet) -> None:

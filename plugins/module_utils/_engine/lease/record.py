@@ -4,7 +4,8 @@
 
 A lease is a file that says what comes back, and a timer that starts the agent to bring it back. The file decides: it is
 written when the timer runs, and removed before the timer, which finds nothing to do then. A change of the network is on
-lease until somebody confirms it, and what prove compares until the next step of prove. A host has one lease at a time.
+lease until somebody confirms it, what prove compares until the next step of prove, and what a rollout tunes until it is
+decided. A host has one lease of a kind at a time.
 """
 
 from __future__ import annotations
@@ -233,4 +234,12 @@ REBOOTED = Kind(
     {**_OF_PROVE, "state": _read_state, "written_in": str, "booted_tuned": str},
     "isn't what prove wrote ({}): run restore of everything, without naming concerns, and reboot the host, which brings"
     " the originals back",
+)
+# All that a rollout tuned on a host on which it hasn't decided yet.
+ROLLED = Kind(
+    f"{store.DATA}/rollout.json",
+    "timer",
+    AgentTimer("rollout", "Take back what nearmetal.ec2.rollout tuned, because it never decided on it", store.DATA),
+    {"run": str, "abandon_after": int},
+    "isn't what rollout wrote ({}): remove it, and run restore, which brings the originals back",
 )

@@ -114,7 +114,7 @@ def write_state(host: WritableHost, run_id: str, state: str, tuning: Tuning) -> 
             _note(host, experiment, state)  # first: a run that is killed leaves a host that is to be taken back
             _tune(host, tuning)
             return list(experiment.arguments)
-        restore_everything(host, run_id)
+        restore_everything(host, f"prove {run_id}")
         _note(host, experiment, state)
         return []
 
