@@ -117,7 +117,7 @@ def _of_metric(
             "",
             f"{name} is known of {draws.tuned} of {watch.tuned} tuned and {draws.waiting} of {waiting} other hosts",
         )
-    if draws.count * _P_NO_HARM < 1:
+    if draws.count < 1 / _P_NO_HARM:
         return "", f"so few hosts share a stratum that a loss of {margin:g} % in {name} can't be excluded"
     if draws.p_no_harm(-math.log1p(-margin / 100)) > _P_NO_HARM:
         return "", f"a loss of {margin:g} % in {name} isn't excluded"

@@ -82,6 +82,12 @@ def test_a_source_that_knows_few_hosts_decides_nothing() -> None:
     assert judged.reasons == ("rate is known of 5 of 10 tuned and 5 of 10 other hosts",)
 
 
+def test_a_thousand_hosts_have_more_draws_than_a_float_can_count() -> None:
+    many = watch(100, 2, 1100)
+    assert judge(ONE, many).decision == GO_ON
+    assert judge(ONE, many._replace(strata=[host % 3 for host in range(1100)])).decision == GO_ON
+
+
 def test_the_last_batch_and_single_hosts_are_judged_by_guards_alone() -> None:
     whole = Watch(20, [0] * 20, [], [])
     assert judge(ONE, whole).reasons == ("no host waits any more to compare with: guards alone",)
