@@ -87,6 +87,18 @@ def test_the_worst_stream_takes_no_more_than_64_mib() -> None:
     assert places <= folding.MOST_NODES + 1
 
 
+@pytest.mark.parametrize(
+    "name", ["a;b 7", "x" * 5000, "\x1b[31mred\x07\x00", "\u202egnp\u2028", "日本 \udce4", "</script><b>", "f(int) 12"]
+)
+def test_a_hostile_name_is_a_name(name: str) -> None:
+    folder = folded(f"a  1 [000] cpu-clock: \n\t    1 {name} (/b)\n\t    2 main (/b)\n\n")
+    [line] = folder.tree().lines()
+    stack, _space, count = line.rpartition(" ")
+    assert (stack.split(";")[:2], count, len(stack.split(";"))) == (["a", "main"], "1", 3)
+    assert line.isprintable()
+    assert len(line) < 200
+
+
 def test_what_has_no_room_counts_for_its_caller() -> None:
     text = "".join(f"a  1 [000] cpu-clock: \n\t    1{leaf} f{leaf} (/b)\n\t    2 main (/b)\n\n" for leaf in range(6))
     folder = folded(text, nodes=4)
