@@ -18,7 +18,7 @@ PLACES = {
     "real kernel": r"(molecule/(?!ec2/)|tests/lab/).+\.py::",
     "recording": r"tests/unit/recorded/.+\.py::",
     "fake": r"tests/unit/(plan/.+\.json$|.+\.py::)",
-    "API stand-in": r"tests/unit/cloud/.+\.py::",
+    "API stand-in": r"tests/unit/(?:cloud|playbooks)/.+\.py::",
     "measured by us": r".+\.md#",
     "document only": r".+\.md#",
 }

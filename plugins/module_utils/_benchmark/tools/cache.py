@@ -26,7 +26,7 @@ def _run(options: Options, _folder: str) -> Run:
         return Run(load)
     connections = options["connections"] * options["client_hosts"] + requests.MOST_THREADS + _OTHER_CONNECTIONS
     server = [
-        *("memcached", "-l", pair.listens_on(options), "-p", str(options["port"]), "-U", "0"),
+        *("memcached", "-l", ",".join(pair.listens_on(options)), "-p", str(options["port"]), "-U", "0"),
         *("-m", str(_LEAST_MIB + requests.memory_mib(options)), "-t", str(options.get("threads", 1))),
         *("-c", str(connections)),
     ]

@@ -36,7 +36,7 @@ def _run(options: Options, _folder: str) -> Run:
     if options["part"] == pair.CLIENT:
         return Run(load)
     configuration = _CONFIGURATION.format(
-        address=pair.listens_on(options),
+        address=" ".join(pair.listens_on(options)),
         port=options["port"],
         threads=options.get("threads", 1),
         clients=options["clients"] * options["client_hosts"] + requests.MOST_THREADS + _OTHER_CLIENTS,

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence, Tuple
 
 from ..._error import NearmetalError
 from ..._words import plain
@@ -50,7 +50,7 @@ def _run_sockperf(options: Options) -> Run:
     """One message of TCP at a time, so that each answer's time is known."""
     port = ("--tcp", "-p", str(options["port"]))
     if options["part"] == SERVER:
-        address = ("-i", options["address"]) if options.get("address") else ()
+        address = _only_address("-i", options)
         several = ((_SOCKPERF, "server", "--tcp", "-p", each, *address) for each in _ports(options))
         return Run((pair.until_served(options),), tuple(several))
     client = [
@@ -64,7 +64,7 @@ def _run_sockperf(options: Options) -> Run:
 def _run_iperf(options: Options) -> Run:
     server = (_TOOL, "--server", "--one-off", "--port", str(options["port"]))
     if options["part"] == SERVER:
-        bind = ("--bind", options["address"]) if options.get("address") else ()
+        bind = _only_address("--bind", options)
         if options["client_hosts"] == 1:
             return Run((Command((*server, *bind, "--json")),))
         several = ((_TOOL, "--server", "--port", port, *bind) for port in _ports(options))
@@ -83,6 +83,12 @@ def _run_iperf(options: Options) -> Run:
         client.append("--reverse")
     servers = ((*server[:2], *server[3:], "--bind", pair.LOOPBACK),) if options["part"] == BOTH else ()
     return Run((Command(tuple(client)),), servers)
+
+
+def _only_address(option: str, options: Options) -> Tuple[str, ...]:
+    """What lets a server listen on its address alone; with several, or none, it listens on all of the host's."""
+    address = options.get("address")
+    return (option, address) if address and "," not in address else ()
 
 
 def _ports(options: Options) -> List[str]:

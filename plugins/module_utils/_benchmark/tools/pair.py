@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Tuple
 
 from ..._error import NearmetalError
 from ..._planning.options import Spec
@@ -35,13 +35,13 @@ RATE: Spec = {"rate": {"type": "int", "range": (0, 100000000), "default": 0}}
 def check(name: str, options: Options, pattern: "re.Pattern[str]" = _ADDRESS, must_listen: bool = True) -> None:
     """Raises NearmetalError where the options don't say where the server listens, or where the client finds it."""
     part, server, address = options["part"], options.get("server"), options.get("address")
-    wrong = address is not None and (part != SERVER or not pattern.fullmatch(address))
+    wrong = address is not None and (part != SERVER or not all(map(pattern.fullmatch, address.split(","))))
     if wrong or (part == SERVER and must_listen and address is None):
         raise NearmetalError(
             f"benchmark.options of {name} has address: {shown(address)}; it must be the address of the host on"
             " which part: server listens"
         )
-    if part == CLIENT and not (server and pattern.fullmatch(server)):
+    if part == CLIENT and not (server and all(map(pattern.fullmatch, server.split(",")))):
         raise NearmetalError(
             f"benchmark.options of {name} has server: {shown(server)}; part: client needs the name or the address of"
             " the host on which part: server runs"
@@ -50,14 +50,20 @@ def check(name: str, options: Options, pattern: "re.Pattern[str]" = _ADDRESS, mu
         raise NearmetalError(f"benchmark.options of {name} has server: {shown(server)}; only part: client takes it")
 
 
-def listens_on(options: Options) -> str:
-    """The address of the server on its own host."""
-    return str(options.get("address") or LOOPBACK)
+def listens_on(options: Options) -> List[str]:
+    """The addresses of the server on its own host."""
+    return str(options.get("address") or LOOPBACK).split(",")
+
+
+def connects_to(options: Options) -> List[str]:
+    """The server's addresses for the client."""
+    return str(options.get("server") or LOOPBACK).split(",")
 
 
 def reached_at(options: Options) -> str:
-    """The server's address for the client."""
-    return str(options.get("server") or LOOPBACK)
+    """The one of the server's addresses at which this client's turn is, for a tool that takes one."""
+    addresses = connects_to(options)
+    return addresses[int(options["number"]) % len(addresses)]
 
 
 def until_served(options: Options) -> Command:

@@ -75,7 +75,7 @@ def commands(protocol: str, options: Options, connections: int) -> Tuple[Command
     alone = options["part"] == pair.SERVER
     chosen = {
         "protocol": protocol,
-        "servers": [pair.listens_on(options)] if alone else [pair.reached_at(options)],
+        "servers": (pair.listens_on if alone else pair.connects_to)(options),
         "port": options["port"],
         "connections": connections,
         "processes": min(options.get("client_threads", 1), connections),

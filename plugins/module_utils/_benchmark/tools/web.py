@@ -59,7 +59,7 @@ http {{
   uwsgi_temp_path uwsgi;
   scgi_temp_path scgi;
   server {{
-    listen {address}:{port}{reuseport};
+{listen}
     location / {{ return 200 "ok\\n"; }}
   }}
 }}
@@ -80,10 +80,9 @@ def _fit(options: Options, machine: Machine) -> Options:
 
 def _run(options: Options, folder: str) -> Run:
     port, seconds = options["port"], max(1, round(options["seconds"]))
+    reuseport = " reuseport" if options["reuseport"] else ""
     configuration = _SERVER.format(
-        address=pair.listens_on(options),
-        port=port,
-        reuseport=" reuseport" if options["reuseport"] else "",
+        listen="\n".join(f"    listen {address}:{port}{reuseport};" for address in pair.listens_on(options)),
         workers=options.get("workers", 1),
     )
     servers = (("nginx", "-p", folder, "-c", f"{folder}/nginx.conf"),)

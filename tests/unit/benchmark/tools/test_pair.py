@@ -123,3 +123,19 @@ def test_a_server_alone_waits_no_longer_than_it_may(connected: bool, capsys: pyt
         assert serve(capsys, port, 0.5, 0.5) == len(clients)
         for client in clients:
             client.close()
+
+
+def test_a_load_is_spread_over_the_addresses_of_a_server() -> None:
+    two, cpus = "10.0.0.12,10.0.1.12", Machine(8, 0, 4, 4)
+    listens = {"part": "server", "address": two}
+    assert "bind 10.0.0.12 10.0.1.12" in run("key_value", listens, cpus).files["redis.conf"]
+    assert f"'{two}'" in str(run("cache", listens, cpus).servers)
+    assert run("web", listens, cpus).files["nginx.conf"].count(":18080 reuseport;") == 2
+    (load,) = run("key_value", {"part": "client", "server": two}, cpus).commands
+    assert json.loads(load.argv[1])["servers"] == two.split(",")
+    for number, address in ((0, "10.0.0.12"), (1, "10.0.1.12"), (2, "10.0.0.12")):
+        (load,) = run("web", {"part": "client", "server": two, "number": number}, cpus).commands
+        assert load.argv[-1] == f"http://{address}:18080/"
+    network = BENCHMARKS["network"]
+    server = network.run(options_of("network", {**listens, "client_hosts": 2}), "").servers[0]
+    assert "--bind" not in server, "iperf3 listens on one address, or on all"
