@@ -22,6 +22,7 @@ _TOOLS = {
 }
 _BYTES = 64  # of the payload of one datagram
 _PERCENTILE = re.compile(r"percentile ([0-9.]{1,10}) = +([0-9.]{1,20})$", re.ASCII | re.MULTILINE)
+_MEAN = re.compile(r"Round trip is ([0-9.]{1,20}) usec$", re.ASCII | re.MULTILINE)
 _LOST = re.compile(r"# dropped messages = ([0-9]{1,20});", re.ASCII)
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}", re.ASCII)
 
@@ -107,11 +108,12 @@ def _read_sockperf(output: str, options: Options) -> Result:
     if options["part"] == SERVER:
         return pair.served(output)  # it only answers
     percentiles = dict(_PERCENTILE.findall(output))
-    counts = _LOST.search(output)
-    if counts is None or not {"50.000", "99.000", "99.900"} <= set(percentiles):
+    counts, mean = _LOST.search(output), _MEAN.search(output)
+    if counts is None or mean is None or not {"50.000", "99.000", "99.900"} <= set(percentiles):
         raise _OF_SOCKPERF.unreadable("no percentiles of the answers' times")
     lost = _OF_SOCKPERF.number(counts[1])
-    details.update(round_trips="TCP", message_bytes=_BYTES, lost=int(lost))
+    details.update(round_trips="TCP", message_bytes=_BYTES, lost=int(lost), offered="one message at a time")
+    details["mean_us"] = _OF_SOCKPERF.number(mean[1])
     names = (("p50", "50.000"), ("p99", "99.000"), ("p99.9", "99.900"))
     return Result(
         tuple(_OF_SOCKPERF.smaller(name, _OF_SOCKPERF.number(percentiles[key]), "us") for name, key in names), details
