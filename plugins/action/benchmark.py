@@ -18,10 +18,10 @@ from ..module_utils._planning.options import validate
 from ..module_utils._words import sentence
 from ..plugin_utils._ansible import by_agent
 from ..plugin_utils._ansible.delegation import action_on
+from ..plugin_utils._ansible.host_action import StateAction
 from ..plugin_utils._ansible.interpreter import explained
 from ..plugin_utils._ansible.plays import report_directory
-from ..plugin_utils._ansible.state_action import StateAction
-from ..plugin_utils._benchmark import ebs_limits, entry, several, store
+from ..plugin_utils._benchmark import ebs_limits, several, store
 from ..plugin_utils._files import short_path
 from ..plugin_utils._together import together
 
@@ -92,7 +92,7 @@ class ActionModule(StateAction):
             options = registry.options_of(name, self._task.args.get("options") or {})
             alike = {name: value for name, value in options.items() if name not in _OF_ONE_HOST}
             text = json.dumps(alike, sort_keys=True)
-            written = entry.entry_of_result(host, int(time.time()), name, text, result)
+            written = store.entry_of_result(host, int(time.time()), name, text, result)
             if written is not None:
                 result["baseline"] = short_path(store.append(report_directory(), written))
         except NearmetalError as error:

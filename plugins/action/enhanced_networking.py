@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..plugin_utils._ansible.host_action import StateAction
 from ..plugin_utils._ansible.instances import drivers, list_instances, reports, unconfirmed
-from ..plugin_utils._ansible.state_action import StateAction
 
 
 class ActionModule(StateAction):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ..plugin_utils._ansible.state_action import StateAction
+from ..plugin_utils._ansible.host_action import StateAction
 
 
 class ActionModule(StateAction):

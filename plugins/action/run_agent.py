@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..plugin_utils._ansible.host_action import HostAction
-from ..plugin_utils._ansible.state_action import StateAction
+from ..plugin_utils._ansible.host_action import HostAction, StateAction
 
 
 class ActionModule(HostAction):

@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 import yaml
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.metrics.text import render
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.metrics.export import render
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import prometheus as form
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.model import Report
 

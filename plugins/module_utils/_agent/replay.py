@@ -20,8 +20,7 @@ from .._planning.unit import NAME as UNIT
 from .._requests.asking import ask
 from .._requests.choice import ADVISE, Chosen, choose
 from .._words import in_words, sentence, status_words
-from .captured import read
-from .captured_host import CapturedHost
+from .captured import CapturedHost, read
 from .output import print_line
 from .subcommands import print_commands
 

@@ -8,11 +8,9 @@ from typing import List, Optional, Tuple
 
 from .._facts.facts import DOMAINS, Facts, observe, project
 from .._facts.host import Host
-from .._facts.layout import layout
+from .._facts.layout import layout, queue_map
 from .._facts.platform import PlatformFacts
-from .._facts.queue_map import queue_map
-from .captured import read
-from .captured_host import CapturedHost
+from .captured import CapturedHost, read
 from .output import print_error, print_line
 from .picture.drawing import stack, svg, text
 from .picture.host import LOOKS, panels

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from .._plan import Action, Finding, Plan
 from .._planning.knob import Knob
 from .accounts import deadline
-from .alarms import calls, credit_alarm
+from .alarms import credit_alarm
 from .api import Answers, Located, Series
 from .credit_rules import RULES, STEP_MINUTES, CreditRules, hours_left
 from .instance_facts import InstanceFacts
@@ -238,7 +238,7 @@ def _alarms(observation: Observation, burstable: Mapping[str, Located], options:
         else {}
     )
     names = {instance_id: credit_alarm.name_of(options, instance_id) for instance_id in chosen}
-    return observation.keep_failures(calls.alarms(observation.located, names))
+    return observation.keep_failures(credit_alarm.alarms(observation.located, names))
 
 
 def _change(observation: Observation, plans: Mapping[str, Plan], specification: str) -> Dict[str, Plan]:
@@ -267,15 +267,15 @@ def _set_alarms(
     names = {instance_id: credit_alarm.name_of(options, instance_id) for instance_id in changed}
     requests: Dict[str, Mapping[str, Any]] = {}
     if options["state"] == "restored":
-        refused = calls.delete(observation.located, names)
+        refused = credit_alarm.delete(observation.located, names)
     else:
         for instance_id in changed:
             instance = observation.instances[instance_id]
             rules = RULES[instance.instance_type]
             requests[instance_id] = credit_alarm.wanted(instance, rules, options, existing.answer_of(instance_id))
-        refused = calls.put(observation.located, requests)
+        refused = credit_alarm.put(observation.located, requests)
     # The answer of a call that succeeded can be lost, so what AWS shows now decides.
-    now = calls.alarms(observation.located, names)
+    now = credit_alarm.alarms(observation.located, names)
     done = []
     for instance_id in changed:
         alarm = now.answer_of(instance_id)

@@ -11,8 +11,7 @@ from .._plan import Finding, Plan
 from .._planning.knob import Knob
 from .._words import counted
 from .accounts import deadline
-from .attach import calls
-from .attach.carry_out import carry_out
+from .attach import carry_out
 from .attach.facts import Attachments, Subnet, attachments, subnets
 from .attach.plan import Work, manages_interfaces, plan_all, require, so_far
 from .instance_facts import InstanceFacts
@@ -178,7 +177,7 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     planned = _plan_calls(options)
     if planned.refused or not planned.works:
         return planned.unchanged
-    outcome = carry_out(planned.observation.located, planned.works, options["tags"])
+    outcome = carry_out.carry_out(planned.observation.located, planned.works, options["tags"])
     for instance_id, reason in outcome.failed.items():
         planned.observation.failed.setdefault(instance_id, []).append(reason)
     plans = after(planned.plans, [instance_id for instance_id in planned.works if instance_id not in outcome.failed])
@@ -216,7 +215,7 @@ def _asked_for(
     observation: Observation, options: Mapping[str, Any]
 ) -> Tuple[Dict[str, Attachments], Dict[str, Subnet]]:
     """The interfaces of each instance, and the subnets in which new ones may be."""
-    made = calls.interfaces_by_instance(observation.located)
+    made = carry_out.interfaces_by_instance(observation.located)
     known = {
         instance_id: attachments(
             instance_id, located.answer, made.by_id.get(instance_id, ()), made.failed.get(instance_id, "")
@@ -228,7 +227,7 @@ def _asked_for(
     wanted = options["subnet_ids"] or sorted(
         {attached.first.subnet_id for attached in known.values() if attached.first}
     )
-    answers, trouble = calls.subnets(observation.cloud, observation.located, list(dict.fromkeys(wanted)))
+    answers, trouble = carry_out.subnets(observation.cloud, observation.located, list(dict.fromkeys(wanted)))
     if trouble:
         known = {
             instance_id: replace(attached, problem=attached.problem or trouble)

@@ -23,8 +23,7 @@ from .._levers.nic_settings import DriverField, Queues, Sysfs
 from .._levers.power import IdleDisabled, WordTable
 from .._levers.routing import Paths
 from .._levers.smt import OfflineCpus
-from .._levers.sys_files import StartsKhugepaged
-from .._levers.sysctl import DirtyLimit, Sysctl, writes
+from .._levers.sys_files import DirtyLimit, StartsKhugepaged, Sysctl, writes
 from .._plan import Value
 
 # The option of the tool ethtool for the fields of a driver's table, and the fields that it sets by on and off.

@@ -10,9 +10,9 @@ from .._concerns.registry import CONCERNS
 from .._host.host import WritableHost
 from .._levers.base import Lever
 from .._levers.registry import lever_of, place_of
-from .._memory.boot_value import why_unsure
 from .._memory.elements import Judged
 from .._memory.entry import Entry
+from .._memory.set_by_files import why_unsure
 from .._plan import Action, Finding, Value
 from .._words import LONGEST_VALUE, in_words
 

@@ -16,8 +16,9 @@ from .._planning.knob import limited, merged, without
 from .._planning.options import COMMON, validate
 from .._planning.waivers import REFERENCE, excluded_options, flaws_of_idle, managed, only_options, waivers_by_concern
 from .._requests.recognized import KNOB, stored_choice, with_choice
-from .._words import choices, shown
-from .defaults import base_options, leave, manages_nothing, nothing_wanted
+from .._words import LONGEST_VALUE, choices, shown
+from .._workloads import base
+from .._workloads.workload import values
 from .planning import Export, Leave, Remember, Request, Restore, Tune
 from .session import Known
 
@@ -25,7 +26,43 @@ if TYPE_CHECKING:
     from .._requests.combined import Contradiction
     from .._requests.program_values import Claim
 
+_BASE = values(base.OWN)
 _FORGOTTEN = (Finding(CHOICE, KNOB, "advice", "what auto recognized on this host is forgotten", reference=REFERENCE),)
+
+
+def manages_nothing(concern: Concern, options: Mapping[str, Any]) -> bool:
+    """Whether the options manage no knob of a concern that has knobs."""
+    knobs = managed(concern)
+    return bool(knobs) and not any(options.get(knob) is not None for knob in knobs)
+
+
+def base_options(concern: Concern, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options of `base` for a concern whose own options manage nothing."""
+    return _BASE.get(concern.name, {}) if manages_nothing(concern, options) else {}
+
+
+def nothing_wanted(concern: Concern) -> Request:
+    """The request that changes nothing and names the concern's options, or their first and where all are."""
+    knobs = managed(concern)
+    sentence = (
+        f"no option was given, and the workload base has nothing for {concern.name}: nothing is changed, and what an"
+        f" earlier run set stays until state: restored; roles/{concern.name}/README.md describes its options, in the"
+        f" role with {concern.name}_ before them: "
+    )
+    return leave(concern.name, sentence + choices(knobs, limit=LONGEST_VALUE - len(sentence)))
+
+
+def leave(name: str, reason: str) -> Leave:
+    """The request that leaves a concern as it is, for this reason."""
+    return Leave(name, (Finding(name, "state", "advice", reason, reference="docs/unit.md"),))
+
+
+def wanted_or_base(concern: Concern, options: Mapping[str, Any]) -> Request:
+    """The request for these options, or for those of `base` when they manage nothing and `base` has some."""
+    of_base = base_options(concern, options)
+    if manages_nothing(concern, {**options, **of_base}):
+        return nothing_wanted(concern)
+    return Tune(concern.name, concern, Wanted({**options, **of_base}, dict.fromkeys(of_base, "workload")))
 
 
 def tune_requests(

@@ -9,10 +9,9 @@ from typing import AbstractSet, Dict, List, Mapping, NamedTuple, Sequence, Set, 
 from .._host.host import WritableHost
 from .._levers.base import ALONE, Beside, Key, Lever
 from .._levers.registry import lever_of, place_of
-from .._memory.boot_value import boot_value
 from .._memory.elements import Judged
 from .._memory.entry import Entry
-from .._memory.set_by_files import set_at_boot, set_now
+from .._memory.set_by_files import boot_value, set_at_boot, set_now
 from .._plan import Action, Finding, Plan, Value
 from . import left_behind
 from .left_behind import knob_name

@@ -8,7 +8,6 @@ from typing import Any, Dict, List, Sequence
 
 from .._facts.facts import Facts, project
 from .._facts.json_data import json_data
-from .._facts.queue_map import queue_map
 from .._facts.unit import AGENT, IDENTITY, LINK
 from .._levers.registry import lever_of
 from .._plan import Action, Finding, Value
@@ -26,10 +25,10 @@ def described(facts: Facts, outcomes: Sequence[Outcome]) -> Dict[str, Any]:
     """The result of a run: its contract, the platform, and where it plans interrupts, what a picture shows of them."""
     result = {**contract(outcomes), "platform": json_data(facts.platform)}
     if any(outcome.name == QUEUES for outcome in outcomes):
+        from .._facts.layout import layout, queue_map  # late: the unit draws nothing
+
         actions = [action for outcome in outcomes if not outcome.error for action in outcome.plan.actions]
         result["queue_map"] = queue_map(facts, project(facts, actions))
-        from .._facts.layout import layout  # late: the unit draws nothing
-
         result["topology"] = layout(facts)
     return result
 

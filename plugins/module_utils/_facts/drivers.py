@@ -1,19 +1,29 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which drivers of EC2's network interfaces a host runs on, and which its image has. PRIVATE to the collection."""
+"""The drivers of EC2's network interfaces: in use, in the image, and how ENA sends packets. PRIVATE to the collection.
+
+ENA sends from the host's memory, or pushes packets to the device (LLQ). The driver shows it only in the kernel log, and
+by a transmit ring of half the size.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from typing import NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, NamedTuple, Optional, Tuple
 
+from .._parse import kernel_log
+from . import ethtool, log
 from .host import Host
+from .nic import Nic
 
 # The drivers that enhanced networking needs (AWS, 2017).
 WANTED = ("ena", "ixgbevf")
 _NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 _RELEASE = re.compile(r"[\w.+~-]{1,128}", re.ASCII)
+# "ena 0000:00:05.0: LLQ is not supported Fallback to host mode policy."
+_FALLBACK = re.compile(r"ena ([0-9a-f:.]{7,16})[^\n]{0,40}: LLQ is not supported", re.ASCII)
+_LARGE = 512
 
 
 class DriverFacts(NamedTuple):
@@ -45,3 +55,22 @@ def _available(host: Host) -> Optional[Tuple[str, ...]]:
         for line in (text or "").splitlines():
             listed.add(os.path.basename(line.partition(":")[0]).partition(".ko")[0])
     return tuple(name for name in WANTED if name in listed | loaded)
+
+
+def llq(host: Host, nics: Iterable[Nic]) -> Dict[str, Optional[str]]:
+    """Interface → `host` (no LLQ), `llq`, `large` (headers of 224 bytes, half a ring); None: the log doesn't say."""
+    nics_of_ena = [nic for nic in nics if nic.driver == "ena"]
+    boot_log = log.since_boot(host) if nics_of_ena else None
+    fallen = set()
+    for message in kernel_log.messages(boot_log.text, "LLQ is not supported") if boot_log is not None else ():
+        fallen.update(_FALLBACK.findall(message))
+    answer: Dict[str, Optional[str]] = {}
+    for nic in nics_of_ena:
+        rings = ethtool.rings(host, nic.name)
+        if nic.place in fallen:
+            answer[nic.name] = "host"
+        elif rings is not None and rings["tx_max"] == _LARGE:
+            answer[nic.name] = "large"
+        else:
+            answer[nic.name] = "llq" if boot_log is not None and boot_log.text and not boot_log.cut else None
+    return answer

@@ -148,9 +148,9 @@ class Host:
     def _route(self, request: bytes) -> bytes:
         if self.root:
             raise OSError(95, "No kernel runs below another root", self.root)
-        from . import rtnetlink
+        from . import ioctl
 
-        return rtnetlink.ask(request)
+        return ioctl.ask_routes(request)
 
     def _read(self, path: str, limit: int, records: bool) -> str | None:
         data = self._bytes(path, limit, records)

@@ -22,8 +22,7 @@ from .._facts.native_files import (
 from .._host import store
 from .._host.host import WritableHost
 from .._plan import Value
-from .base import Lever
-from .values import NearmetalValues
+from .base import Lever, NearmetalValues
 
 # File → the command that makes its reader notice a change.
 _READ_AGAIN = {

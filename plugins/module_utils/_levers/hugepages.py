@@ -14,9 +14,8 @@ from .._host import store
 from .._host.host import WritableHost
 from .._plan import Value
 from .._words import shown
-from .base import Lever, put, unwritable
+from .base import Lever, NearmetalValues, TableValues, put, unwritable
 from .files import masked, read_only
-from .values import NearmetalValues, TableValues
 
 COMPACT = "/proc/sys/vm/compact_memory"
 _FOREIGN = "exists and nearmetal didn't write it"

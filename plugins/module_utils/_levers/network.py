@@ -22,8 +22,7 @@ from .._number import is_number
 from .._parse import cpulist, cpumask
 from .._plan import Value
 from .._words import shown
-from .base import Beside, Key, Lever, impossible, refused, unwritable
-from .values import TableValues
+from .base import Beside, Key, Lever, TableValues, impossible, refused, unwritable
 
 _MOST_QUEUES = 1024
 _BUSES = ("pci", "virtio", "xen", "vmbus")

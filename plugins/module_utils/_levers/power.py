@@ -13,8 +13,7 @@ from .._facts.topology import CPU
 from .._host.host import WritableHost
 from .._parse import cpulist
 from .._plan import Value
-from .base import Beside, KernelFile, Key, put
-from .values import SetValues, TableValues
+from .base import Beside, KernelFile, Key, SetValues, TableValues, put
 
 _WORD = re.compile(r"[a-z0-9_]{1,32}", re.ASCII)
 

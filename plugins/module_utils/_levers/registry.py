@@ -19,14 +19,14 @@ _FAMILIES = {
     "smt": ("smt",),
     "power": ("power", "sys_files"),
     "hugepages": ("hugepages", "sys_files"),
-    "memory": ("sysctl", "sys_files"),
+    "memory": ("sys_files",),
     "block": ("block",),
     "boot": ("boot_arguments.lever",),
     "files": ("files",),
     "irqbalance": ("irqbalance",),
     "network": ("network", "nic_settings"),
     "routes": ("routing",),
-    "sysctl": ("sysctl",),
+    "sysctl": ("sys_files",),
     "unit": ("unit",),
 }
 

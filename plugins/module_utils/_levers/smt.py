@@ -14,9 +14,8 @@ from .._host import store
 from .._host.host import WritableHost
 from .._parse import cpulist
 from .._plan import Value
-from .base import Lever, put, unwritable
+from .base import Lever, SetValues, put, unwritable
 from .sys_files import OneWord
-from .values import SetValues
 
 
 class SmtControl(OneWord):

@@ -12,9 +12,8 @@ from .._facts.unit import AGENT, IDENTITY, LINK, OLDER_LINK, enabled, identity
 from .._host import agent_timer, bundle, installed, store
 from .._host.host import WritableHost
 from .._plan import Value
-from .base import Lever
+from .base import Lever, NearmetalValues
 from .files import read_only
-from .values import NearmetalValues
 
 # An audit sends the agent to each host that has none: a larger one is a reason to look for what it needn't carry.
 MAX_BYTES = 640 * 1024

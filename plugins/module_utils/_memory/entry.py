@@ -9,9 +9,8 @@ from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
 from .._error import NearmetalError
 from .._host.host import WritableHost
-from .._levers.base import Lever
+from .._levers.base import Lever, TableValues
 from .._levers.registry import lever_of, place_of
-from .._levers.values import TableValues
 from .._plan import Action, Value
 from . import elements
 

@@ -18,7 +18,7 @@ from .._host.host import WritableHost
 from .._levers.base import Key
 from .._levers.registry import lever_of, place_of
 from .._plan import Action, Value
-from . import boot_value, elements, lost, set_by_files
+from . import elements, lost, set_by_files
 from .entry import MOST_VALUES, Entry
 from .journal_file import Content, Unreadable, read, write
 
@@ -157,7 +157,7 @@ class Journal:
         if held:
             # A file of nearmetal set them: their originals are what the boot would have set without it.
             set_values = set_values or (place.remembered(action.before),)
-            choice = boot_value.boot_value(place, entry)
+            choice = set_by_files.boot_value(place, entry)
             original = elements.with_kernel_choice(place, action.before, held, choice)
             writer = fresh if entry is None else entry
             return fresh._replace(concern=writer.concern, knob=writer.knob, original=original, set_values=set_values)

@@ -1,19 +1,80 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The places that hold a value because a file of nearmetal sets it, without a run that wrote it. PRIVATE."""
+"""What files set without a run: nearmetal's own, and what a boot of the host would set without nearmetal. PRIVATE."""
 
 from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import Iterable, Iterator, Set
+from fnmatch import fnmatchcase
+from typing import Iterable, Iterator, Optional, Set
 
-from .._error import Damaged
-from .._facts import memory, sys_files, sysctl
+from .._error import Damaged, NearmetalError
+from .._facts import boot_lines, machine, memory, smt, sys_files, sysctl
 from .._host.host import WritableHost
-from .._levers.base import Key
+from .._levers.base import Key, Lever, TableValues
 from .._levers.registry import LEVERS, place_of
+from .._plan import Value
 from .entry import Entry
+
+
+def boot_value(place: Lever, earlier: Optional[Entry] = None) -> Value:
+    """What files of others set there at boot, else the kernel's own choice, else the original of an earlier boot.
+
+    `earlier` has that original, which counts if the machine is as it was then. None where the value can't be known.
+    """
+    value = _set_by_others(place)
+    if value is None:
+        value = place.choice()
+    if value is None and earlier is not None and earlier.original is not None and not why_unsure(place, earlier):
+        return earlier.original
+    return value
+
+
+def why_unsure(place: Lever, earlier: Entry) -> str:
+    """Why this boot may not have begun with the original of an earlier one, as an end of "it was …"; else empty."""
+    if earlier.what == "sysctl" and earlier.where in sysctl.SIZED:
+        return "which the kernel computes at each boot"
+    if not machine.alike(earlier.machine, machine.observe(place.host)):
+        return "but with another kernel or size of this host" if earlier.machine else "with a kernel that isn't known"
+    if place.on_device:
+        return "and a rule of somebody else may set another for its device"
+    if isinstance(place, TableValues) and not _covers(place, earlier):
+        return "but some of its CPUs were offline, or are"
+    return ""
+
+
+def _covers(place: Lever, earlier: Entry) -> bool:
+    """Whether the original has all elements of the place, those of offline CPUs too."""
+    names = {*place.present_elements(), *place.elements(earlier.set_values[-1])}
+    known = place.elements(earlier.original, names)
+    of_cpus = any(place.cpu_of(name) is not None for name in known)
+    return known.keys() >= names and not (of_cpus and smt.offline(place.host))
+
+
+def _set_by_others(place: Lever) -> Value:
+    """The value of a line in somebody else's file, if lever and kernel take it."""
+    host = place.host
+    value: Value = None
+    if place.what == "sysctl":
+        values = [line.value for line in boot_lines.sysctl_lines(host) if line.name == place.where]
+        alike = bool(values) and sysctl.is_alike(values[-1], str(place.read()))
+        value = " ".join(values[-1].split()) if alike else None
+    elif place.what == "memory.dirty":
+        for line in boot_lines.sysctl_lines(host):
+            value = memory.limit_of(place.where, line.name, line.value) or value
+    elif place.files and not isinstance(place, TableValues):
+        files = [file for path in place.files for file in place.files_at(path) if host.exists(file)]
+        words = (line.value for line in boot_lines.tmpfiles_lines(host) if fnmatchcase((files or [""])[0], line.name))
+        word = next(words, None)
+        value = place.meaning(word) if word is not None else None
+    try:
+        if value is not None:
+            place.check(place.where, value)
+    except NearmetalError:
+        return None
+    return value
+
 
 # Lines of _planning/native.py.
 _PARAMETER = r"^([a-z0-9_.-]{1,100}) = ([ -~]{1,100})$"

@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any, Callable, Dict, List, Mapping
 
 from .._concerns.registry import CONCERNS
-from .._engine.defaults import wanted_or_base
 from .._engine.lease import confirmation
 from .._engine.planning import Request, Restore
-from .._engine.requests import restore_requests
+from .._engine.requests import restore_requests, wanted_or_base
 from .._engine.result import contract
 from .._engine.run import Ask, Conditions, Run, plan_run, run
 from .._engine.session import Known, Origin, Outcome

@@ -37,11 +37,11 @@ def _instance_facts(host: Host, _options: object) -> Dict[str, Any]:
 
 
 def _network_facts(host: Host, options: Mapping[str, Any]) -> Dict[str, Any]:
-    from .._facts import ena, network, network_sample
+    from .._facts import drivers, network, network_sample
 
     facts = network.observe(host)
     counters = network_sample.observe(host, options["sample_seconds"])
-    return _facts(network={**facts.as_dict(), "llq": ena.llq(host, facts.nics), "sample": counters})
+    return _facts(network={**facts.as_dict(), "llq": drivers.llq(host, facts.nics), "sample": counters})
 
 
 def _topology_facts(host: Host, _options: object) -> Dict[str, Any]:

@@ -20,9 +20,9 @@ from statistics import fmean, median, stdev
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...module_utils._prove.statistics.metrics import SMALLER
-from .entry import Entry
-from .student import quantile
+from .store import Entry
 
+_HALVINGS = 200  # of an interval of doubles: more change nothing
 ALPHA = 0.05  # of all reports whose hosts are equal may name one
 FEWEST_HOSTS = 4  # of one type: with three, a host must differ by 40 times the spread
 FEWEST_RUNS = 5  # of each host
@@ -32,6 +32,36 @@ _MOST_RUNS_SHOW = 0.75  # of the runs, half of the difference
 _LEAST_SPREAD = 0.001  # figures that agree to the last digit were rounded
 _DAY = 86400  # seconds
 _LARGEST_LOGARITHM = 700.0  # beyond it the percentage overflows a float
+
+
+def tail_probability(distance: float, degrees: int) -> float:
+    """The probability that t lies farther from zero than `distance`, on either side.
+
+    By the finite series of Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 26.7.3 and 26.7.4.
+    """
+    if math.isinf(distance):
+        return 0.0
+    angle = math.atan(abs(distance) / math.sqrt(degrees))
+    cosine, sine = math.cos(angle), math.sin(angle)
+    odd = degrees % 2
+    term = cosine if odd else 1.0
+    total = term if degrees > 1 else 0.0
+    for number in range(2 + odd, degrees - 1, 2):
+        term *= cosine**2 * (number - 1) / number
+        total += term
+    within = 2 / math.pi * (angle + sine * total) if odd else sine * total
+    return min(1.0, max(0.0, 1 - within))
+
+
+def quantile(probability: float, degrees: int) -> float:
+    """The distance from zero beyond which t lies with this probability, on both sides together."""
+    low, high = 0.0, 1.0
+    while tail_probability(high, degrees) > probability:
+        high *= 2
+    for _halving in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if tail_probability(middle, degrees) > probability else (low, middle)
+    return high
 
 
 class Ranked(NamedTuple):

@@ -14,11 +14,16 @@ import re
 import time
 from collections import Counter
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from markupsafe import Markup
 
+from ...module_utils._agent.picture.drawing import text
+from ...module_utils._agent.picture.host import panels
+from ...module_utils._agent.picture.scene import Row, Scene, place_words, scene_of, work
+from ...module_utils._agent.picture.scene import summary as summary_of_scene
 from .._benchmark import sentences
 from .._page import data as data_of_page
 from .._page import fill
@@ -27,10 +32,10 @@ from .._report import model, summary, worth
 from .._report.headings import OTHER, under_headings
 from .._report.model import HostReport, Report, ReportedFinding, plural, span
 from .._report.statuses import BY_NAME, LOOKS, ORDER, worst
-from .picture import figure
 from .sources import links
 
 DRIFT = 200
+_MOST_NAMED = 8  # CPUs in a row of words
 _Costs = Mapping[Tuple[str, str], str]  # concern and knob → what a change costs
 
 
@@ -253,3 +258,48 @@ def _proof(host: HostReport) -> str:
 def _picture(host: HostReport) -> str:
     """What is drawn of a host, as JSON; hosts that look alike share it. Empty without a topology."""
     return json.dumps([host.topology, host.queue_map], ensure_ascii=False) if host.topology else ""
+
+
+def figure(layout: Row, queue_map: Sequence[Row], place: Callable[[str], int]) -> List[Any]:
+    """Both states of a host, or one if they are the same, and what becomes of each queue; texts by their places."""
+    scenes = [scene_of(layout, queue_map, state)._replace(queues={}) for state in ("now", "wanted")]
+    states = [("now", scenes[0])]
+    states += [("after this run", scenes[1])] if scenes[0].duties != scenes[1].duties else []
+    parts = [text(summary_of_scene(scenes[0]), "muted"), *panels(states)]
+    said = [(f"{nic['name']}{place_words(nic)}", line) for nic in queue_map for line in changes(scenes[0], nic)]
+    lines = [[place(where), place(line)] for where, line in said]
+    return [[part.plain(place) for part in parts], lines]
+
+
+def changes(scene: Scene, nic: Row) -> Iterable[str]:
+    """`2 queues: any CPU → CPUs 0 and 1`; neighbors that say the same, or get one CPU each, are one line.
+
+    Commas are within lists of CPUs alone, and an arrow is a change.
+    """
+    rows = [_said(scene, nic, row) for row in nic["queues"]]
+    groups = [list(group) for _said_alike, group in groupby(rows, key=lambda row: row[1:3])]
+    for group in groups:
+        first, last, (_queue, said, moves, _cpu) = group[0][0], group[-1][0], group[0]
+        which = f"queue {first}" if first == last else f"queues {first}–{last}"
+        which = f"{len(rows)} queues" if first != last and len(groups) == 1 else which
+        yield f"{which}: {said}{f' → {_listed([row[3] for row in group])}' if moves else ''}"
+
+
+def _said(scene: Scene, nic: Row, row: Row) -> Tuple[int, str, bool, int]:
+    """A queue, what is said of it, and whether it moves to a single CPU, which is said apart."""
+    now, wanted = (work(scene, nic, row[state]) for state in ("now", "wanted"))
+    if now == wanted:
+        return row["queue"], f"{now}, stays", False, 0
+    _word, _space, cpu = wanted.partition("CPU ")
+    return (row["queue"], now, True, int(cpu)) if cpu.isdigit() else (row["queue"], f"{now} → {wanted}", False, 0)
+
+
+def _listed(cpus: Sequence[int]) -> str:
+    first, last = cpus[0], cpus[-1]
+    if len(set(cpus)) == 1:
+        return f"CPU {first}"
+    if len(cpus) > 2 and list(cpus) == list(range(first, first + len(cpus))):
+        return f"CPUs {first}–{last}, one each"
+    if len(cpus) > _MOST_NAMED:
+        return f"{len(cpus)} CPUs, one each"
+    return f"CPUs {', '.join(map(str, cpus[:-1]))} and {last}"

@@ -13,7 +13,7 @@ from ...module_utils._benchmark.host import load
 from ...module_utils._error import NearmetalError
 from ...module_utils._facts.host import Host
 from ...module_utils._planning.options import validate
-from ...module_utils._prove.host import load_sample, load_version
+from ...module_utils._prove.host import load_sample
 from ...module_utils._prove.host.proving import CONTROLLER, HOST, OPTIONS
 from ...module_utils._prove.statistics import record_lines
 from ...module_utils._prove.statistics.guards import CLIENT, GUARDS, PASSING, Firing, find_disturbances
@@ -225,7 +225,7 @@ class Run(loop.HostControl):
         limit = longest_load(self._settings.seconds)
         result = load.run(self._options["command"], limit, lambda: os.getppid() == self._parent)
         busy = load_sample.busy(before, load_sample.ticks(host))
-        result = result._replace(version=load_version.identify(self._options["command"]))
+        result = result._replace(version=load.identify(self._options["command"]))
         return {"load": result._asdict(), "busy": () if busy is None else (busy,)}
 
     def _of_client(self) -> dict[str, Any]:

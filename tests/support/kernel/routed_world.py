@@ -22,7 +22,7 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, Dict, List
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import rtnetlink
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import ioctl
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.fingerprint import fingerprint
 from ansible_collections.nearmetal.ec2.plugins.modules import network_routes, restore
 
@@ -62,7 +62,7 @@ class Routed(FakeKernel):
     def _route(self, request: bytes) -> bytes:
         if self.silent and struct.unpack_from("=H", request, 4)[0] == 34:
             raise PermissionError(errno.EPERM, "Operation not permitted")
-        return rtnetlink.ask(request)
+        return ioctl.ask_routes(request)
 
 
 def ip(*words: str) -> str:

@@ -9,7 +9,7 @@ import random
 from typing import Any, Dict, List, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import LARGER, Metric
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._benchmark.entry import Entry
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._benchmark.store import Entry
 
 DAY = 86400
 

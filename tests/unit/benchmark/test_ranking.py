@@ -14,8 +14,8 @@ from typing import Any, Callable, Dict, List
 import jsonschema
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import LARGER, SMALLER, Metric
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._benchmark import entry, ranking, sentences, store, student
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._benchmark.entry import Entry
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._benchmark import ranking, sentences, store
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._benchmark.store import Entry
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html, markdown, terminal
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import document
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
@@ -43,11 +43,11 @@ def odd_ones(runs: Dict[str, List[Entry]]) -> List[str]:
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 7, 8, 18, 99, 998])
 def test_student_s_t_is_that_of_another_program(degrees: int) -> None:
     for distance in (0.0, 0.1, 1.0, 2.5, 7.0, 40.0):
-        assert student.tail_probability(distance, degrees) == pytest.approx(
+        assert ranking.tail_probability(distance, degrees) == pytest.approx(
             2 * stats.t.sf(distance, degrees), abs=1e-12
         )
     for probability in (0.5, 0.05, 0.005, 1e-4, 1e-6):
-        assert student.quantile(probability, degrees) == pytest.approx(stats.t.isf(probability / 2, degrees), rel=1e-6)
+        assert ranking.quantile(probability, degrees) == pytest.approx(stats.t.isf(probability / 2, degrees), rel=1e-6)
 
 
 def test_the_slow_one_of_ten_is_named_with_its_interval() -> None:
@@ -251,7 +251,7 @@ def test_a_line_that_was_cut_costs_no_other_run(tmp_path: Path) -> None:
 
 def test_a_link_in_place_of_a_file_is_neither_written_nor_read(tmp_path: Path) -> None:
     (tmp_path / "benchmark").mkdir()
-    (tmp_path / "elsewhere").write_text(entry.line_of(a_run("db-1", 1.0)))
+    (tmp_path / "elsewhere").write_text(store.line_of(a_run("db-1", 1.0)))
     (tmp_path / "benchmark/db-1.jsonl").symlink_to(tmp_path / "elsewhere")
     assert store.runs(str(tmp_path)) == {}
     with pytest.raises(Exception, match="can't be written"):
@@ -260,7 +260,7 @@ def test_a_link_in_place_of_a_file_is_neither_written_nor_read(tmp_path: Path) -
 
 def test_a_file_speaks_for_its_own_host_alone(tmp_path: Path) -> None:
     path = Path(store.append(str(tmp_path), a_run("db-1", 100.0)))
-    path.write_text(path.read_text() + entry.line_of(a_run("db-2", 1.0)))
+    path.write_text(path.read_text() + store.line_of(a_run("db-2", 1.0)))
     assert list(store.runs(str(tmp_path))) == ["db-1"]
 
 
@@ -285,14 +285,14 @@ def test_a_file_speaks_for_its_own_host_alone(tmp_path: Path) -> None:
     ],
 )
 def test_a_line_of_another_form_is_left_out(changed: Dict[str, Any]) -> None:
-    plain = json.loads(entry.line_of(a_run("db-1", 100.0)))
-    assert entry.entry_of_line(json.dumps(plain).encode()) == a_run("db-1", 100.0)
-    assert entry.entry_of_line(json.dumps({**plain, **changed}).encode()) is None
+    plain = json.loads(store.line_of(a_run("db-1", 100.0)))
+    assert store.entry_of_line(json.dumps(plain).encode()) == a_run("db-1", 100.0)
+    assert store.entry_of_line(json.dumps({**plain, **changed}).encode()) is None
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_run_or_none(line: bytes) -> None:
-    assert entry.entry_of_line(line) is None
+    assert store.entry_of_line(line) is None
 
 
 @given(
@@ -306,5 +306,5 @@ def test_any_bytes_are_a_run_or_none(line: bytes) -> None:
     )
 )
 def test_whatever_a_host_says_is_a_run_or_none(result: Dict[str, Any]) -> None:
-    found = entry.entry_of_result("db-1", 1, "clock", "{}", result)
-    assert found is None or entry.entry_of_line(entry.line_of(found).encode()) == found
+    found = store.entry_of_result("db-1", 1, "clock", "{}", result)
+    assert found is None or store.entry_of_line(store.line_of(found).encode()) == found

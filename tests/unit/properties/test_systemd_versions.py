@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.capture import capture
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured_host import CapturedHost
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.captured import CapturedHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import observe
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource, restore, tune
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a picture of a host says: its parts in words, and which CPUs do the network's work. Pure. PRIVATE.
 
-It is made of the same data that a run returns: `_facts/layout.py` and `_facts/queue_map.py`. On the controller an
+It is made of the same data that a run returns: `_facts/layout.py` and `_facts/layout.py`. On the controller an
 untrusted host wrote them.
 """
 

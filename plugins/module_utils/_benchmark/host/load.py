@@ -1,12 +1,16 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Running the load of a measurement, on the host under test, a client host or the controller. PRIVATE."""
+"""Running the load of a measurement, on the host under test, a client or the controller; and its version. PRIVATE."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import select
+import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import threading
@@ -22,6 +26,11 @@ _LOOK = 0.2  # seconds between two checks of the watcher, which cost the load no
 _LEADER = ("/bin/sh", "-c", 'read -r _ || exit 1\nexec </dev/null\neval "$1"\nexit $?', "sh")
 # It reads the group's number, and kills the group when the pipe closes because this process was killed.
 _GUARD = ("/bin/sh", "-c", 'read -r group && { read -r _ || kill -KILL "-$group"; }')
+# What a shell's command can name a program with; a quoted word that is none of a file is passed over.
+_WORD = re.compile(r"[A-Za-z0-9_./+@%-]+", re.ASCII)
+_MOST_PROGRAMS = 8
+_MOST_BYTES = 16 * 1024 * 1024  # of a program; of a larger one its size counts too
+_DIGITS = 12
 
 
 class Ran(NamedTuple):
@@ -132,3 +141,32 @@ def _text(stream: IO[bytes], start: int) -> str:
     size = stream.seek(0, os.SEEK_END)
     stream.seek(max(size + start, 0) if start < 0 else 0)
     return stream.read(_MOST_OUTPUT).decode("utf-8", "replace").replace("\0", "")
+
+
+def identify(command: str) -> str:
+    """Each program that the command names, with the first digits of its SHA-256; empty if it names none.
+
+    A file that isn't executable counts if it says by `#!` that it is a script, so no data of the load do.
+    """
+    found = {}
+    for word in dict.fromkeys(_WORD.findall(command)):
+        path = shutil.which(word) or word
+        with suppress(OSError, ValueError):
+            digest = _digest(path)
+            if digest:
+                found[os.path.basename(path)] = digest
+        if len(found) == _MOST_PROGRAMS:
+            break
+    return ", ".join(f"{name} {digest}" for name, digest in found.items())
+
+
+def _digest(path: str) -> str:
+    status = os.stat(path)  # before it is opened: to open a device may do something
+    if not stat.S_ISREG(status.st_mode):
+        return ""
+    with open(path, "rb") as stream:
+        content = stream.read(_MOST_BYTES)
+    if not (content.startswith(b"#!") or status.st_mode & 0o111):
+        return ""
+    size = b"" if status.st_size == len(content) else str(status.st_size).encode()
+    return hashlib.sha256(content + size).hexdigest()[:_DIGITS]

@@ -1,17 +1,18 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The alarm on an instance's balance of CPU credits: wanted, held, and who made it. Pure. PRIVATE."""
+"""The alarm on an instance's balance of CPU credits: wanted, held, who made it, and the calls about it. PRIVATE."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 from ..._error import NearmetalError
 from ..._plan import Plan
 from ..._planning.knob import Knob
 from ..._words import shown
-from ..api import Raw
+from ..accounts import Target, title
+from ..api import Answers, Located, Raw, by_target, pages, parts
 from ..credit_rules import STEP_MINUTES, CreditRules
 from ..instance_facts import InstanceFacts
 
@@ -36,6 +37,7 @@ _UNSET: Dict[str, Any] = {
     "DatapointsToAlarm": None,
     "Unit": None,
 }
+_NAMES = 100  # the most names of DescribeAlarms and of DeleteAlarms
 
 
 def require(options: Mapping[str, Any]) -> None:
@@ -141,3 +143,47 @@ def _shown(alarm: Raw) -> Dict[str, Any]:
 
 def _muted(alarm: Raw) -> str:
     return ", and its actions are switched off" if alarm.get("ActionsEnabled") is False else ""
+
+
+def alarms(located: Mapping[str, Located], names: Mapping[str, str]) -> Answers:
+    """The alarm with an instance's name in `names`; no answer where there is none."""
+    answers = Answers()
+    for target, ids in by_target(located):
+        owners = {names[instance_id]: instance_id for instance_id in ids if instance_id in names}
+        for part in parts(list(owners), _NAMES):
+            items, error = pages(
+                target, "cloudwatch", "describe_alarms", "MetricAlarms", {"AlarmNames": part, "MaxRecords": _NAMES}
+            )
+            for alarm in items:
+                if alarm["AlarmName"] in owners:
+                    answers.by_id[owners[alarm["AlarmName"]]] = [alarm]
+            if error:
+                lost = [owners[name] for name in part if owners[name] not in answers.by_id]
+                answers.failed.update(dict.fromkeys(lost, error[1]))
+    return answers
+
+
+def put(located: Mapping[str, Located], requests: Mapping[str, Raw]) -> Dict[str, str]:
+    """Set the alarm of each instance; the errors by instance. Writes."""
+    failed: Dict[str, str] = {}
+    for instance_id, request in requests.items():
+        failed.update(_write(located[instance_id].target, [instance_id], "put_metric_alarm", request))
+    return failed
+
+
+def delete(located: Mapping[str, Located], names: Mapping[str, str]) -> Dict[str, str]:
+    """Delete the alarm of each instance; the errors by instance. Writes."""
+    failed: Dict[str, str] = {}
+    for target, ids in by_target(located):
+        for part in parts([instance_id for instance_id in ids if instance_id in names], _NAMES):
+            request = {"AlarmNames": [names[instance_id] for instance_id in part]}
+            failed.update(_write(target, part, "delete_alarms", request))
+    return failed
+
+
+def _write(target: Target, ids: List[str], operation: str, request: Mapping[str, Any]) -> Dict[str, str]:
+    try:
+        target.call("cloudwatch", operation, **request)
+    except target.boto.errors as error:
+        return dict.fromkeys(ids, target.boto.explain(error, f"{target.name}: {title(operation)}"))
+    return {}

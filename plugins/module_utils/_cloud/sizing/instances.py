@@ -4,19 +4,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
 from ..._error import NearmetalError
 from ..._plan import Finding, Plan
 from ..._planning.knob import Knob
 from ..accounts import Target, deadline
-from ..api import Answers, Cloud, Series
+from ..api import Answers, Cloud, Series, pages
 from ..observe import Observation, observe
 from ..result import contract
 from ..types.facts import TypeFacts
 from ..volume_facts import volume_facts
-from . import prices
 from .advice import Question, answer, fits_of, proposals, question
 from .need import figure, need_of
 
@@ -33,6 +33,8 @@ _METRICS = {
     "EBSReadBytes": "Sum",
     "EBSWriteBytes": "Sum",
 }
+# What distinguishes the plain price from those with licenses, for reserved capacity, or on dedicated hardware.
+_PLAIN = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
 
 
 def measured(kind: TypeFacts, highest: Mapping[str, float], hours: int) -> Tuple[Dict[str, float], List[str]]:
@@ -79,7 +81,7 @@ def _given(options: Mapping[str, Any]) -> Dict[str, Any]:
             cloud = Cloud(options)
             if not cloud.targets:
                 raise NearmetalError(cloud.errors[0])
-            prices_by_type, trouble = prices.ask(cloud.targets[0], _priced(query))
+            prices_by_type, trouble = ask_prices(cloud.targets[0], _priced(query))
         if trouble:
             raise NearmetalError(f"{trouble}. Prices that you give need no permission: set prices")
         query = replace(query, prices={**prices_by_type, **query.prices})
@@ -172,9 +174,50 @@ def _with_prices(
         by_region.setdefault(target.region, (target, []))[1].extend(_priced(each))
     known: Dict[str, Mapping[str, float]] = {}
     for region, (target, names) in by_region.items():
-        known[region], trouble = prices.ask(target, sorted(set(names)))
+        known[region], trouble = ask_prices(target, sorted(set(names)))
         observation.cloud.errors += [trouble] if trouble else []
     return {
         instance_id: replace(each, prices={**known[observation.located[instance_id].target.region], **each.prices})
         for instance_id, each in queries.items()
     }
+
+
+def ask_prices(target: Target, names: Iterable[str]) -> Tuple[Dict[str, float], str]:
+    """US dollars per hour of types in the target's region, and the API's error; else an empty text.
+
+    A type without exactly one price is left out.
+    """
+    prices: Dict[str, float] = {}
+    for name in names:
+        wanted = {**_PLAIN, "instanceType": name, "regionCode": target.region}
+        request = {
+            "ServiceCode": "AmazonEC2",
+            "Filters": [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()],
+        }
+        products, error = pages(target, "pricing", "get_products", "PriceList", request)
+        if error:
+            return prices, error[1]
+        hourly: Set[float] = set()
+        for product in products:
+            hourly |= _hourly(product)
+        if len(hourly) == 1:
+            prices[name] = hourly.pop()
+    return prices, ""
+
+
+def _hourly(product: Any) -> Set[float]:
+    """The hourly prices above zero in one entry of the price list, which is JSON in a text."""
+    amounts = set()
+    try:
+        terms = json.loads(product)["terms"].get("OnDemand", {})
+        for term in terms.values():
+            for dimension in term["priceDimensions"].values():
+                if dimension["unit"] == "Hrs":
+                    amounts.add(_dollars(dimension["pricePerUnit"]))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return set()
+    return {price for price in amounts if price > 0}
+
+
+def _dollars(price: Mapping[str, str]) -> float:
+    return float(price.get("USD", 0))

@@ -7,19 +7,39 @@ from __future__ import annotations
 from typing import Any, Mapping
 
 from ..._facts.block import BlockFacts
-from ..._facts.disk import KINDS
+from ..._facts.disk import INSTANCE_STORE, KINDS
 from ..._facts.facts import Facts
 from ..._plan import Plan, Wanted
 from ..._planning.join import joined
-from ..._planning.knob import options_of
+from ..._planning.knob import Knob, options_of
 from ..._planning.native import udev_rules
 from ..._planning.options import METHOD, PERSIST
 from ..._planning.skeleton import tuning, unobserved
-from . import driver, queue, trim
+from . import driver, queue
 from .choice import NAME, OF_NAMED, OF_QUEUE, DiskSettings, disk_settings
 from .rules import rules
 
-KNOBS = (*OF_QUEUE, *OF_NAMED, *driver.KNOBS, trim.KNOB)
+_TRIM = Knob(NAME, "trim", reference="EC2 User Guide, SSD instance store")
+
+
+def _look_at_trim(block: BlockFacts) -> Plan:
+    """A finding about instance store with a file system: the User Guide names no other disks that take TRIM."""
+    used = {name for names in block.mounts.values() for name in names}
+    disks = [disk for disk in block.disks if disk.kind == INSTANCE_STORE and disk.discards and disk.name in used]
+    if not disks:
+        return Plan()
+    without = [disk.name for disk in disks if disk.name not in block.discarding]
+    if block.trim_timer or not without:
+        how = "fstrim.timer tells it once a week" if block.trim_timer else "its file system tells it at once (discard)"
+        return _TRIM.says("ok", f"the kernel tells instance store which blocks are free: {how}")
+    reason = (
+        f"nobody tells {', '.join(without[:4])} which blocks are free, so the SSD moves data that nobody needs any"
+        " more: run `systemctl enable --now fstrim.timer`"
+    )
+    return _TRIM.says("advice", reason)
+
+
+KNOBS = (*OF_QUEUE, *OF_NAMED, *driver.KNOBS, _TRIM)
 _PER_DISK = options_of(OF_QUEUE)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     **_PER_DISK,
@@ -58,7 +78,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
         driver.plan_polling(facts, block, wanted),
         driver.plan_segments(facts, block, wanted),
         Plan(replan=for_rules.derived, at_boot=dict.fromkeys(rules(for_rules), "")),
-        trim.look(block),
+        _look_at_trim(block),
     )
 
 

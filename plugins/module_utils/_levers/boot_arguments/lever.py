@@ -14,8 +14,7 @@ from ..._host.host import WritableHost
 from ..._parse import boot_record, kernel_arguments
 from ..._parse.boot_record import Record
 from ..._plan import Value
-from ..base import Lever
-from ..values import NearmetalValues
+from ..base import Lever, NearmetalValues
 from .edited import Edited
 from .generated import Generated
 from .swap import UndoFailed

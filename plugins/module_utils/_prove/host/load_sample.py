@@ -9,9 +9,12 @@ import re
 import time
 from typing import Any, Collection, Dict, List, NamedTuple, Optional, Set, Tuple
 
+from ..._error import NearmetalError
 from ..._facts import ebs, ethtool, interrupts
 from ..._facts.host import Host
+from ..._host.host import WritableHost
 from ..._number import is_number, process_numbers
+from ..._parse import timers
 
 _CPU = re.compile(r"^(cpu[0-9]{0,6})((?: +[0-9]{1,20}){8,10})\s*$", re.ASCII | re.MULTILINE)
 _CGROUP = re.compile(r"^0::(/[^\n]*)$", re.MULTILINE)
@@ -27,6 +30,8 @@ _SCHEDULERS = ("cron", "crond", "atd")
 Processes = Dict[str, Tuple[str, List[str]]]  # process → its name and status
 Ticks = Dict[str, List[int]]  # "cpu" for all, "cpu0", … → user, nice, system, idle, iowait, irq, softirq, steal
 Served = Dict[str, Set[Tuple[str, str]]]  # program → its processes, each with the time at which it began
+_NEARMETAL_TIMER = "nearmetal"  # how its timers' names begin: the unit sets nothing in a run, and prove's own ends it
+_PATIENCE = 10.0  # seconds for systemd's answer
 
 
 class Used(NamedTuple):
@@ -276,3 +281,31 @@ def _status(host: Host, pid: str) -> Tuple[str, List[str]]:
     """A process's name, and what follows it in /proc/PID/stat: its state, parent, group, session and so on."""
     stat = _STAT.match(host.text(f"/proc/{pid}/stat", 4096) or "")
     return (stat["name"], stat["rest"].split()) if stat else ("", [])
+
+
+def before_load(host: WritableHost, programs: Collection[str]) -> Sample:
+    """The counters right before the load: systemd is asked first, so that its work isn't counted."""
+    of_systemd = _timers(host)
+    return _with_timers(observe(host, programs), of_systemd)
+
+
+def after_load(host: WritableHost, programs: Collection[str]) -> Sample:
+    """The counters right after the load: systemd is asked last, so that its work isn't counted."""
+    sample = observe(host, programs)
+    return _with_timers(sample, _timers(host))
+
+
+def _with_timers(sample: Sample, of_systemd: Dict[str, str]) -> Sample:
+    return sample._replace(jobs={**sample.jobs, **of_systemd})
+
+
+def _timers(host: WritableHost) -> Dict[str, str]:
+    """What each timer last started; nothing without systemd, or where it doesn't answer."""
+    if not host.booted():
+        return {}
+    properties = [f"--property={name}" for name in timers.PROPERTIES]
+    try:
+        text = host.command(("systemctl", "show", *properties, "*.timer"), _PATIENCE)
+    except NearmetalError:
+        return {}
+    return {name: last for name, last in timers.timers(text).items() if not name.startswith(_NEARMETAL_TIMER)}

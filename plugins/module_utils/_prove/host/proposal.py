@@ -25,7 +25,7 @@ from ..._planning.waivers import managed
 from ..._tasks.tuning import WANTED, tune_request
 from ..._words import choices, shown
 from ..statistics.settings import BOOT_SECONDS
-from . import health, in_force, reboots, running, second_clock, states
+from . import health, reboots, running, second_clock, states
 from .left_out import NothingDiffers
 
 _CHOICES = ("workload", "program", "workload_concerns", "workload_concerns_of", "concerns", "exclude", "prune")
@@ -164,7 +164,7 @@ def keep(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     if options["only"]:
         running.require_running(host, options["run"])
         ended = states.end(host, options["run"])
-        return {"kept": False, "reboot_required": False, **in_force.set_by_others(host, ended)}
+        return {"kept": False, "reboot_required": False, **running.set_by_others(host, ended)}
     experiment = running.require_running(host, options["run"])
     done = states.keep(host, options["run"], _tuning(host, options, experiment))
     changed = {f"{action.concern}.{action.knob}" for outcome in done.outcomes for action in outcome.plan.actions}

@@ -20,7 +20,7 @@ from ..._words import sentence
 from ..statistics.record_lines import MOST_CLIENTS
 from ..statistics.rules import VERDICTS
 from ..statistics.settings import KEEP, SEVERAL, Settings, longest_load
-from . import health, in_force, load_sample, load_version, running, samples, second_clock, states
+from . import health, load_sample, running, second_clock, states
 from .running import Experiment
 
 STEPS = ("plan", "begin", "switch", "measure", "load", "profile", "look", "back", "keep")
@@ -110,12 +110,12 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     if "unhealthy" in answer:
         return answer
     if options["load_on"] != [HOST]:
-        return {**answer, "before": samples.before_load(host, options["programs"]).as_dict(None)}
+        return {**answer, "before": load_sample.before_load(host, options["programs"]).as_dict(None)}
     by_real_time = options["timed"] and _compares_clocks(compared)
     first = second_clock.next_second(host) if by_real_time else None
-    before = samples.before_load(host, options["programs"])
+    before = load_sample.before_load(host, options["programs"])
     ran = _with_missing_programs(_run(host, options), served)
-    after = samples.after_load(host, options["programs"])
+    after = load_sample.after_load(host, options["programs"])
     if first is not None:
         # The clock that times the load is held against the controller's.
         last = second_clock.next_second(host)
@@ -149,7 +149,7 @@ def _run_load(host: WritableHost, command: str, limit: float, goes_on: Callable[
     if not is_benchmark(command):
         load.adopt_orphans()
         ran = load.run(command, limit, goes_on)
-        return ran._replace(version=load_version.identify(command))
+        return ran._replace(version=load.identify(command))
     from ..._benchmark.host import benchmarking
 
     return benchmarking.run_load(host, command, goes_on)
@@ -181,11 +181,11 @@ def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         from ..._benchmark.host import benchmarking
 
         benchmarking.wait_for(options["start_at"])
-    before = samples.before_load(host, ())
+    before = load_sample.before_load(host, ())
     ticks = load_sample.ticks(host)  # around the load alone: observing keeps a CPU busy too
     ran = _run_load(host, options["command"] or "", longest_load(options["seconds"]), load.is_awaited)
     ticks_after = load_sample.ticks(host)
-    after = samples.after_load(host, ())
+    after = load_sample.after_load(host, ())
     others = sum(seconds for _name, seconds in load_sample.foreign(before, after, ()))
     busy = load_sample.busy(ticks, ticks_after, others / max(0.01, after.host_seconds - before.host_seconds))
     return {"load": ran._asdict(), "busy": busy, **_around(before, after, options)}
@@ -215,7 +215,10 @@ def _profile(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 def _look(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """Look at the host after a load that ran elsewhere."""
     compared = running.require_running(host, options["run"], REBOOTED if options["reboot"] else SWITCHED)
-    return {"after": samples.after_load(host, options["programs"]).as_dict(None), **_in_force(host, compared, options)}
+    return {
+        "after": load_sample.after_load(host, options["programs"]).as_dict(None),
+        **_in_force(host, compared, options),
+    }
 
 
 def _brought_into_state(host: WritableHost, options: Mapping[str, Any]) -> Tuple[Experiment, load_sample.Served]:
@@ -244,13 +247,13 @@ def _in_force(host: WritableHost, compared: Experiment, options: Mapping[str, An
         from . import proposal
 
         return {"taken_back": proposal.not_in_force(host, compared, options)}
-    return {"taken_back": in_force.taken_back(host, compared, options["state"], options["without"])}
+    return {"taken_back": running.taken_back(host, compared, options["state"], options["without"])}
 
 
 def _back(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     if not host.exists(REBOOTED.path):
         ended = states.end(host, options["run"])
-        return {"ended": ended is not None, **in_force.set_by_others(host, ended)}
+        return {"ended": ended is not None, **running.set_by_others(host, ended)}
     from . import proposal
 
     return proposal.take_back(host, options)

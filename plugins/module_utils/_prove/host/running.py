@@ -5,18 +5,30 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..._engine.lease import confirmation, record, taking_back
-from ..._engine.lease.record import REBOOTED, SWITCHED, Kind, Lease, read_actions, read_texts
+from ..._engine.lease.record import REBOOTED, SWITCHED, UNTUNED, Kind, Lease, read_actions, read_texts
 from ..._engine.lease.taking_back import journal_of, require_none, set_values
 from ..._error import NearmetalError
 from ..._facts.json_data import json_data
 from ..._host.host import WritableHost
-from ..._levers.registry import lever_of
+from ..._levers.registry import lever_of, place_of
 from ..._memory.entry import Entry
 from ..._parse import json_text
-from ..._plan import Action, Finding
+from ..._plan import Action, Finding, Value
+from ..._words import in_words
+
+_OWN: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
+    SWITCHED.path: {
+        "difference": read_actions,
+        "shared": read_actions,
+        "against": bool,
+        "untested": read_texts,
+        "restarts": bool,
+    },
+    REBOOTED.path: dict.fromkeys(("places", "arguments", "refused"), read_texts),
+}
 
 
 class Experiment(NamedTuple):
@@ -38,18 +50,6 @@ class Experiment(NamedTuple):
     def reboots(self) -> bool:
         """Whether the host is rebooted between the states."""
         return self.lease.kind is REBOOTED
-
-
-_OWN: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
-    SWITCHED.path: {
-        "difference": read_actions,
-        "shared": read_actions,
-        "against": bool,
-        "untested": read_texts,
-        "restarts": bool,
-    },
-    REBOOTED.path: dict.fromkeys(("places", "arguments", "refused"), read_texts),
-}
 
 
 def running(host: WritableHost, kind: Kind = SWITCHED) -> Optional[Experiment]:
@@ -190,3 +190,40 @@ def compare(another: Sequence[Action], tuned: Sequence[Action]) -> Comparison:
         for value in (action.before, action.after):
             lever_of(action.what).check(action.where, value)
     return Comparison(tuple(shared), tuple(difference))
+
+
+def taken_back(host: WritableHost, experiment: Experiment, state: str, without: str = "") -> List[str]:
+    """The places that aren't in this state although the host was brought to it, because somebody else has set them."""
+    goals = []
+    for action in (*experiment.shared, *experiment.difference):
+        untuned = state == UNTUNED and without in ("", action.concern) and action not in experiment.shared
+        goals.append((action, action.before if untuned else action.after))
+    return list(_differing(host, goals))
+
+
+def set_by_others(host: WritableHost, experiment: Optional[Experiment]) -> Dict[str, List[str]]:
+    """The places that aren't as before the experiment although it was taken back, as a part of the answer, if any.
+
+    After a comparison with another tuning only those that nearmetal had set before are known.
+    """
+    if experiment is None:
+        return {}
+    earlier = {action.key: action.after for action in experiment.lease.earlier}
+    goals = [
+        (action, earlier.get(action.key, action.before))
+        for action in experiment.difference
+        if action.concern in experiment.lease.concerns  # of those that a failed try left
+        and not (experiment.against and action.key not in earlier)
+        and not place_of(host, action.key).detached()
+    ]
+    differing = list(_differing(host, goals))
+    return {"set_by_others": differing} if differing else {}
+
+
+def _differing(host: WritableHost, goals: List[Tuple[Action, Value]]) -> Iterator[str]:
+    for action, goal in goals:
+        place = place_of(host, action.key)
+        now = place.read()
+        if not place.same(now, goal):
+            name = f"{action.what} {action.where}".strip()
+            yield f"{name} is {in_words(now, 'absent', 40)}, not {in_words(goal, 'absent', 40)}"

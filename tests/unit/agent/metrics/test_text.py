@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.metrics.text import render
+from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.metrics.export import render
 
 FOUND = {
     "concerns": [

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import List, Sequence
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.host import samples
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.host import load_sample
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
@@ -50,13 +50,13 @@ def put(host: FakeKernel, path: str, text: str) -> None:
 
 
 def test_the_timers_of_systemd_and_the_jobs_of_cron(host: Timed) -> None:
-    before = samples.before_load(host, ())
+    before = load_sample.before_load(host, ())
     assert before.jobs == {"apt-daily.timer": "1h", "cron": "40", "cron (still running)": ""}
     host.last = "2h"
     put(host, "/proc/401/stat", scheduler(401, "cron", 300, 0, 9))
     put(host, "/proc/402/stat", scheduler(402, "cron", 300, 0, 700))
     put(host, CRON, scheduler(300, "cron", 1, 41, 100))
-    after = samples.after_load(host, ())
+    after = load_sample.after_load(host, ())
     assert after.jobs == {"apt-daily.timer": "2h", "cron": "41", "cron (still running)": "700"}
     assert after.as_dict(None)["jobs"] == after.jobs
 
@@ -64,7 +64,7 @@ def test_the_timers_of_systemd_and_the_jobs_of_cron(host: Timed) -> None:
 @pytest.mark.parametrize("when", ["before_load", "after_load"])
 def test_systemd_is_asked_outside_of_what_is_counted(when: str, host: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
     order: List[str] = []
-    command, observe = Timed.command, samples.load_sample.observe
+    command, observe = Timed.command, load_sample.observe
 
     def asked(kernel: Timed, argv: Sequence[str], timeout: float = 60) -> str:
         order.append("systemd")
@@ -75,16 +75,16 @@ def test_systemd_is_asked_outside_of_what_is_counted(when: str, host: Timed, mon
         return observe(kernel, programs)
 
     monkeypatch.setattr(Timed, "command", asked)
-    monkeypatch.setattr(samples.load_sample, "observe", counted)
-    getattr(samples, when)(host, ())
+    monkeypatch.setattr(load_sample, "observe", counted)
+    getattr(load_sample, when)(host, ())
     assert order == (["systemd", "counters"] if when == "before_load" else ["counters", "systemd"])
 
 
 def test_a_host_without_systemd_or_whose_systemd_is_silent_has_no_timers(tmp_path: Path, host: Timed) -> None:
-    assert samples.before_load(fresh(tmp_path / "silent", "nitro_big"), ()).jobs == {}
+    assert load_sample.before_load(fresh(tmp_path / "silent", "nitro_big"), ()).jobs == {}
     host.moods[SHOW] = "Connection timed out"
-    assert "apt-daily.timer" not in samples.before_load(host, ()).jobs
+    assert "apt-daily.timer" not in load_sample.before_load(host, ()).jobs
     files = {path: text for path, text in files_of("xen_hvm").items() if not path.startswith("/run/systemd")}
     other = FakeKernel(tmp_path / "other", files)
-    assert samples.after_load(other, ()).jobs == {}
+    assert load_sample.after_load(other, ()).jobs == {}
     assert other.commands == []

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.host.load_version import identify
+from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host.load import identify
 
 
 @pytest.fixture
