@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional
 
-# user nice system idle iowait irq softirq steal; guest time is part of user.
-_TICKS = r"((?: +[0-9]{1,20}){8,10})\s*$"
-_LINE = re.compile(f"^cpu([0-9]{{1,5}}){_TICKS}", re.ASCII | re.MULTILINE)
-_ALL = re.compile(f"^cpu{_TICKS}", re.ASCII | re.MULTILINE)
+_LINE = re.compile(r"^(cpu[0-9]{0,5})((?: +[0-9]{1,20}){8,10})\s*$", re.ASCII | re.MULTILINE)
+
+Ticks = Dict[str, List[int]]  # "cpu" for all, "cpu0", … → user, nice, system, idle, iowait, irq, softirq, steal
 
 
 class Times(NamedTuple):
@@ -21,17 +20,21 @@ class Times(NamedTuple):
     stolen: int = 0  # by other guests of the same host
 
 
+def ticks(text: str) -> Ticks:
+    """The ticks since boot; guest time is part of user. Raises nothing."""
+    return {name: [int(number) for number in numbers.split()[:8]] for name, numbers in _LINE.findall(text)}
+
+
 def parse(text: str) -> Dict[int, Times]:
     """CPU → its times; CPUs that are offline have no line. Raises nothing."""
-    return {int(cpu): _times(numbers) for cpu, numbers in _LINE.findall(text)}
+    return {int(name[len("cpu") :]): _times(spent) for name, spent in ticks(text).items() if name != "cpu"}
 
 
 def parse_all(text: str) -> Optional[Times]:
     """The times of all CPUs together, also of those that are offline now; None without their line."""
-    found = _ALL.search(text)
-    return _times(found[1]) if found is not None else None
+    spent = ticks(text).get("cpu")
+    return _times(spent) if spent is not None else None
 
 
-def _times(numbers: str) -> Times:
-    ticks = [int(number) for number in numbers.split()[:8]]
-    return Times(sum(ticks), ticks[5] + ticks[6], ticks[7])
+def _times(spent: List[int]) -> Times:
+    return Times(sum(spent), spent[5] + spent[6], spent[7])

@@ -14,9 +14,9 @@ from ..._facts import ebs, ethtool, interrupts
 from ..._facts.host import Host
 from ..._host.host import WritableHost
 from ..._number import is_number, process_numbers
-from ..._parse import timers
+from ..._parse import counts, proc_stat, timers
+from ..statistics.record import Sample
 
-_CPU = re.compile(r"^(cpu[0-9]{0,6})((?: +[0-9]{1,20}){8,10})\s*$", re.ASCII | re.MULTILINE)
 _CGROUP = re.compile(r"^0::(/[^\n]*)$", re.MULTILINE)
 _STAT = re.compile(r"[0-9]+ \((?P<name>.*)\) (?P<rest>.*)", re.DOTALL)
 _KERNEL = "2"  # the parent of all kernel threads
@@ -28,7 +28,6 @@ _FIRST = "1"
 _SCHEDULERS = ("cron", "crond", "atd")
 
 Processes = Dict[str, Tuple[str, List[str]]]  # process → its name and status
-Ticks = Dict[str, List[int]]  # "cpu" for all, "cpu0", … → user, nice, system, idle, iowait, irq, softirq, steal
 Served = Dict[str, Set[Tuple[str, str]]]  # program → its processes, each with the time at which it began
 _NEARMETAL_TIMER = "nearmetal"  # how its timers' names begin: the unit sets nothing in a run, and prove's own ends it
 _PATIENCE = 10.0  # seconds for systemd's answer
@@ -46,48 +45,36 @@ class Used(NamedTuple):
 Usage = Dict[Tuple[str, str], Used]  # process and when it began → what it used
 
 
-class Sample(NamedTuple):
-    """The counters at one moment; None where the host doesn't say."""
+class Observed(NamedTuple):
+    """The counters of the host, and what each process has used."""
 
-    boot_id: str
-    host_seconds: float  # since 1970 by the host's clock
-    cpu_total: Optional[float]  # seconds of all CPUs since boot, with idle time
-    cpu_steal: Optional[float]
-    cpu_softirq: Optional[float]  # seconds of work that interrupts left for later, such as that of network queues
-    context_switches: Optional[int]  # since boot
-    interrupts: Dict[str, int]  # a device's interrupt, such as that of a queue → how often it came since boot
-    throttled: Optional[int]  # how often the cgroups of the load and its programs had used up their CPU time
-    swapped: Optional[int]  # pages in and out since boot
-    allowances: Dict[str, int]  # counter → packets or microseconds beyond what the instance may
+    counters: Sample
     usage: Usage
-    jobs: Dict[str, str]  # what starts jobs by a timetable → a mark that changes when it did
 
     def as_dict(self, foreign: Optional[float]) -> Dict[str, Any]:
         """Plain JSON; `foreign` are the CPU seconds of processes that aren't part of the load, None if not known."""
-        fields = self._asdict()
-        del fields["usage"]
-        return {**fields, "cpu_foreign": foreign}
+        return self.counters._replace(cpu_foreign=foreign)._asdict()
 
 
-def observe(host: Host, programs: Collection[str]) -> Sample:
+def observe(host: Host, programs: Collection[str]) -> Observed:
     """Read the counters; `programs` are those that serve the load."""
     stat = host.text("/proc/stat") or ""
-    spent = [ticks_spent / _rate() for ticks_spent in _ticks(stat).get("cpu", [])]
+    spent = [ticks_spent / _rate() for ticks_spent in proc_stat.ticks(stat).get("cpu", [])]
     processes = {pid: _status(host, pid) for pid in _pids(host)}
-    return Sample(
+    counters = Sample(
         boot_id=host.line("/proc/sys/kernel/random/boot_id") or "",
         host_seconds=time.time(),
         cpu_total=sum(spent) if spent else None,
         cpu_steal=spent[7] if spent else None,
         cpu_softirq=spent[6] if spent else None,
-        context_switches=_field(stat, "ctxt"),
+        context_switches=counts.parse(stat).get("ctxt"),
         interrupts=_interrupts(host),
         throttled=_throttled(host, processes, programs),
         swapped=_swapped(host),
         allowances=_allowances(host),
-        usage=_usage(host, processes),
         jobs=_jobs(processes),
     )
+    return Observed(counters, _usage(host, processes))
 
 
 def served(host: Host, programs: Collection[str]) -> Served:
@@ -105,7 +92,7 @@ def ended(before: Served, after: Served) -> List[str]:
     return [name for name, processes in before.items() if processes and not processes & after[name]]
 
 
-def foreign(before: Sample, after: Sample, own: Collection[str]) -> List[Tuple[str, float]]:
+def foreign(before: Observed, after: Observed, own: Collection[str]) -> List[Tuple[str, float]]:
     """The CPU seconds of each program that isn't part of the load (`own`), the busiest first."""
     seconds_by_name: Dict[str, float] = {}
     inherited = _inherited(before.usage, after.usage)
@@ -136,15 +123,15 @@ def _inherited(before: Usage, after: Usage) -> Dict[str, float]:
 
 def _interrupts(host: Host) -> Dict[str, int]:
     """How often each interrupt of a device came, on all CPUs together; without those that never did."""
-    counts: Dict[str, int] = {}
+    times: Dict[str, int] = {}
     for line in interrupts.observe(host).lines:
         name = "+".join(line.names)[:_LONGEST_NAME]
         if line.number >= 0 and name.isprintable() and name and any(line.counters):
-            counts[name] = counts.get(name, 0) + sum(line.counters)
-    return dict(list(counts.items())[:_MOST_QUEUES])
+            times[name] = times.get(name, 0) + sum(line.counters)
+    return dict(list(times.items())[:_MOST_QUEUES])
 
 
-def busy(first: Ticks, second: Ticks, others: float = 0.0) -> Optional[float]:
+def busy(first: proc_stat.Ticks, second: proc_stat.Ticks, others: float = 0.0) -> Optional[float]:
     """The share of time, 0 to 1, in which the busiest CPU was in use between two `ticks`; None if not known.
 
     A load generator with a single thread leaves all other CPUs idle. It isn't at its limit while it uses less than a
@@ -159,14 +146,9 @@ def _busy(first: List[int], second: List[int]) -> List[float]:
     return [max(0.0, min(1.0, 1 - (passed[3] + passed[4]) / sum(passed)))] if sum(passed) > 0 else []
 
 
-def ticks(host: Host) -> Ticks:
+def ticks(host: Host) -> proc_stat.Ticks:
     """The CPU times of the host; empty when it doesn't say."""
-    return _ticks(host.text("/proc/stat") or "")
-
-
-def _ticks(stat: str) -> Ticks:
-    rows = _CPU.findall(stat)
-    return {name: [int(number) for number in numbers.split()[:8]] for name, numbers in rows}
+    return proc_stat.ticks(host.text("/proc/stat") or "")
 
 
 def _rate() -> float:
@@ -179,8 +161,8 @@ def _throttled(host: Host, processes: Processes, programs: Collection[str]) -> O
     if {processes[pid][0] for pid in serving} != set(programs):
         return None
     groups = {group for pid in ("self", *serving) for group in _groups(host, pid)}
-    counts = [_field(host.text(f"/sys/fs/cgroup{group}/cpu.stat") or "", "nr_throttled") for group in groups]
-    known = [count for count in counts if count is not None]
+    of_groups = [counts.parse(host.text(f"/sys/fs/cgroup{group}/cpu.stat") or "") for group in groups]
+    known = [of_group["nr_throttled"] for of_group in of_groups if "nr_throttled" in of_group]
     return sum(known) if known else None
 
 
@@ -192,14 +174,8 @@ def _groups(host: Host, pid: str) -> List[str]:
 
 
 def _swapped(host: Host) -> Optional[int]:
-    text = host.text("/proc/vmstat") or ""
-    pages = [_field(text, name) for name in ("pswpin", "pswpout")]
-    return sum(page for page in pages if page is not None) if None not in pages else None
-
-
-def _field(text: str, name: str) -> Optional[int]:
-    match = re.search(rf"^{name} ([0-9]{{1,20}})$", text, re.ASCII | re.MULTILINE)
-    return int(match[1]) if match else None
+    pages = counts.parse(host.text("/proc/vmstat") or "")
+    return pages["pswpin"] + pages["pswpout"] if {"pswpin", "pswpout"} <= pages.keys() else None
 
 
 def _allowances(host: Host) -> Dict[str, int]:
@@ -283,20 +259,21 @@ def _status(host: Host, pid: str) -> Tuple[str, List[str]]:
     return (stat["name"], stat["rest"].split()) if stat else ("", [])
 
 
-def before_load(host: WritableHost, programs: Collection[str]) -> Sample:
+def before_load(host: WritableHost, programs: Collection[str]) -> Observed:
     """The counters right before the load: systemd is asked first, so that its work isn't counted."""
     of_systemd = _timers(host)
     return _with_timers(observe(host, programs), of_systemd)
 
 
-def after_load(host: WritableHost, programs: Collection[str]) -> Sample:
+def after_load(host: WritableHost, programs: Collection[str]) -> Observed:
     """The counters right after the load: systemd is asked last, so that its work isn't counted."""
-    sample = observe(host, programs)
-    return _with_timers(sample, _timers(host))
+    observed = observe(host, programs)
+    return _with_timers(observed, _timers(host))
 
 
-def _with_timers(sample: Sample, of_systemd: Dict[str, str]) -> Sample:
-    return sample._replace(jobs={**sample.jobs, **of_systemd})
+def _with_timers(observed: Observed, of_systemd: Dict[str, str]) -> Observed:
+    counters = observed.counters
+    return observed._replace(counters=counters._replace(jobs={**counters.jobs, **of_systemd}))
 
 
 def _timers(host: WritableHost) -> Dict[str, str]:

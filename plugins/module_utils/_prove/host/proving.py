@@ -121,7 +121,8 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
         last = second_clock.next_second(host)
         ran = ran._replace(seconds=second_clock.seconds(ran.seconds, first, last))
         before, after = (
-            sample._replace(host_seconds=float(second.real)) for sample, second in ((before, first), (after, last))
+            observed._replace(counters=observed.counters._replace(host_seconds=float(second.real)))
+            for observed, second in ((before, first), (after, last))
         )
     return {**answer, "load": ran._asdict(), **_compared(host, compared, options, before, after)}
 
@@ -159,13 +160,13 @@ def _compared(
     host: WritableHost,
     compared: Experiment,
     options: Mapping[str, Any],
-    before: load_sample.Sample,
-    after: load_sample.Sample,
+    before: load_sample.Observed,
+    after: load_sample.Observed,
 ) -> Dict[str, Any]:
     return {**_around(before, after, options), **_in_force(host, compared, options)}
 
 
-def _around(before: load_sample.Sample, after: load_sample.Sample, options: Mapping[str, Any]) -> Dict[str, Any]:
+def _around(before: load_sample.Observed, after: load_sample.Observed, options: Mapping[str, Any]) -> Dict[str, Any]:
     """The counters of the host on which the load ran, before and after it, and the programs that weren't its own."""
     others = load_sample.foreign(before, after, (*options["programs"], *options["tolerate"]))
     return {
@@ -186,8 +187,9 @@ def _load(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     ran = _run_load(host, options["command"] or "", longest_load(options["seconds"]), load.is_awaited)
     ticks_after = load_sample.ticks(host)
     after = load_sample.after_load(host, ())
-    others = sum(seconds for _name, seconds in load_sample.foreign(before, after, ()))
-    busy = load_sample.busy(ticks, ticks_after, others / max(0.01, after.host_seconds - before.host_seconds))
+    others = sum(used for _name, used in load_sample.foreign(before, after, ()))
+    seconds = max(0.01, after.counters.host_seconds - before.counters.host_seconds)
+    busy = load_sample.busy(ticks, ticks_after, others / seconds)
     return {"load": ran._asdict(), "busy": busy, **_around(before, after, options)}
 
 

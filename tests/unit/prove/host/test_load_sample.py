@@ -48,7 +48,7 @@ FILES = {
 def test_throttled_are_the_programs_that_serve_the_load_too(
     programs: "List[str]", count: "Optional[int]", host_of: HostOf
 ) -> None:
-    assert load_sample.observe(host_of(FILES), programs).throttled == count
+    assert load_sample.observe(host_of(FILES), programs).counters.throttled == count
 
 
 def ticked(*cpus: str) -> "dict[str, str]":
@@ -65,7 +65,7 @@ def test_busy_is_the_busiest_cpu_on_which_a_generator_of_one_thread_runs(host_of
     assert load_sample.busy(before, load_sample.ticks(host)) == pytest.approx(0.9)
     assert load_sample.busy({}, load_sample.ticks(host)) is None
     assert load_sample.busy(before, load_sample.ticks(host), 0.6) == pytest.approx(0.3), "others used most of that CPU"
-    sample = load_sample.observe(host, ())
+    sample = load_sample.observe(host, ()).counters
     assert sample.cpu_total == pytest.approx((210 + 15 * 210) / load_sample._rate())
 
 

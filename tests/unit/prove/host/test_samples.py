@@ -51,14 +51,14 @@ def put(host: FakeKernel, path: str, text: str) -> None:
 
 def test_the_timers_of_systemd_and_the_jobs_of_cron(host: Timed) -> None:
     before = load_sample.before_load(host, ())
-    assert before.jobs == {"apt-daily.timer": "1h", "cron": "40", "cron (still running)": ""}
+    assert before.counters.jobs == {"apt-daily.timer": "1h", "cron": "40", "cron (still running)": ""}
     host.last = "2h"
     put(host, "/proc/401/stat", scheduler(401, "cron", 300, 0, 9))
     put(host, "/proc/402/stat", scheduler(402, "cron", 300, 0, 700))
     put(host, CRON, scheduler(300, "cron", 1, 41, 100))
     after = load_sample.after_load(host, ())
-    assert after.jobs == {"apt-daily.timer": "2h", "cron": "41", "cron (still running)": "700"}
-    assert after.as_dict(None)["jobs"] == after.jobs
+    assert after.counters.jobs == {"apt-daily.timer": "2h", "cron": "41", "cron (still running)": "700"}
+    assert after.as_dict(None)["jobs"] == after.counters.jobs
 
 
 @pytest.mark.parametrize("when", ["before_load", "after_load"])
@@ -81,10 +81,10 @@ def test_systemd_is_asked_outside_of_what_is_counted(when: str, host: Timed, mon
 
 
 def test_a_host_without_systemd_or_whose_systemd_is_silent_has_no_timers(tmp_path: Path, host: Timed) -> None:
-    assert load_sample.before_load(fresh(tmp_path / "silent", "nitro_big"), ()).jobs == {}
+    assert load_sample.before_load(fresh(tmp_path / "silent", "nitro_big"), ()).counters.jobs == {}
     host.moods[SHOW] = "Connection timed out"
-    assert "apt-daily.timer" not in load_sample.before_load(host, ()).jobs
+    assert "apt-daily.timer" not in load_sample.before_load(host, ()).counters.jobs
     files = {path: text for path, text in files_of("xen_hvm").items() if not path.startswith("/run/systemd")}
     other = FakeKernel(tmp_path / "other", files)
-    assert load_sample.after_load(other, ()).jobs == {}
+    assert load_sample.after_load(other, ()).counters.jobs == {}
     assert other.commands == []
