@@ -24,9 +24,9 @@ from ..plugin_utils._files import brief, short_path, try_folder
 from ..plugin_utils._forms.write import write_all
 from ..plugin_utils._report import allowances, document, history, proven, summary, worth
 from ..plugin_utils._report.collect import Collector
+from ..plugin_utils._report.headings import FAILABLE
 from ..plugin_utils._report.model import Report, plural, span
 from ..plugin_utils._report.run import Clock
-from ..plugin_utils._report.statuses import FAILABLE
 
 BLIND = (
     "without the callback nearmetal.ec2.fleet it is not known why a host gave no result, nor how long the run took:"

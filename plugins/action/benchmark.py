@@ -17,8 +17,8 @@ from ..module_utils._error import NearmetalError
 from ..module_utils._planning.options import validate
 from ..module_utils._words import sentence
 from ..plugin_utils._ansible import by_agent
+from ..plugin_utils._ansible.by_agent import StateAction
 from ..plugin_utils._ansible.delegation import action_on
-from ..plugin_utils._ansible.host_action import StateAction
 from ..plugin_utils._ansible.interpreter import explained
 from ..plugin_utils._ansible.plays import report_directory
 from ..plugin_utils._benchmark import ebs_limits, several, store

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ..plugin_utils._ansible.host_action import StateAction
+from ..plugin_utils._ansible.by_agent import StateAction
 
 
 class ActionModule(StateAction):

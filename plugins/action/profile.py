@@ -12,7 +12,7 @@ from typing import Any
 from ..module_utils._error import NearmetalError
 from ..module_utils._profile.folding import Tree
 from ..plugin_utils._ansible import by_agent
-from ..plugin_utils._ansible.host_action import StateAction
+from ..plugin_utils._ansible.by_agent import StateAction
 from ..plugin_utils._ansible.plays import report_directory
 from ..plugin_utils._files import file_name, make_folder, short_path, write, writing
 from ..plugin_utils._profile import document, page, stacks

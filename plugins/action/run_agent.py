@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..plugin_utils._ansible.host_action import HostAction, StateAction
+from ..plugin_utils._ansible.by_agent import HostAction, StateAction
 
 
 class ActionModule(HostAction):

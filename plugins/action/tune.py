@@ -17,7 +17,7 @@ from ..module_utils._error import NearmetalError
 from ..module_utils._requests.combined import require_known
 from ..module_utils._words import shown
 from ..plugin_utils._ansible import by_agent
-from ..plugin_utils._ansible.host_action import HostAction
+from ..plugin_utils._ansible.by_agent import HostAction
 from ..plugin_utils._ansible.plays import CALLBACK
 
 _AT_ONCE = re.compile(r"\s*(\d+|(100|\d?\d)%)\s*", re.ASCII)

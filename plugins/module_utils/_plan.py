@@ -120,3 +120,14 @@ class Wanted(NamedTuple):
         origins = {option: self.by.get(f"{within}.{option}", self.wanted_by(within)) for option in given}
         by = {**self.by, **origins}
         return self._replace(options={**self.options, **given}, by=by)
+
+
+def joined(*plans: Plan) -> Plan:
+    """The plan with the actions and findings of all, in the order of the plans."""
+    return Plan(
+        tuple(action for plan in plans for action in plan.actions),
+        tuple(finding for plan in plans for finding in plan.findings),
+        any(plan.replan for plan in plans),
+        {line: value for plan in plans for line, value in plan.at_boot.items()},
+        {place: reason for plan in plans for place, reason in plan.remember.items()},
+    )

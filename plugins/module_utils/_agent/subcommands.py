@@ -128,7 +128,7 @@ def _print_outcomes(outcomes: Sequence[Outcome]) -> int:
 
 def print_commands(host: WritableHost, outcomes: Sequence[Outcome]) -> int:
     """The plan as a shell script; errors of concerns, which are not in it, on standard error."""
-    from .commands import script
+    from .._engine.by_hand import script
 
     for outcome in outcomes:
         if outcome.error:

@@ -12,8 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from .._facts.blkfront import BlkfrontFacts
 from .._facts.facts import Facts
-from .._plan import Plan, Wanted
-from .._planning.join import joined
+from .._plan import Plan, Wanted, joined
 from .._planning.knob import Knob
 from .._planning.skeleton import checking
 

@@ -13,10 +13,9 @@ from typing import Any, List, Mapping, NamedTuple, Optional
 from .._facts.clock import ClockFacts
 from .._facts.facts import Facts
 from .._facts.sys_files import CLOCKSOURCE
-from .._plan import Finding, Plan, Wanted
+from .._plan import Finding, Plan, Wanted, joined
 from .._planning.boot_argument import plan_argument
 from .._planning.gate import host_class
-from .._planning.join import joined
 from .._planning.knob import Knob, boot_argument, options_of
 from .._planning.native import tmpfiles
 from .._planning.options import CONSENT, PERSIST

@@ -12,8 +12,7 @@ from .._facts.memory import dirty_parameter
 from .._facts.sys_files import KSM
 from .._number import is_number
 from .._parameters import MEMORY
-from .._plan import Plan, Wanted
-from .._planning.join import joined
+from .._plan import Plan, Wanted, joined
 from .._planning.knob import Knob, options_of
 from .._planning.native import sysctl_d, tmpfiles
 from .._planning.options import PERSIST, SWITCH

@@ -10,8 +10,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 from .._facts import systemd
 from .._facts.facts import Facts
 from .._facts.routes import IPV4, MAIN, MAIN_TABLE, Address, Route, RoutesFacts, table, written
-from .._plan import Plan, Wanted
-from .._planning.join import joined
+from .._plan import Plan, Wanted, joined
 from .._planning.knob import Knob, options_of
 from .._planning.native import FOREIGN_STAYS, networkd_conf
 from .._planning.options import PERSIST

@@ -16,8 +16,7 @@ from .._facts.services import UNIT
 from .._facts.sysctl import ZONE_RECLAIM
 from .._number import is_number
 from .._parameters import MEMORY, NETWORK_STACK
-from .._plan import Plan, Wanted
-from .._planning.join import joined
+from .._plan import Plan, Wanted, joined
 from .._planning.knob import Knob, options_of
 from .._planning.skeleton import checking
 from .._programs.program import UNLIMITED, Check, Wish

@@ -16,10 +16,9 @@ from .._facts.smt import SmtFacts, difference, second_threads, union
 from .._facts.sys_files import SMT
 from .._facts.topology import CPU, TopologyFacts
 from .._number import is_number
-from .._plan import Finding, Plan, Wanted
+from .._plan import Finding, Plan, Wanted, joined
 from .._planning.boot_argument import plan_argument
 from .._planning.gate import host_class
-from .._planning.join import joined
 from .._planning.knob import Knob, boot_argument, options_of
 from .._planning.native import tmpfiles
 from .._planning.options import CONSENT, METHOD, PERSIST

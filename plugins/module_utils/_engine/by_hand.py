@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The shell commands that set what levers set, for people to read. PRIVATE to the collection."""
+"""The shell commands that set what levers set, or do what a plan does, for people to read. PRIVATE."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Dict, List, Mapping, Optional, Sequence
 from .._facts import boot, boot_shell, ethtool, hugepages, hugetlbfs, irqbalance_process, nic, routes
 from .._facts.native_files import PROGRAMS
 from .._facts.topology import CPU
+from .._host.host import WritableHost
 from .._levers.base import KernelFile, Lever
 from .._levers.block import Scheduler
 from .._levers.boot_arguments.lever import BootArguments
@@ -21,14 +22,20 @@ from .._levers.irqbalance import IrqbalanceArguments, changed_text
 from .._levers.network import QueueTable
 from .._levers.nic_settings import DriverField, Queues, Sysfs
 from .._levers.power import IdleDisabled, WordTable
+from .._levers.registry import place_of
 from .._levers.routing import Paths
 from .._levers.smt import OfflineCpus
 from .._levers.sys_files import DirtyLimit, StartsKhugepaged, Sysctl, writes
 from .._plan import Value
+from .._planning.unit import NAME as UNIT
+from .._words import sentence
+from .session import Outcome
 
 # The option of the tool ethtool for the fields of a driver's table, and the fields that it sets by on and off.
 _OPTIONS = {"network.rings": "-G", "network.coalesce": "-C", "network.offloads": "-K"}
 _SWITCHES = ("adaptive_rx", "adaptive_tx", *ethtool.OFFLOADS)
+_OF_UNIT = "# The unit that plans again at each boot and for new devices: only nearmetal itself installs it"
+_NO_COMMAND = "# no command does this: only nearmetal itself writes it"
 
 
 @singledispatch
@@ -220,3 +227,22 @@ def _file(path: str, text: Optional[str], mode: str = "") -> List[str]:
         f"cat > {_quoted(path)} <<'{mark}'\n{text}{end}{mark}",
     ]
     return [*made, f"chmod {mode} {_quoted(path)}"] if mode else made
+
+
+def script(host: WritableHost, outcomes: Sequence[Outcome]) -> List[str]:
+    """The lines of a shell script for a plan that hasn't been carried out, each step below its reason.
+
+    A concern with an error is left out, because a run doesn't start it.
+    """
+    lines: List[str] = []
+    for outcome in outcomes:
+        actions = () if outcome.error else outcome.plan.actions
+        if actions and outcome.name == UNIT:
+            lines.append(_OF_UNIT)
+            continue
+        for action in actions:
+            name = " ".join(filter(None, (f"{action.concern}.{action.knob}", action.where)))
+            lines.append(f"# {sentence(f'{name}: {action.reason}')}")
+            ways = commands(place_of(host, action.key), action.after)
+            lines += [line for command in ways for line in command.splitlines()] or [_NO_COMMAND]
+    return lines

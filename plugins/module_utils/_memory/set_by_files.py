@@ -79,7 +79,7 @@ def _set_by_others(place: Lever) -> Value:
 # Lines of _planning/native.py.
 _PARAMETER = r"^([a-z0-9_.-]{1,100}) = ([ -~]{1,100})$"
 _WRITE = r"^w! (/sys/[A-Za-z0-9_./*-]{1,200}) - - - - ([ -~]{1,100})$"
-# A line of _concerns/block_storage/rules.py that sets something.
+# A line of _concerns/block_storage/__init__.py that sets something.
 _RULE = re.compile(
     r'^ENV\{\.NEARMETAL_KIND\}=="([a-z_]{1,16})", .*ATTR\{queue/([a-z_]{1,16})\}="([a-z0-9_-]{1,32})"$',
     re.ASCII | re.MULTILINE,

@@ -10,9 +10,8 @@ from .._error import NearmetalError
 from .._facts.network import NetworkFacts, cpus
 from .._facts.nic import Nic
 from .._facts.topology import TopologyFacts
-from .._plan import Plan, Wanted
+from .._plan import Plan, Wanted, joined
 from .._words import shown
-from .join import joined
 from .knob import Knob, options_of
 from .options import Claims
 

@@ -10,10 +10,9 @@ from .._error import NearmetalError
 from .._facts.facts import Facts
 from .._number import is_number
 from .._parameters import Parameter
-from .._plan import Plan, Wanted
+from .._plan import Plan, Wanted, joined
 from .._words import shown
 from .bounds import widen
-from .join import joined
 from .knob import Knob
 
 # Status and reason of a parameter that isn't to be set.

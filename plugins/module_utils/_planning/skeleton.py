@@ -7,10 +7,9 @@ from __future__ import annotations
 from typing import Any, Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from .._facts.facts import Facts
-from .._plan import Plan, Wanted
+from .._plan import Plan, Wanted, joined
 from .concern import Concern
 from .gate import gate_refusal, gate_remark
-from .join import joined
 from .knob import Knob
 from .native import File, by_unit, plan_file, plan_lost
 from .options import LAST

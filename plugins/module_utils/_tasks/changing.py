@@ -5,22 +5,23 @@
 from __future__ import annotations
 
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Callable, Dict, List, Mapping
 
 from .._concerns.registry import CONCERNS
 from .._engine.lease import confirmation
 from .._engine.planning import Request, Restore
 from .._engine.requests import restore_requests, wanted_or_base
-from .._engine.result import contract
-from .._engine.run import Ask, Conditions, Run, plan_run, run
+from .._engine.result import contract, described
+from .._engine.run import PLAIN, Ask, Conditions, Run, plan_run, run
 from .._engine.session import Known, Origin, Outcome
+from .._error import NearmetalError
 from .._facts.facts import observe
 from .._facts.json_data import json_data
 from .._host.host import WritableHost
 from .._plan import Wanted
 from .._planning.concern import Concern
 from .._planning.options import COMMON, Spec
-from .result import answer
 from .task import Task
 
 STATE: Spec = {
@@ -29,6 +30,34 @@ STATE: Spec = {
 }
 _ONLY_LOOK = ("blkfront_check",)
 _Execute = Callable[[WritableHost, Ask, Conditions], Run]
+
+
+def answer(
+    execute: Callable[[WritableHost, Ask, Conditions], Run],
+    host: WritableHost,
+    ask: Ask,
+    conditions: Conditions = PLAIN,
+    named: Mapping[str, Any] = MappingProxyType({}),
+    show_commands: bool = False,
+) -> Dict[str, Any]:
+    """`execute`, which is `run` or `plan_run`, with what is asked; `failed` is in it when something went wrong.
+
+    `named` is in it as it is. `show_commands`, for what is planned, adds the shell commands that would do the same.
+    """
+    try:
+        done = execute(host, ask, conditions)
+    except NearmetalError as error:
+        return {"failed": True, "msg": str(error), **named}
+    result = {**described(done.facts, done.outcomes), **named}
+    if done.confirm_within:
+        result["confirm_within"] = done.confirm_within
+    if show_commands:
+        from .._engine.by_hand import script
+
+        result["commands"] = script(host, done.outcomes)
+    if result["errors"]:
+        result["failed"] = True
+    return result
 
 
 def task_of(module: str) -> Task:

@@ -15,7 +15,7 @@ from .._host.host import WritableHost
 from .._planning.options import COMMON, Spec
 from .._planning.waivers import OPTIONS as WAIVERS
 from .._requests.choice import Chosen, choose
-from .result import answer
+from .changing import answer
 from .task import Task
 
 WANTED: Spec = {

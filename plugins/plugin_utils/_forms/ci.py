@@ -14,8 +14,8 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from .._report import model, summary
+from .._report.headings import BY_NAME, FAILED
 from .._report.model import HostReport, Report, ReportedFinding
-from .._report.statuses import BY_NAME, FAILED
 from .sources import PAGES, links
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

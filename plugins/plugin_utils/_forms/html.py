@@ -29,9 +29,8 @@ from .._page import data as data_of_page
 from .._page import fill
 from .._prove import figures
 from .._report import model, summary, worth
-from .._report.headings import OTHER, under_headings
+from .._report.headings import BY_NAME, LOOKS, ORDER, OTHER, under_headings, worst
 from .._report.model import HostReport, Report, ReportedFinding, plural, span
-from .._report.statuses import BY_NAME, LOOKS, ORDER, worst
 from .sources import links
 
 DRIFT = 200

@@ -9,9 +9,8 @@ from typing import Dict, Iterable, List, Sequence
 
 from .._benchmark import sentences
 from .._report import summary, worth
-from .._report.headings import heading_of
+from .._report.headings import BY_NAME, heading_of
 from .._report.model import HostReport, Report, ReportedFinding, plural, span
-from .._report.statuses import BY_NAME
 from .sources import SEPARATOR, links
 
 TOPS = 20

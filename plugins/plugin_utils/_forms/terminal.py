@@ -10,9 +10,8 @@ from typing import Dict, List, Sequence, Tuple
 from .._benchmark import sentences
 from .._columns import Paint, clip, led, pad, plain, width, wrap
 from .._report import model, summary, worth
-from .._report.headings import heading_of, in_order
+from .._report.headings import BY_NAME, FAILED, OPEN, ORDER, heading_of, in_order
 from .._report.model import HostReport, Report, ReportedFinding, plural, span
-from .._report.statuses import BY_NAME, FAILED, OPEN, ORDER
 
 TROUBLED = 8
 NARROWEST = 40

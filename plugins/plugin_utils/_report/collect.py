@@ -15,8 +15,8 @@ from .._benchmark.ranking import Ranking
 from .._clean import NAME, Budget, mapping, text
 from .._profile import document as profiled
 from . import allowances, drift, model, picture, proven
+from .headings import ORDER
 from .model import Gate, HostReport, Past, Report, ReportedFinding, Run
-from .statuses import ORDER
 
 # The facts of a report about a host's identity: no serials, no addresses, no instance ids.
 PLATFORM = (

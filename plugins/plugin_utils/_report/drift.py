@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, Iterator, Optional, Tuple
 
 from . import model
+from .headings import BY_NAME
 from .model import HostReport, ReportedFinding
-from .statuses import BY_NAME
 from .summary import show
 
 NEARMETAL = "nearmetal.ec2"

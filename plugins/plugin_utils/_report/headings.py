@@ -1,13 +1,23 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The nine headings of AWS's talk of 2017, under which a report groups the concerns. PRIVATE to the collection."""
+"""The nine headings of AWS's talk of 2017, which group the concerns in a report, and how statuses look. PRIVATE."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Dict, Iterable, List, NamedTuple, Tuple
 
 from ...module_utils._concerns.registry import HEADINGS
+from ...module_utils._plan import STATUSES
+from ...module_utils._words import status_words
+
+# Each heading lists what isn't planned on a host: what only the AWS API knows, and parts of the report itself. A
+# concern of a host has its heading in the registry.
+BY_API = frozenset({"cpu_credits", "ebs", "enhanced_networking", "network_interfaces", "placement", "sizing"})
+FAILED = "failed"  # not a status of a finding: the concern ended with an error
+# What `audit_fail_on` may name: every status, and a concern that ended with an error.
+FAILABLE = (*STATUSES, FAILED)
 
 
 class Heading(NamedTuple):
@@ -18,9 +28,6 @@ class Heading(NamedTuple):
     concerns: Tuple[str, ...]
 
 
-# Each heading lists what isn't planned on a host: what only the AWS API knows, and parts of the report itself. A
-# concern of a host has its heading in the registry.
-BY_API = frozenset({"cpu_credits", "ebs", "enhanced_networking", "network_interfaces", "placement", "sizing"})
 _HEADINGS = (
     Heading(1, "Newest generation, HVM", ("platform", "placement", "instance_info")),
     Heading(2, "TSC as clock source", ()),
@@ -70,3 +77,47 @@ def under_headings(concerns: Iterable[str]) -> List[Tuple[Heading, List[str]]]:
     """Each heading, Other at last, with the concerns that stand under it."""
     named = list(concerns)
     return [(heading, [name for name in named if heading_of(name) == heading]) for heading in (*headings(), OTHER)]
+
+
+@dataclass(frozen=True)
+class Look:
+    """One status: its mark, one column wide, and its color by Ansible's name."""
+
+    name: str
+    mark: str
+    color: str
+    open: bool  # the operator may want to do something about it
+
+    @property
+    def words(self) -> str:
+        """The status as an operator reads it, the same as in `nearmetal status`."""
+        return status_words(self.name)
+
+    def counted(self, count: int) -> str:
+        """How many findings have it: "1 needs a reboot", "4 need a reboot"."""
+        return f"{count:,} {status_words(self.name, count)}"
+
+
+# A cell shows the first of these that is present.
+LOOKS = (
+    Look(FAILED, "✗", "red", True),
+    Look("would_change", "●", "yellow", True),
+    Look("needs_reboot", "↻", "purple", True),
+    Look("needs_restart", "⟲", "purple", True),
+    Look("refused", "!", "bright red", True),
+    Look("unknown", "?", "bright yellow", True),
+    Look("changed", "◆", "green", False),
+    Look("unchangeable", "■", "cyan", False),
+    Look("advice", "i", "bright blue", True),
+    Look("waived", "~", "dark gray", False),
+    Look("ok", "✓", "green", False),
+    Look("not_applicable", "–", "dark gray", False),
+)
+BY_NAME = {look.name: look for look in LOOKS}
+ORDER = {look.name: number for number, look in enumerate(LOOKS)}
+OPEN = tuple(look.name for look in LOOKS if look.open)
+
+
+def worst(statuses: Iterable[str]) -> str:
+    """The status that a cell shows for all of these; empty without any."""
+    return min(statuses, key=lambda status: ORDER[status], default="")

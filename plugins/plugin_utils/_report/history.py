@@ -15,8 +15,8 @@ from typing import List, Tuple
 from ...module_utils._error import NearmetalError
 from .._files import read_json, write
 from . import model
+from .headings import ORDER
 from .model import Past, Report
-from .statuses import ORDER
 from .worth import counts
 
 VERSION = 1

@@ -20,9 +20,8 @@ from ...module_utils._planning import unit
 from ...module_utils._words import in_words
 from .._ansible.plays import COLLECTION, TUNE
 from . import model, worth
-from .headings import BY_API, heading_of, headings, in_order
+from .headings import BY_API, FAILED, OPEN, ORDER, heading_of, headings, in_order, worst
 from .model import HostReport, Report, plural, span
-from .statuses import FAILED, OPEN, ORDER, worst
 
 TOPS = 5  # findings that a terminal and the page's list show; the others are beside their hosts
 LIMIT = 3  # hosts that a command names; more are in a file beside the reports

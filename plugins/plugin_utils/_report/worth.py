@@ -16,8 +16,8 @@ from ...module_utils._concerns.registry import HEADINGS
 from ...module_utils._prove.statistics.rules import BETTER
 from .._ansible.plays import AUDIT, TUNE
 from . import model
+from .headings import OPEN
 from .model import HostReport, Report, ReportedFinding, plural, span
-from .statuses import OPEN
 
 # What is known of a gain, the best first.
 PROVEN, PUBLISHED, UNMEASURED, NO_GAIN = "proven", "published", "unmeasured", "no_gain"

@@ -17,10 +17,8 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 from ..accounts import error_code
 from ..api import Located, Raw, by_target
 from ..calls import BRIEF_SECONDS, attempts
-from .outcome import Outcome
-from .power import STATE_CODES, Power, state_of
+from .power import STATE_CODES, Outcome, Power, Tags, state_of
 from .stop_mark import LEFT_STATES, OUR_STOP, TAG, judge, power_facts
-from .tags import Tags
 
 # Before the stop, waiting is cheap to give up: nothing has happened yet.
 # For so long an instance is watched that may stop although AWS answered with an error.

@@ -4,41 +4,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import Any, Dict, List, Mapping, Tuple
 
 from ..._facts.block import BlockFacts
-from ..._facts.disk import INSTANCE_STORE, KINDS
+from ..._facts.disk import EBS, INSTANCE_STORE, KINDS, MODELS, OTHER, VIRTIO, XVD
 from ..._facts.facts import Facts
-from ..._plan import Plan, Wanted
-from ..._planning.join import joined
+from ..._plan import Plan, Wanted, joined
 from ..._planning.knob import Knob, options_of
 from ..._planning.native import udev_rules
 from ..._planning.options import METHOD, PERSIST
 from ..._planning.skeleton import tuning, unobserved
 from . import driver, queue
 from .choice import NAME, OF_NAMED, OF_QUEUE, DiskSettings, disk_settings
-from .rules import rules
+from .queue import timeout
 
 _TRIM = Knob(NAME, "trim", reference="EC2 User Guide, SSD instance store")
-
-
-def _look_at_trim(block: BlockFacts) -> Plan:
-    """A finding about instance store with a file system: the User Guide names no other disks that take TRIM."""
-    used = {name for names in block.mounts.values() for name in names}
-    disks = [disk for disk in block.disks if disk.kind == INSTANCE_STORE and disk.discards and disk.name in used]
-    if not disks:
-        return Plan()
-    without = [disk.name for disk in disks if disk.name not in block.discarding]
-    if block.trim_timer or not without:
-        how = "fstrim.timer tells it once a week" if block.trim_timer else "its file system tells it at once (discard)"
-        return _TRIM.says("ok", f"the kernel tells instance store which blocks are free: {how}")
-    reason = (
-        f"nobody tells {', '.join(without[:4])} which blocks are free, so the SSD moves data that nobody needs any"
-        " more: run `systemctl enable --now fstrim.timer`"
-    )
-    return _TRIM.says("advice", reason)
-
-
 KNOBS = (*OF_QUEUE, *OF_NAMED, *driver.KNOBS, _TRIM)
 _PER_DISK = options_of(OF_QUEUE)
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -58,6 +38,39 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "method": METHOD,
     "persist": PERSIST,
 }
+_END = "nearmetal_block_storage_end"
+# Only when a disk appears: `change` comes after each write by somebody, and would undo what was set since.
+_HEAD = (
+    f'ACTION!="add", GOTO="{_END}"',
+    f'SUBSYSTEM!="block", GOTO="{_END}"',
+    f'ENV{{DEVTYPE}}!="disk", GOTO="{_END}"',
+    f'TEST!="device", GOTO="{_END}"',
+)
+# A name with a dot in front stays within udev.
+_KIND = "ENV{.NEARMETAL_KIND}"
+_MATCH: Mapping[str, Tuple[str, ...]] = {
+    **{kind: (f'ATTRS{{model}}=="{model}", ',) for model, kind in MODELS.items()},
+    XVD: ('DRIVERS=="vbd", ',),
+    VIRTIO: ('DRIVERS=="virtio_blk", ',),
+    OTHER: ("",),
+}
+
+
+def _look_at_trim(block: BlockFacts) -> Plan:
+    """A finding about instance store with a file system: the User Guide names no other disks that take TRIM."""
+    used = {name for names in block.mounts.values() for name in names}
+    disks = [disk for disk in block.disks if disk.kind == INSTANCE_STORE and disk.discards and disk.name in used]
+    if not disks:
+        return Plan()
+    without = [disk.name for disk in disks if disk.name not in block.discarding]
+    if block.trim_timer or not without:
+        how = "fstrim.timer tells it once a week" if block.trim_timer else "its file system tells it at once (discard)"
+        return _TRIM.says("ok", f"the kernel tells instance store which blocks are free: {how}")
+    reason = (
+        f"nobody tells {', '.join(without[:4])} which blocks are free, so the SSD moves data that nobody needs any"
+        " more: run `systemctl enable --now fstrim.timer`"
+    )
+    return _TRIM.says("advice", reason)
 
 
 def _decide(facts: Facts, wanted: Wanted) -> Plan:
@@ -77,7 +90,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
         at_boot,
         driver.plan_polling(facts, block, wanted),
         driver.plan_segments(facts, block, wanted),
-        Plan(replan=for_rules.derived, at_boot=dict.fromkeys(rules(for_rules), "")),
+        Plan(replan=for_rules.derived, at_boot=dict.fromkeys(_rules(for_rules), "")),
         _look_at_trim(block),
     )
 
@@ -121,3 +134,32 @@ CONCERN = tuning(
     decide=_decide,
     by_place=True,
 )
+
+
+def _rules(disk_settings: DiskSettings) -> List[str]:
+    """The rules for what is wanted of kinds of disks; none when nothing is wanted.
+
+    Raises NearmetalError for a value that no disk takes.
+    """
+    settings = {kind: _settings(kind, wanted) for kind, wanted in disk_settings.kinds.items()}
+    if not any(settings.values()):
+        return []
+    kinds = [f'{match}{_KIND}="{kind}"' for kind in (OTHER, XVD, VIRTIO, EBS, INSTANCE_STORE) for match in _MATCH[kind]]
+    lines = [f'{_KIND}=="{kind}", {line}' for kind, settings_of in settings.items() for line in settings_of]
+    return [*_HEAD, *kinds, *lines, f'LABEL="{_END}"']
+
+
+def _settings(kind: str, wanted: Mapping[str, str]) -> List[str]:
+    values: Dict[str, str] = {knob.name: wanted[knob.name] for knob in OF_QUEUE if knob.name in wanted}
+    if "io_timeout" in values:
+        goal = timeout(kind, values.pop("io_timeout"))
+        if not goal.status:
+            values = {"io_timeout": goal.value, **values}
+    assignments = []
+    for knob, value in values.items():
+        names = (value, "noop") if (knob, value) == ("scheduler", "none") else (value,)
+        for name in names:
+            # udev would complain at each boot about a file that is missing.
+            present = f'ATTR{{queue/scheduler}}=="*{name}*"' if len(names) > 1 else f'TEST=="queue/{knob}"'
+            assignments.append(f'{present}, ATTR{{queue/{knob}}}="{name}"')
+    return assignments

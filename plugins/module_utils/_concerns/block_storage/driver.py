@@ -9,9 +9,8 @@ from typing import Optional, Tuple
 from ..._facts.block import LONGEST_MS, BlockFacts
 from ..._facts.disk import EBS, INSTANCE_STORE, XVD
 from ..._facts.facts import Facts
-from ..._plan import Finding, Plan, Wanted
+from ..._plan import Finding, Plan, Wanted, joined
 from ..._planning.boot_argument import plan_argument
-from ..._planning.join import joined
 from ..._planning.knob import boot_argument
 from .choice import NAME, DiskSettings
 from .queue import timeout

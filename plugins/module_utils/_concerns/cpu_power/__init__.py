@@ -9,10 +9,9 @@ from typing import Any, Mapping, Optional, Tuple
 from ..._error import NearmetalError
 from ..._facts.facts import Facts
 from ..._parameters import CPU_POWER
-from ..._plan import Plan, Wanted
+from ..._plan import Plan, Wanted, joined
 from ..._planning.boot_argument import plan_argument
 from ..._planning.gate import host_class
-from ..._planning.join import joined
 from ..._planning.knob import Knob, boot_argument, options_of
 from ..._planning.native import sysctl_d, tmpfiles
 from ..._planning.options import CONSENT, METHOD, PERSIST

@@ -10,8 +10,7 @@ from typing import Optional, Tuple
 from ..._facts.facts import Facts
 from ..._facts.power import CPUFREQ, FIXING, PowerFacts
 from ..._facts.sys_files import TURBO
-from ..._plan import Plan, Wanted
-from ..._planning.join import joined
+from ..._plan import Plan, Wanted, joined
 from ..._planning.knob import Knob
 from ..._words import plain
 

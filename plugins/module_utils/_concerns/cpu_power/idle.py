@@ -8,10 +8,9 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ..._facts.facts import Facts
 from ..._facts.power import IdleState, PowerFacts
-from ..._plan import Finding, Plan, Wanted
+from ..._plan import Finding, Plan, Wanted, joined
 from ..._planning.boot_argument import plan_argument
 from ..._planning.gate import host_class
-from ..._planning.join import joined
 from ..._planning.knob import Knob, boot_argument
 
 NAME = "cpu_power"

@@ -7,8 +7,7 @@ from __future__ import annotations
 from ..._facts.facts import Facts
 from ..._facts.sys_files import PROFILE
 from ..._facts.topology import CPU
-from ..._plan import Plan, Wanted
-from ..._planning.join import joined
+from ..._plan import Plan, Wanted, joined
 from ..._planning.knob import Knob
 from ..._words import plain
 

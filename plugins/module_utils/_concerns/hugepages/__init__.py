@@ -7,8 +7,7 @@ from __future__ import annotations
 from typing import Any, Mapping
 
 from ..._facts.facts import Facts
-from ..._plan import Plan, Wanted
-from ..._planning.join import joined
+from ..._plan import Plan, Wanted, joined
 from ..._planning.knob import options_of
 from ..._planning.native import sysctl_d, tmpfiles
 from ..._planning.options import CONSENT, METHOD, PERSIST

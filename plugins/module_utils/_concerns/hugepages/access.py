@@ -12,8 +12,7 @@ from ..._facts.facts import Facts
 from ..._facts.hugepages import HugepageFacts
 from ..._facts.hugetlbfs import PATH
 from ..._facts.sysctl import HUGETLB_GROUP
-from ..._plan import Plan, Wanted
-from ..._planning.join import joined
+from ..._plan import Plan, Wanted, joined
 from ..._planning.knob import Knob
 from ..._words import plain, shown
 from .reserved import short, size_of

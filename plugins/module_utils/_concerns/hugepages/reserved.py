@@ -10,10 +10,9 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from ..._error import NearmetalError
 from ..._facts.facts import Facts
 from ..._facts.hugepages import HugepageFacts
-from ..._plan import Finding, Plan, Wanted
+from ..._plan import Finding, Plan, Wanted, joined
 from ..._planning.boot_argument import plan_argument
 from ..._planning.gate import host_class
-from ..._planning.join import joined
 from ..._planning.knob import Knob, boot_argument
 
 NAME = "hugepages"

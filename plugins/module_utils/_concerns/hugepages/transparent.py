@@ -19,9 +19,8 @@ from ..._facts.sys_files import (
     SysFile,
     thp_of_size,
 )
-from ..._plan import Finding, Plan, Wanted
+from ..._plan import Finding, Plan, Wanted, joined
 from ..._planning.boot_argument import plan_argument
-from ..._planning.join import joined
 from ..._planning.knob import Knob, boot_argument
 from .reserved import size_of
 

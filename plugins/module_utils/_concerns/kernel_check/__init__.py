@@ -12,15 +12,13 @@ from ..._facts.facts import Facts
 from ..._facts.kernel import KernelFacts
 from ..._facts.platform import PlatformFacts
 from ..._facts.sysctl import TW_RECYCLE
-from ..._plan import Plan, Wanted
+from ..._plan import Plan, Wanted, joined
 from ..._planning.bounds import EVERY
 from ..._planning.gate import host_class
-from ..._planning.join import joined
 from ..._planning.knob import Knob, options_of
 from ..._planning.skeleton import checking
 from ..._words import shown
-from .advisories import ADVISORIES, Advisory, about
-from .ages import end_of_life
+from .advisories import ADVISORIES, Advisory, about, end_of_life
 from .offers import ENA_ATTACHES, ENA_MINIMUM, driver_of, ena_kernel, needs_new_ena
 from .pressure import KNOBS as PRESSURE
 from .pressure import pressure

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import List, Mapping, Optional, Tuple
 
 from ..._facts.counters import CounterFacts, Swap
-from ..._plan import Plan
-from ..._planning.join import joined
+from ..._plan import Plan, joined
 from ..._planning.knob import Knob
 
 CONCERN = "kernel_check"

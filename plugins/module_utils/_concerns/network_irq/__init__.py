@@ -16,9 +16,8 @@ from ..._facts.network import NetworkFacts, cpus
 from ..._facts.nic import Nic
 from ..._facts.topology import TopologyFacts
 from ..._number import is_number
-from ..._plan import Plan, Wanted
+from ..._plan import Plan, Wanted, joined
 from ..._planning.gate import host_class, loses_time, may_be_burstable
-from ..._planning.join import joined
 from ..._planning.knob import Knob, options_of
 from ..._planning.network_choice import (
     Choice,

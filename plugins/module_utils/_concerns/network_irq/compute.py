@@ -17,8 +17,7 @@ from ..._facts.native_files import COMPUTE_CPUS, COMPUTE_GENERATOR, GENERATOR, M
 from ..._facts.network import cpus, listed
 from ..._facts.services import UNIT, Process
 from ..._facts.topology import TopologyFacts
-from ..._plan import Plan, Wanted
-from ..._planning.join import joined
+from ..._plan import Plan, Wanted, joined
 from ..._planning.knob import Knob
 from ..._words import counted, shown
 

@@ -12,9 +12,8 @@ from typing import FrozenSet, Iterable, List, Optional, Tuple
 from ..._facts.facts import Facts
 from ..._facts.network import NetworkFacts, listed
 from ..._facts.topology import TopologyFacts
-from ..._plan import Plan, Wanted
+from ..._plan import Plan, Wanted, joined
 from ..._planning.boot_argument import plan_argument
-from ..._planning.join import joined
 from ..._planning.knob import Knob, boot_argument
 
 NAME = "network_irq"

@@ -18,8 +18,7 @@ from ..._facts.nic import Nic
 from ..._facts.sysctl import RPS_ENTRIES
 from ..._facts.topology import TopologyFacts
 from ..._number import is_number
-from ..._plan import Plan, Wanted
-from ..._planning.join import joined
+from ..._plan import Plan, Wanted, joined
 from ..._planning.knob import Knob
 from ..._planning.network_choice import Choice, cpu_list, for_nic
 from ..._words import shown

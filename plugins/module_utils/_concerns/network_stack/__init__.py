@@ -10,9 +10,8 @@ from ..._facts.facts import Facts
 from ..._facts.network import NetworkFacts, fields
 from ..._facts.nic import Nic
 from ..._number import is_number
-from ..._plan import Plan, Wanted
+from ..._plan import Plan, Wanted, joined
 from ..._planning.bounds import LEAST, MAX, widen
-from ..._planning.join import joined
 from ..._planning.knob import Knob, Spec, options_of
 from ..._planning.native import sysctl_d
 from ..._planning.network_choice import (

@@ -15,9 +15,8 @@ from ..._facts.facts import Facts
 from ..._facts.network import NetworkFacts, fields
 from ..._facts.nic import Nic
 from ..._number import is_number
-from ..._plan import Plan, Wanted
+from ..._plan import Plan, Wanted, joined
 from ..._planning.boot_argument import plan_argument
-from ..._planning.join import joined
 from ..._planning.knob import Knob, boot_argument
 from ..._planning.network_choice import for_nic
 from ..._planning.options import CONSENT

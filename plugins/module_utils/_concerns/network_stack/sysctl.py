@@ -10,9 +10,8 @@ from ..._facts.facts import Facts
 from ..._facts.listening import listed, shown_ports
 from ..._number import is_number
 from ..._parameters import NETWORK_STACK
-from ..._plan import Plan, Wanted
+from ..._plan import Plan, Wanted, joined
 from ..._planning.gate import loses_time, may_be_burstable
-from ..._planning.join import joined
 from ..._planning.knob import Knob
 from ..._planning.parameters import HELD, Obstacle, knobs_of
 from ..._planning.parameters import plan_parameters as planned

@@ -12,11 +12,10 @@ from typing import Any, Mapping, Tuple
 
 from ..._facts.facts import Facts
 from ..._facts.sysctl import NUMA_BALANCING, ZONE_RECLAIM
-from ..._plan import Plan, Wanted
+from ..._plan import Plan, Wanted, joined
 from ..._planning import unit
 from ..._planning.boot_argument import plan_argument
 from ..._planning.gate import gate_refusal, host_class
-from ..._planning.join import joined
 from ..._planning.knob import Knob, boot_argument, options_of
 from ..._planning.native import sysctl_d
 from ..._planning.options import CONSENT, PERSIST

@@ -18,8 +18,7 @@ from ..._facts import systemd
 from ..._facts.facts import Facts
 from ..._facts.native_files import GENERATOR, MARK
 from ..._facts.services import UNIT, Process, listed, shown
-from ..._plan import Finding, Plan, Wanted
-from ..._planning.join import joined
+from ..._plan import Finding, Plan, Wanted, joined
 from ..._planning.knob import Knob
 from ..._words import shown as shown_value
 

@@ -10,7 +10,7 @@ from typing import Set
 
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import STATUSES
 from ansible_collections.nearmetal.ec2.plugins.module_utils._words import status_words
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.statuses import FAILED, LOOKS
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.headings import FAILED, LOOKS
 
 ROOT = Path(__file__).resolve().parents[3]
 TABLE = ROOT / "plugins" / "module_utils" / "_words.py"

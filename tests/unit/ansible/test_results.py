@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Dict, Mapping
 
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible.artifacts import with_artifact
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible.results import with_artifact
 
 from tests.support.simulated import simulate
 
