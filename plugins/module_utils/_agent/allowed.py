@@ -19,7 +19,7 @@ from .._facts.platform import CONTAINER_GROUP, MARKERS
 from .._facts.sysctl import OBSERVED
 from .._facts.systemd import LIBRARIES, LIBRARY
 from .._facts.time_source import UNITS as TIME_SERVICES
-from .._parse import listening, program, swaps, time_sources
+from .._parse import kernel_counters, listening, program, time_sources
 
 Filter = Callable[[str], str]
 
@@ -137,7 +137,7 @@ def _ports(text: str) -> str:
 
 
 def _swaps(text: str) -> str:
-    return swaps.render(swaps.parse(text) or [])
+    return kernel_counters.render_swaps(kernel_counters.parse_swaps(text) or [])
 
 
 def _time_sources(text: str) -> str:

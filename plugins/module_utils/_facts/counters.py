@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from typing import Dict, Mapping, NamedTuple, Optional, Tuple
 
-from .._parse import counts, netstat, softnet, swaps
-from .._parse.softnet import Softnet
+from .._parse import kernel_counters
+from .._parse.kernel_counters import Softnet
 from .host import Host
 
 NET = "/sys/class/net"
@@ -59,11 +59,11 @@ def observe(host: Host) -> CounterFacts:
     """Read a handful of files of /proc, and numastat of each node."""
     since_boot = uptime(host)
     seconds = int(since_boot) if since_boot is not None else None
-    memory = counts.parse(host.text("/proc/vmstat", 65536) or "")
+    memory = kernel_counters.parse_counts(host.text("/proc/vmstat", 65536) or "")
     return CounterFacts(
         seconds=seconds,
         received=_received(host),
-        softnet=softnet.parse(host.text("/proc/net/softnet_stat") or ""),
+        softnet=kernel_counters.parse_softnet(host.text("/proc/net/softnet_stat") or ""),
         listening=_listening(host),
         files=_files(host),
         memory={name: memory[name] for name in _MEMORY if name in memory},
@@ -80,7 +80,9 @@ def _received(host: Host) -> Optional[int]:
 
 
 def _listening(host: Host) -> Optional[Listening]:
-    statistics = netstat.parse("\n".join(host.text(f"/proc/net/{name}", 65536) or "" for name in ("snmp", "netstat")))
+    statistics = kernel_counters.parse_netstat(
+        "\n".join(host.text(f"/proc/net/{name}", 65536) or "" for name in ("snmp", "netstat"))
+    )
     names = ("Tcp.PassiveOpens", "TcpExt.ListenOverflows", "TcpExt.ListenDrops")
     if not all(name in statistics for name in names):
         return None
@@ -93,13 +95,13 @@ def _files(host: Host) -> Optional[Tuple[int, int]]:
 
 
 def _swaps(host: Host, seconds: Optional[int]) -> Optional[Tuple[Swap, ...]]:
-    areas = swaps.parse(host.text("/proc/swaps", 65536) or "")
+    areas = kernel_counters.parse_swaps(host.text("/proc/swaps", 65536) or "")
     if not areas:
         return () if areas is not None else None
-    used = swaps.in_use(host.text("/proc/diskstats") or "")
+    used = kernel_counters.in_use(host.text("/proc/diskstats") or "")
     areas_in_use = []
     for device in areas:
-        milliseconds = used.get(swaps.disk_of(device, used)) if device else None
+        milliseconds = used.get(kernel_counters.disk_of(device, used)) if device else None
         busy = min(1000, milliseconds // seconds) if milliseconds is not None and seconds else None
         areas_in_use.append(Swap(device, busy))
     return tuple(areas_in_use)
@@ -110,7 +112,7 @@ def _misses(host: Host) -> Mapping[str, int]:
     for node in host.names(NODE):
         if not _NODE.fullmatch(node):
             continue
-        pages = counts.parse(host.text(f"{NODE}/{node}/numastat", 4096) or "")
+        pages = kernel_counters.parse_counts(host.text(f"{NODE}/{node}/numastat", 4096) or "")
         hit, miss = pages.get("numa_hit"), pages.get("numa_miss")
         if hit is not None and miss is not None and hit + miss:
             per_mille[node] = miss * 1000 // (hit + miss)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
 
-from .._parse import cmdline, meminfo
+from .._parse import cmdline, kernel_counters
 from . import hugetlbfs, sys_files
 from .host import Host
 from .topology import NODE
@@ -56,7 +56,7 @@ class HugepageFacts(NamedTuple):
 def observe(host: Host) -> HugepageFacts:
     """Read the files of transparent and reserved huge pages, /proc/meminfo, and where environments are set."""
     folder = next((folder for folder in sys_files.THP_FOLDERS if host.exists(folder)), None)
-    memory = meminfo.parse(host.text("/proc/meminfo") or "")
+    memory = kernel_counters.parse_meminfo(host.text("/proc/meminfo") or "")
     return HugepageFacts(
         folder=folder,
         thp=sys_files.THP.read(host),
@@ -102,7 +102,7 @@ def kernel_choice(host: Host) -> Dict[str, Optional[str]]:
         "thp_shmem": "never",
         "khugepaged_defrag": "enabled",
     }
-    memory = meminfo.parse(host.text("/proc/meminfo") or "").get("MemTotal", _LEAST_MEMORY)
+    memory = kernel_counters.parse_meminfo(host.text("/proc/meminfo") or "").get("MemTotal", _LEAST_MEMORY)
     # hugepage_init() in the kernel's mm/huge_memory.c: with less memory, none, whatever the command line says.
     return {**chosen, "thp": "never", "thp_defrag": "never"} if memory < _LEAST_MEMORY else chosen
 

@@ -9,7 +9,7 @@ import re
 import time
 from typing import Mapping, NamedTuple, Optional
 
-from .._parse import proc_stat
+from .._parse import kernel_counters
 from .host import Host
 
 NET = "/sys/class/net"
@@ -40,5 +40,5 @@ def observe(host: Host) -> KernelFacts:
 
 
 def _stolen(text: str) -> Optional[int]:
-    times = proc_stat.parse_all(text)
+    times = kernel_counters.all_times(text)
     return times.stolen * 1000 // times.total if times is not None and times.total else None

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from .._parse import meminfo
+from .._parse import kernel_counters
 from .host import Host
 from .topology import CPU, NODE
 
@@ -18,7 +18,7 @@ def observe(host: Host) -> str:
     Empty where one of the first two can't be read.
     """
     release, cpus = (host.line(path) or "" for path in ("/proc/sys/kernel/osrelease", f"{CPU}/present"))
-    memory = meminfo.parse(host.text("/proc/meminfo") or "").get("MemTotal", 0)
+    memory = kernel_counters.parse_meminfo(host.text("/proc/meminfo") or "").get("MemTotal", 0)
     nodes = host.line(f"{NODE}/online") or "0"
     return f"{release} {cpus} {nodes} {memory}" if release and cpus else ""
 

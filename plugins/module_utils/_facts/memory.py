@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Mapping, NamedTuple, Optional, Tuple
 
 from .._number import is_number
-from .._parse import meminfo
+from .._parse import kernel_counters
 from . import sys_files
 from .host import Host
 from .sysctl import DIRTY, path
@@ -26,7 +26,7 @@ class MemoryFacts(NamedTuple):
 
 def observe(host: Host) -> MemoryFacts:
     """Read /proc/sys/vm, /proc/meminfo, and the state of KSM."""
-    memory = meminfo.parse(host.text("/proc/meminfo") or "")
+    memory = kernel_counters.parse_meminfo(host.text("/proc/meminfo") or "")
     limits = {name: dirty(host, name) for name in DIRTY}
     return MemoryFacts(
         dirty={name: limit for name, limit in limits.items() if limit is not None},

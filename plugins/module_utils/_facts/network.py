@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
 
 from .._error import NearmetalError
-from .._parse import cpulist, cpumask, environment_file, proc_stat
+from .._parse import cpulist, cpumask, environment_file, kernel_counters
 from . import ethtool, interrupts, systemd
 from .host import Host
 from .native_files import COMPUTE_CPUS
@@ -306,7 +306,7 @@ def _isolated(host: Host) -> Optional[str]:
 
 
 def _load(host: Host) -> Dict[int, float]:
-    times = proc_stat.parse(host.text("/proc/stat") or "")
+    times = kernel_counters.cpu_times(host.text("/proc/stat") or "")
     return {cpu: spent.interrupts / spent.total for cpu, spent in times.items() if spent.total}
 
 

@@ -11,7 +11,7 @@ import time
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
 from .._number import is_number
-from .._parse import proc_stat
+from .._parse import kernel_counters
 from . import ethtool, interrupts, nic
 from .host import Host
 
@@ -19,7 +19,7 @@ from .host import Host
 class _Counters(NamedTuple):
     allowances: Mapping[str, Mapping[str, int]]  # interface → counter → value
     packets: Mapping[str, int]  # interface → sent and received
-    times: Mapping[int, proc_stat.Times]
+    times: Mapping[int, kernel_counters.Times]
 
 
 def observe(host: Host, seconds: int, wait: Callable[[float], None] = time.sleep) -> Dict[str, Any]:
@@ -53,7 +53,7 @@ def _counters(host: Host) -> _Counters:
     return _Counters(
         allowances=allowances,
         packets={name: count for name, count in packets.items() if count is not None},
-        times=proc_stat.parse(host.text("/proc/stat") or ""),
+        times=kernel_counters.cpu_times(host.text("/proc/stat") or ""),
     )
 
 
@@ -64,7 +64,7 @@ def _packets(host: Host, name: str) -> Optional[int]:
 
 
 def _load(first: _Counters, second: _Counters) -> Dict[str, float]:
-    nothing = proc_stat.Times(0, 0)
+    nothing = kernel_counters.Times(0, 0)
     load = {}
     for cpu, after in second.times.items():
         before = first.times.get(cpu, nothing)
@@ -75,7 +75,7 @@ def _load(first: _Counters, second: _Counters) -> Dict[str, float]:
 
 def _steal(first: _Counters, second: _Counters) -> Optional[float]:
     """The share of steal of the CPUs that were online at both times."""
-    nothing = proc_stat.Times(0, 0)
+    nothing = kernel_counters.Times(0, 0)
     pairs = [(first.times.get(cpu, nothing), after) for cpu, after in second.times.items()]
     passed = sum(after.total - before.total for before, after in pairs)
     stolen = sum(after.stolen - before.stolen for before, after in pairs)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import FrozenSet, Mapping, NamedTuple, Optional
 
-from .._parse import cmdline, counts
+from .._parse import cmdline, kernel_counters
 from . import services
 from .host import Host
 from .services import Device, Process
@@ -31,7 +31,7 @@ class NumaFacts(NamedTuple):
 def observe(host: Host) -> NumaFacts:
     """Read each node's numastat, the command line, and where services run."""
     counters = {
-        node: counts.parse(host.text(f"{NODE}/{node}/numastat") or "")
+        node: kernel_counters.parse_counts(host.text(f"{NODE}/{node}/numastat") or "")
         for node in host.names(NODE)
         if _NODE.fullmatch(node)
     }

@@ -12,7 +12,7 @@ import re
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from .._error import NearmetalError
-from .._parse import cpulist, cpumask, meminfo
+from .._parse import cpulist, cpumask, kernel_counters
 from .host import Host
 
 CPU = "/sys/devices/system/cpu"
@@ -324,7 +324,7 @@ def _nodes(host: Host, sets: _Sets, online: Cpus) -> Tuple[Node, ...]:
 
 def _memory(text: Optional[str]) -> Optional[int]:
     """MemTotal in bytes, of /proc/meminfo or of a node's meminfo."""
-    return meminfo.parse(text).get("MemTotal") if text is not None else None
+    return kernel_counters.parse_meminfo(text).get("MemTotal") if text is not None else None
 
 
 def _distances(text: Optional[str], nodes: int) -> Optional[Tuple[int, ...]]:

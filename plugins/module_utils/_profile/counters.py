@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tup
 
 from .._facts import interrupts
 from .._facts.host import Host
-from .._parse import counts, netstat, proc_stat, softnet
+from .._parse import kernel_counters
 from .._parse.interrupts import Interrupts, parse
 
 _SWITCHES = re.compile(r"^ctxt ([0-9]{1,20})$", re.ASCII | re.MULTILINE)
@@ -28,11 +28,11 @@ _BUSIEST = 8  # interrupts and kinds of softirqs that are named, of those of one
 class Reading(NamedTuple):
     """The counters at one moment."""
 
-    times: Mapping[int, proc_stat.Times]
+    times: Mapping[int, kernel_counters.Times]
     switches: Optional[int]
     memory: Mapping[str, int]
     network: Mapping[str, int]
-    softnet: Optional[softnet.Softnet]
+    softnet: Optional[kernel_counters.Softnet]
     interrupts: Interrupts
     softirqs: Interrupts
 
@@ -70,13 +70,15 @@ def read(host: Host) -> Reading:
     """Read a handful of files of /proc."""
     stat = host.text("/proc/stat", 1024 * 1024) or ""
     switches = _SWITCHES.search(stat)
-    network = netstat.parse("\n".join(host.text(f"/proc/net/{name}", 65536) or "" for name in ("snmp", "netstat")))
+    network = kernel_counters.parse_netstat(
+        "\n".join(host.text(f"/proc/net/{name}", 65536) or "" for name in ("snmp", "netstat"))
+    )
     return Reading(
-        proc_stat.parse(stat),
+        kernel_counters.cpu_times(stat),
         int(switches[1]) if switches else None,
-        counts.parse(host.text("/proc/vmstat", 65536) or ""),
+        kernel_counters.parse_counts(host.text("/proc/vmstat", 65536) or ""),
         network,
-        softnet.parse(host.text("/proc/net/softnet_stat") or ""),
+        kernel_counters.parse_softnet(host.text("/proc/net/softnet_stat") or ""),
         interrupts.observe(host),
         parse(host.text("/proc/softirqs", 1024 * 1024) or ""),
     )

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, Tuple
 from .._error import NearmetalError
 from .._facts import counters, ebs, ethtool, log
 from .._host.host import WritableHost
-from .._parse import netstat, proc_stat, softnet
+from .._parse import kernel_counters
 from .._planning.options import Spec
 from .._prove.host import health
 from .._tasks.task import Task
@@ -47,9 +47,9 @@ def observe(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 def _vitals(host: WritableHost) -> Dict[str, Any]:
     ring = host.records("/dev/kmsg", log.LONGEST) or ""
     records = [(int(match[1]), match[2]) for match in _RECORD.finditer(ring)]
-    tcp = netstat.parse(host.text("/proc/net/snmp", 65536) or "")
-    received = softnet.parse(host.text("/proc/net/softnet_stat") or "")
-    spent = proc_stat.parse_all(host.text("/proc/stat", 4096) or "")
+    tcp = kernel_counters.parse_netstat(host.text("/proc/net/snmp", 65536) or "")
+    received = kernel_counters.parse_softnet(host.text("/proc/net/softnet_stat") or "")
+    spent = kernel_counters.all_times(host.text("/proc/stat", 4096) or "")
     return {
         "boot_id": host.line("/proc/sys/kernel/random/boot_id") or "",
         "uptime": counters.uptime(host),

@@ -27,10 +27,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import (
     interrupts,
     json_text,
     kernel_arguments,
+    kernel_counters,
     kernel_log,
     link_settings,
     numa_maps,
-    proc_stat,
     tuned_profile,
 )
 
@@ -58,7 +58,7 @@ def _bytes(text: str) -> bytes:
 
 MORE: Tuple[Callable[[str], Any], ...] = (
     _json,
-    proc_stat.parse,
+    kernel_counters.cpu_times,
     numa_maps.policy,
     tuned_profile.parse,
     lambda text: tuned_profile.merged(tuned_profile.parse(text), tuned_profile.parse(f"[main]\ndrop={text}")),

@@ -9,7 +9,7 @@ from typing import Tuple
 
 from ..._facts import topology
 from ..._facts.host import Host
-from ..._parse import meminfo
+from ..._parse.kernel_counters import parse_meminfo
 from ..tools.benchmark import Benchmark, Machine, Options
 
 Cpus = Tuple[int, ...]
@@ -23,7 +23,7 @@ def fit(host: Host, benchmark: Benchmark, options: Options) -> Options:
     cpus = known.cpus_online or (0,)
     of_server, of_client = halves(known.cores or tuple((cpu,) for cpu in cpus))
     counts = (len(of_server) or len(cpus), len(of_client) or len(cpus))
-    memory = meminfo.parse(host.text("/proc/meminfo") or "").get("MemAvailable") or 0  # bytes
+    memory = parse_meminfo(host.text("/proc/meminfo") or "").get("MemAvailable") or 0  # bytes
     cache = topology.largest_cache_kib(host, cpus[0])
     return benchmark.fit(options, Machine(len(cpus), cache, *counts, memory // (1024 * 1024)))
 

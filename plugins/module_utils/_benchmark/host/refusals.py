@@ -13,7 +13,7 @@ from typing import Optional
 from ..._error import NearmetalError
 from ..._facts.host import Host
 from ..._number import is_number
-from ..._parse import meminfo, mountinfo, os_release
+from ..._parse import kernel_counters, mountinfo, os_release
 from ..tools.benchmark import INSTALLS, Limits, Tool
 from .processes import NOBODY, argv_for, program_path
 
@@ -93,7 +93,7 @@ def require_connections(host: Host, limits: Limits) -> None:
 
 def require_memory(host: Host, limits: Limits) -> None:
     """Raises NearmetalError where a run would take memory that the host's own programs use."""
-    available = meminfo.parse(host.text("/proc/meminfo") or "").get("MemAvailable")
+    available = kernel_counters.parse_meminfo(host.text("/proc/meminfo") or "").get("MemAvailable")
     if available is not None and limits.needs_mib > available // _MIB:
         raise NearmetalError(
             f"the benchmark needs {limits.needs_mib} MiB of memory; the host has {available // _MIB} MiB available"

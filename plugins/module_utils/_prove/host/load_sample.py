@@ -14,7 +14,7 @@ from ..._facts import ebs, ethtool, interrupts
 from ..._facts.host import Host
 from ..._host.host import WritableHost
 from ..._number import is_number, process_numbers
-from ..._parse import counts, proc_stat, timers
+from ..._parse import kernel_counters, timers
 from ..statistics.record import Sample
 
 _CGROUP = re.compile(r"^0::(/[^\n]*)$", re.MULTILINE)
@@ -59,7 +59,7 @@ class Observed(NamedTuple):
 def observe(host: Host, programs: Collection[str]) -> Observed:
     """Read the counters; `programs` are those that serve the load."""
     stat = host.text("/proc/stat") or ""
-    spent = [ticks_spent / _rate() for ticks_spent in proc_stat.ticks(stat).get("cpu", [])]
+    spent = [ticks_spent / _rate() for ticks_spent in kernel_counters.ticks(stat).get("cpu", [])]
     processes = {pid: _status(host, pid) for pid in _pids(host)}
     counters = Sample(
         boot_id=host.line("/proc/sys/kernel/random/boot_id") or "",
@@ -67,7 +67,7 @@ def observe(host: Host, programs: Collection[str]) -> Observed:
         cpu_total=sum(spent) if spent else None,
         cpu_steal=spent[7] if spent else None,
         cpu_softirq=spent[6] if spent else None,
-        context_switches=counts.parse(stat).get("ctxt"),
+        context_switches=kernel_counters.parse_counts(stat).get("ctxt"),
         interrupts=_interrupts(host),
         throttled=_throttled(host, processes, programs),
         swapped=_swapped(host),
@@ -131,7 +131,7 @@ def _interrupts(host: Host) -> Dict[str, int]:
     return dict(list(times.items())[:_MOST_QUEUES])
 
 
-def busy(first: proc_stat.Ticks, second: proc_stat.Ticks, others: float = 0.0) -> Optional[float]:
+def busy(first: kernel_counters.Ticks, second: kernel_counters.Ticks, others: float = 0.0) -> Optional[float]:
     """The share of time, 0 to 1, in which the busiest CPU was in use between two `ticks`; None if not known.
 
     A load generator with a single thread leaves all other CPUs idle. It isn't at its limit while it uses less than a
@@ -146,9 +146,9 @@ def _busy(first: List[int], second: List[int]) -> List[float]:
     return [max(0.0, min(1.0, 1 - (passed[3] + passed[4]) / sum(passed)))] if sum(passed) > 0 else []
 
 
-def ticks(host: Host) -> proc_stat.Ticks:
+def ticks(host: Host) -> kernel_counters.Ticks:
     """The CPU times of the host; empty when it doesn't say."""
-    return proc_stat.ticks(host.text("/proc/stat") or "")
+    return kernel_counters.ticks(host.text("/proc/stat") or "")
 
 
 def _rate() -> float:
@@ -161,7 +161,7 @@ def _throttled(host: Host, processes: Processes, programs: Collection[str]) -> O
     if {processes[pid][0] for pid in serving} != set(programs):
         return None
     groups = {group for pid in ("self", *serving) for group in _groups(host, pid)}
-    of_groups = [counts.parse(host.text(f"/sys/fs/cgroup{group}/cpu.stat") or "") for group in groups]
+    of_groups = [kernel_counters.parse_counts(host.text(f"/sys/fs/cgroup{group}/cpu.stat") or "") for group in groups]
     known = [of_group["nr_throttled"] for of_group in of_groups if "nr_throttled" in of_group]
     return sum(known) if known else None
 
@@ -174,7 +174,7 @@ def _groups(host: Host, pid: str) -> List[str]:
 
 
 def _swapped(host: Host) -> Optional[int]:
-    pages = counts.parse(host.text("/proc/vmstat") or "")
+    pages = kernel_counters.parse_counts(host.text("/proc/vmstat") or "")
     return pages["pswpin"] + pages["pswpout"] if {"pswpin", "pswpout"} <= pages.keys() else None
 
 
