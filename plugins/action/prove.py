@@ -15,10 +15,9 @@ from ansible.plugins.action import ActionBase
 from ..module_utils._error import NearmetalError
 from ..module_utils._words import sentence
 from ..plugin_utils._ansible import by_agent, variables
-from ..plugin_utils._ansible.delegation import action_on
+from ..plugin_utils._ansible.delegation import action_on, reboot
 from ..plugin_utils._ansible.interpreter import explained
 from ..plugin_utils._ansible.plays import report_directory
-from ..plugin_utils._ansible.reboot import reboot
 from ..plugin_utils._ansible.results import with_artifact
 from ..plugin_utils._prove import client, reboots
 from ..plugin_utils._prove.run import Run

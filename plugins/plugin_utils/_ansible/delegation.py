@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Another host of the inventory, for an action that works on two. PRIVATE to the collection.
+"""Another host of the inventory, for an action that works on two; and a reboot of its own. PRIVATE to the collection.
 
 Ansible connects an action to one host. The other host is reached as with `delegate_to`: with its own variables, and
 with the keywords and options of the play that it has no variable for. Only `become` is left to the host's variables.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import os
 import re
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Mapping, Tuple
 
 from ansible import constants as C
 from ansible.errors import AnsibleError
@@ -93,3 +93,25 @@ def _passwords(context: Any, task_vars: Dict[str, Any]) -> Dict[str, str]:
         for key, names in variables.items()
         if getattr(context, key, "") and not any(name in task_vars for name in names)
     }
+
+
+def reboot(action: ActionBase, within: int, task_vars: Mapping[str, Any], message: str) -> str:
+    """Reboot the host, and wait until it is back; why it isn't back in time, empty when it is."""
+    task = action._task.copy()
+    task.args = {"reboot_timeout": within, "msg": message}
+    plugin = action._shared_loader_obj.action_loader.get(
+        "ansible.builtin.reboot",
+        task=task,
+        connection=action._connection,
+        play_context=action._play_context,
+        loader=action._loader,
+        templar=action._templar,
+        shared_loader_obj=action._shared_loader_obj,
+    )
+    try:
+        done = plugin.run(task_vars=dict(task_vars))
+    except AnsibleError as error:
+        return str(error)
+    if done.get("failed") or done.get("unreachable") or not done.get("rebooted"):
+        return str(done.get("msg") or "no reason given")
+    return ""
