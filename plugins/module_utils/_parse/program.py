@@ -73,8 +73,8 @@ _NAMED = {package: re.compile(rf"(?<![=,]){re.escape(package)}(?!hbase\.)", re.A
 # The file that a script's process runs.
 _INTERPRETER = re.compile(r"(?:ba|da|k|z|a|tc|c)?sh|busybox|perl|python|ruby|node|php|lua|tclsh", re.ASCII)
 _VERSION = re.compile(r"[0-9][0-9.]{0,8}$", re.ASCII)
-# Not /usr/local, /opt, /home, or /snap.
-_PACKAGED = re.compile(r"/(?:usr/)?(?:s?bin|lib|lib64|libexec|share)/", re.ASCII)
+# Not /usr/local, /opt, /home, or /snap. A capture calls all files /program, and has the versions that count.
+_PACKAGED = re.compile(r"/(?:(?:usr/)?(?:s?bin|lib|lib64|libexec|share)/|program$)", re.ASCII)
 _HOME = re.compile(r"-D(?:es|opensearch)\.path\.home=(/[^ =]{1,200})", re.ASCII)
 _DELETED = " (deleted)"
 

@@ -107,6 +107,7 @@ def test_a_process_of_a_container_is_counted_as_one_with_the_ports_of_its_own_ne
         ("/usr/bin/mongod", ["mongod"], True),
         ("/usr/lib/postgresql/17/bin/postgres", ["postgres"], True),
         ("/usr/bin/mongod (deleted)", ["mongod"], True),
+        ("/program", ["mongod"], True),
         ("/usr/local/bin/mongod", ["mongod"], False),
         ("/opt/mongodb/bin/mongod", ["mongod"], False),
         ("/home/app/mongodb-8.0.4/bin/mongod", ["/usr/bin/mongod"], False),
