@@ -16,8 +16,7 @@ from ..history import History
 from ..metrics import SMALLER
 from ..order import TUNED, UNTUNED
 
-_QUANTILE = 1.645  # of the normal distribution: the bound is above the truth in 5 % of runs
-_OFTEN_ASKED = 2.5  # where it is asked after each pair of stays
+_ERRORS = 2.5  # standard errors below the mean: what is rare is skewed, and is asked for after each pair of stays
 _MOST = math.log(3)  # as how many times the typical one a load of a further metric counts at most
 
 
@@ -29,7 +28,7 @@ def least_gain(history: History) -> float:
         sign * (math.exp(sign * tuned) - math.exp(sign * untuned))
         for untuned, tuned in _from_typical(history, history.primary)
     ]
-    return mean(gains) - _QUANTILE * stdev(gains) / math.sqrt(len(gains))
+    return _least(gains)
 
 
 def gain(history: History, name: str) -> Tuple[float, float]:
@@ -38,7 +37,13 @@ def gain(history: History, name: str) -> Tuple[float, float]:
         max(-_MOST, min(_MOST, tuned)) - max(-_MOST, min(_MOST, untuned))
         for untuned, tuned in _from_typical(history, name)
     ]
-    return mean(gains), mean(gains) - _OFTEN_ASKED * stdev(gains) / math.sqrt(len(gains))
+    return mean(gains), _least(gains)
+
+
+def _least(gains: List[float]) -> float:
+    """What the mean is at least, as if the worst came once more: so few losses as a run sees may be few by chance."""
+    seen = [*gains, min(gains)]
+    return mean(seen) - _ERRORS * stdev(seen) / math.sqrt(len(seen))
 
 
 def _from_typical(history: History, name: str) -> List[Tuple[float, float]]:
