@@ -73,15 +73,19 @@ class ActionModule(ActionBase):
     def _on_host(self, given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         """The step's result on the host; one that can't be reached is a result too."""
         wanted = {name: given[name] for name in ("step", "health", "run", "lease") if given.get(name)}
+        host, words = str(known.get("inventory_hostname", "")), ""
         try:
             result = by_agent.measure(self, "rollout", wanted, known, _AGENT)
             if result.get("claimed") is False:
-                self._display.display(
-                    f"ROLLOUT  {known['inventory_hostname']} is left out: {plain(str(result['msg']))}"
-                )
-            return result
+                words = f"is left out: {plain(str(result['msg']))}"
         except AnsibleConnectionFailure as error:
-            return {"changed": False, "unreachable_host": True, "msg": sentence(str(error))}
+            result = {"changed": False, "unreachable_host": True, "msg": sentence(str(error))}
+            if given["step"] == "release":
+                module = f"-m {_MODULE} -a 'step=release record={given['record']}'"
+                words = f"can't be reached, and restores itself when its lease ends, or: ansible {host} -b {module}"
+        if words:
+            self._display.display(f"ROLLOUT  {host} {words}")
+        return result
 
     def _drawn(self, known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Each host of the play with its stratum and address."""

@@ -1,0 +1,48 @@
+# Copyright (c) 2026 The nearmetal.ec2 authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What rollout says of a host that it doesn't reach, or that another rollout has."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+import pytest
+from ansible.errors import AnsibleConnectionFailure
+from ansible_collections.nearmetal.ec2.plugins.action.rollout import ActionModule
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible import by_agent
+
+
+class Said:
+    """Stands in for Ansible's display."""
+
+    def __init__(self) -> None:
+        self.lines: List[str] = []
+        self.display = self.lines.append
+
+
+def on_host(step: str) -> "tuple[Dict[str, Any], List[str]]":
+    """The result of a step on a host, and what was displayed."""
+    action, said = ActionModule.__new__(ActionModule), Said()
+    action._display = said
+    return action._on_host(
+        {"step": step, "record": "r.jsonl", "run": "r.jsonl"}, {"inventory_hostname": "h1"}
+    ), said.lines
+
+
+def test_whoever_was_not_told_to_stay_is_named_with_the_command_that_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_given: Any) -> None:
+        raise AnsibleConnectionFailure("no route")
+
+    monkeypatch.setattr(by_agent, "measure", fail)
+    result, said = on_host("release")
+    assert result["unreachable_host"]
+    assert said[0].startswith(
+        "ROLLOUT  h1 can't be reached, and restores itself when its lease ends, or: ansible h1 -b"
+    )
+    assert said[0].endswith("-a 'step=release record=r.jsonl'")
+    assert on_host("look")[1] == []
+
+
+def test_a_host_of_another_rollout_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_agent, "measure", lambda *_given: {"claimed": False, "msg": "another rollout has this host"})
+    assert on_host("claim")[1] == ["ROLLOUT  h1 is left out: another rollout has this host"]
