@@ -231,7 +231,7 @@ RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
         _lines(_NEARMETAL_LINE, _SYSCTL),
     ),
     _rule(rf"/(?:etc|run|usr/local/lib|usr/lib|lib)/sysctl\.d(?:/{_NAME}\.conf)?", _lines(_SYSCTL)),
-    _rule(r"/etc/systemd/system/(?:multi-user\.target\.wants/)?tuned\.service", _nothing),
+    _rule(r"/etc/systemd/system(?:/multi-user\.target\.wants)?(?:/tuned\.service)?", _nothing),
     _rule(r"/etc/tuned/active_profile", _lines(re.compile(r"[A-Za-z0-9_. -]{0,200}"))),
     _rule(rf"/(?:etc|usr/lib)/tuned(?:/profiles)?/{_NAME}/tuned\.conf", _tuned),
     _rule(_any(path for path, _engine in MARKERS), _nothing),

@@ -10,7 +10,7 @@ in tmpfiles.d, and interfaces by its unit. Of what is applied before, its value 
 from __future__ import annotations
 
 import re
-from typing import Dict, Iterator, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from .._parse import boot_commands, boot_entry, cmdline, udev_rules
 from .._parse.link_settings import fits
@@ -33,6 +33,11 @@ _PATTERNS = (
 _COMPUTES = "a value that it computes"
 
 
+# What rules ask of a disk and older kernels or captures lack.
+_ATTRIBUTES = {"queue/rotational": "0"}
+_Assigned = Tuple[str, str, Optional[str]]  # key of a rule, file, value
+
+
 class Setting(NamedTuple):
     """What somebody sets at each boot, after nearmetal or so that nearmetal's line is left out."""
 
@@ -50,8 +55,8 @@ class _Devices(NamedTuple):
     nics: Dict[str, str]
 
 
-def observe(host: Host, networkd: bool) -> Tuple[Setting, ...]:
-    """In the order of a boot: of two for one name the last one counts."""
+def observe(host: Host, networkd: bool, scripts: Iterable[str] = ()) -> Tuple[Setting, ...]:
+    """In the order of a boot: of two for one name the last one counts. `scripts` are those of tuned's profiles."""
     places = {name: place for place, name in disk.names(host).items()}
     links = {name: host.link(f"{link_files.NET}/{name}/device") for name in host.names(link_files.NET)}
     devices = _Devices(places, {name: link.rpartition("/")[2] for name, link in links.items() if link})
@@ -61,7 +66,7 @@ def observe(host: Host, networkd: bool) -> Tuple[Setting, ...]:
         *_sysctl(host),
         *_tmpfiles(host, devices),
         *_managers(host, networkd),
-        *_programs(host, devices),
+        *_programs(host, devices, scripts),
     )
 
 
@@ -87,14 +92,17 @@ def _sysctl(host: Host) -> Iterator[Setting]:
 
 def _tmpfiles(host: Host, devices: _Devices) -> Iterator[Setting]:
     """Of lines with the same path the first file's holds; of patterns that match the same file the last one's."""
-    for line in reversed(list(boot_lines.tmpfiles_lines(host))):
+    lines = list(boot_lines.tmpfiles_lines(host))
+    added = {line.name for line in lines if line.adds}
+    for line in reversed(lines):
         earlier = line.file.rpartition("/")[2] < _NEARMETAL
         same = line.name in _PATTERNS or not (re.search(r"[*?\[]", line.name) or _OF_CPU.match(line.name))
         how = "is read before nearmetal's file, so that systemd-tmpfiles leaves nearmetal's line out"
         how = how if earlier and same else "is applied after nearmetal's file"
         for name in _names(devices, line.name):
             if earlier is same or line.adds or not name.startswith("sysfs."):
-                yield Setting(name, line.file, line.value, f"sets {line.name} = {line.value} and {how}")
+                says = f"sets {line.name} = {line.value} and {how}"
+                yield Setting(name, line.file, line.value, says, in_order=line.name not in added)
 
 
 def _rules(host: Host, devices: _Devices) -> Iterator[Setting]:
@@ -118,7 +126,7 @@ def _after(host: Host, devices: _Devices, action: str) -> Iterator[Tuple[str, Se
         text = host.text(path, boot_lines.LIMIT) or ""
         for subsystem, found in (("block", devices.disks), ("net", devices.nics)):
             for device in found if re.search(r"ATTR\{|RUN|SYSCTL", text) else ():
-                for key, setting, value in _of_device(host, text, subsystem, device, action):
+                for key, setting, value in _of_events(host, text, subsystem, device, action):
                     last = key != "ATTR" or name > _RULES or subsystem == "net"  # programs run after all rules
                     for known in _names(devices, setting) if last else ():
                         if not known.startswith("sysfs."):
@@ -126,27 +134,53 @@ def _after(host: Host, devices: _Devices, action: str) -> Iterator[Tuple[str, Se
                             yield known, Setting(known, path, value, says)
 
 
+def _of_events(host: Host, text: str, subsystem: str, device: str, action: str) -> Iterator[_Assigned]:
+    """What rules set at the events of a device, which udev may rename after the first, and of a disk's read-ahead."""
+    yield from _of_device(host, text, subsystem, device, action)
+    if subsystem == "net" and not device.startswith("eth"):
+        yield from _of_device(host, text, subsystem, device, action, "eth0")
+    number = host.line(f"/sys/block/{device}/dev") if subsystem == "block" else None
+    yield from _of_device(host, text, "bdi", device, action, number) if number else ()
+
+
 def _of_device(
-    host: Host, text: str, subsystem: str, device: str, action: str
-) -> Iterator[Tuple[str, str, Optional[str]]]:
-    folder = f"/sys/block/{device}" if subsystem == "block" else f"/sys/class/net/{device}"
+    host: Host, text: str, subsystem: str, device: str, action: str, kernel: str = ""
+) -> Iterator[_Assigned]:
+    folder = f"/sys/class/net/{device}" if subsystem == "net" else f"/sys/block/{device}"
+    folder = f"{folder}/bdi" if subsystem == "bdi" else folder
 
     def attribute(name: str) -> Optional[str]:
-        return host.line(name if name.startswith("/") else f"{folder}/{name}") or (
-            "" if host.exists(f"{folder}/{name}") else None
-        )
+        path = name if name.startswith("/") else f"{folder}/{name}"
+        return host.line(path) or ("" if host.exists(path) else _ATTRIBUTES.get(name))
 
-    known = {"ACTION": action, "SUBSYSTEM": subsystem, "KERNEL": device, "NAME": device}
+    def above(name: str) -> List[str]:
+        places = (f"{folder}/{up}{name}" for up in ("", "device/", "device/device/"))
+        return [text for text in map(host.line, places) if text is not None]
+
+    known = {"ACTION": action, "SUBSYSTEM": subsystem, "KERNEL": kernel or device, "NAME": device}
     known.update({"ENV{DEVTYPE}": "disk"} if subsystem == "block" else {"ENV{INTERFACE}": device})
     driver = host.link(f"{folder}/device/driver") or host.link(f"{folder}/device/device/driver") or ""
     known.update({"DRIVERS": driver.rpartition("/")[2]} if driver else {})
-    for key, part, _sign, value in udev_rules.assignments(text, known, attribute):
+    for key, part, _sign, value in udev_rules.assignments(text, known, attribute, above):
+        said = None if re.search(r"[$%]", value) else value
         if key == "ATTR":
-            yield key, part if part.startswith("/") else f"{folder}/{part}", value
+            yield key, part if part.startswith("/") else f"{folder}/{part}", said
         elif key == "SYSCTL":
-            yield key, f"/proc/sys/{boot_lines.dotted(part).replace('.', '/')}", value
+            yield key, f"/proc/sys/{boot_lines.dotted(part).replace('.', '/')}", said
         elif key == "RUN":
-            yield from ((key, setting, said) for setting, said in boot_commands.settings(value))
+            variables = {"DEVNAME": f"/dev/{device}", "INTERFACE": device, "DEVPATH": f"/devices/{device}"}
+            yield from ((key, *setting) for _owner, setting in boot_programs.commands(host, "", value, variables))
+
+
+def _started_by_rules(host: Host, devices: _Devices) -> Iterator[str]:
+    """The units that rules start with a disk or an interface."""
+    for _name, path in boot_lines.files(host, "udev/rules.d", ".rules"):
+        text = host.text(path, boot_lines.LIMIT) or ""
+        for subsystem, found in (("block", devices.disks), ("net", devices.nics)):
+            for device in found if "SYSTEMD_WANTS" in text else ():
+                known = {"ACTION": "add", "SUBSYSTEM": subsystem, "KERNEL": device, "NAME": device}
+                for key, part, _sign, value in udev_rules.assignments(text, known, lambda name: ""):
+                    yield from value.split() if (key, part) == ("ENV", "SYSTEMD_WANTS") else ()
 
 
 def _managers(host: Host, networkd: bool) -> Iterator[Setting]:
@@ -162,8 +196,9 @@ def _managers(host: Host, networkd: bool) -> Iterator[Setting]:
             )
 
 
-def _programs(host: Host, devices: _Devices) -> Iterator[Setting]:
-    for owner, (setting, value) in boot_programs.settings(host):
+def _programs(host: Host, devices: _Devices, scripts: Iterable[str]) -> Iterator[Setting]:
+    of_tuned = (found for path in scripts for found in boot_programs.script(host, path, path, {}))
+    for owner, (setting, value) in (*boot_programs.settings(host, _started_by_rules(host, devices)), *of_tuned):
         for name in _names(devices, setting):
             says = f"sets {setting} = {_COMPUTES if value is None else value} when the host has booted"
             yield Setting(name, owner, value, says, in_order=False)
@@ -185,4 +220,9 @@ def _names(devices: _Devices, setting: str) -> Iterator[str]:
     elif path.startswith("/proc/sys/"):
         yield f"sysctl.{path[len('/proc/sys/') :].replace('/', '.')}"
     elif path.startswith("/sys/"):
-        yield f"sysfs.{re.sub('/cpu/cpu[^/]*/cpufreq/', '/cpu/cpufreq/policy*/', path)}"
+        yield f"sysfs.{of_policies(path)}"
+
+
+def of_policies(path: str) -> str:
+    """The path of a file of /sys with one name for the two that it has of a CPU's frequency."""
+    return re.sub("/cpu/cpu[^/]*/cpufreq/", "/cpu/cpufreq/policy*/", path)

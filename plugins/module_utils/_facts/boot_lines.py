@@ -20,7 +20,7 @@ class BootLine(NamedTuple):
     file: str  # its path
     name: str  # net.core.somaxconn in sysctl.d; a path in /sys or a pattern of such paths in tmpfiles.d
     value: str
-    adds: bool = False  # w+ of tmpfiles.d: it holds beside an earlier line for its path
+    adds: bool = False  # w+ of tmpfiles.d: it may hold beside an earlier line for its path; 252 leaves it out
 
 
 def files(host: Host, folder: str, suffix: str, after: str = "") -> List[Tuple[str, str]]:
@@ -65,7 +65,8 @@ def tmpfiles_lines(host: Host) -> Iterator[BootLine]:
         for line in _lines(host, path):
             kind, *fields = line.split(None, 6)
             if kind.rstrip("!+-=~^$") == "w" and len(fields) == 6:
-                yield BootLine(path, fields[0].strip("\"'"), fields[5].strip("\"'"), "+" in kind)
+                value = fields[5].strip("\"'").replace("\\n", "")
+                yield BootLine(path, fields[0].strip("\"'"), value, "+" in kind)
 
 
 def _lines(host: Host, path: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
-from typing import Iterable, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
 from .._parse import boot_commands
 from . import boot_units
@@ -180,11 +180,15 @@ def _of_sap(host: Host, unit: str) -> Found:
     if unit == "saptune.service":
         chosen = variables_of(host, "/etc/sysconfig/saptune")
         notes = f"{chosen.get('NOTE_APPLY_ORDER', '')} {chosen.get('TUNE_FOR_NOTES', '')}".split()
-        places = [f"{folder}/{note}" for note in notes for folder in _NOTES]
-        paths = [*places, *(f"{place}.conf" for place in places)]
+        names = [f"{note}{end}" for note in notes for end in ("", ".conf")]
+        paths = [f"{folder}/{name}" for folder in _NOTES for name in names]
     texts = [(path, host.text(path, LIMIT)) for path in paths]
+    found: Dict[str, Tuple[str, boot_commands.Setting]] = {}
     for path, text in texts:
-        yield from _sap_file(path, text or "")
+        for _path, (target, word) in _sap_file(path, text or ""):
+            if word or path.startswith(_NOTES[-1]):  # an override without a value leaves the setting alone
+                found[target] = (path, (target, word))
+    yield from (setting for setting in found.values() if setting[1][1])
     if unit in ("sapconf.service", "saptune.service") and not any(texts_of for _path, texts_of in texts):
         yield from ((unit, (target, None)) for target in _OF_SAP.values())
 
@@ -193,6 +197,6 @@ def _sap_file(path: str, text: str) -> Found:
     for line in text.splitlines():
         key, sign, value = line.partition("=")
         name, word = key.strip(), value.split("#")[0].strip(" \t\"'")
-        if sign and word and (name in _OF_SAP or re.fullmatch(r"(?:vm|net|kernel|fs)\.[\w.-]+", name, re.ASCII)):
+        if sign and (name in _OF_SAP or re.fullmatch(r"(?:vm|net|kernel|fs)\.[\w.-]+", name, re.ASCII)):
             target = _OF_SAP.get(name, f"/proc/sys/{name.replace('.', '/')}")
-            yield path, (target, word.rpartition(":")[2] if name in _OF_SAP else word)
+            yield path, (target, word.rpartition(":")[2].split(",")[0] if name in _OF_SAP else word)

@@ -89,6 +89,13 @@ class _Tree:
         return link_settings.lines(_SPECIFIER.sub(lambda sign: known.get(sign[1], sign[0]), text))
 
 
+def wanted(host: Host) -> Set[str]:
+    """The units that any unit's folders name: those that an operator enabled, whether or not their conditions hold."""
+    tree = _Tree(host)
+    stems = {name.rpartition(".")[0] for name in tree.places if name.endswith((".wants", ".requires", ".upholds"))}
+    return {unit for stem in stems for unit in tree.wanted(stem) if host.link(tree.file(unit)) != _MASK}
+
+
 def started(host: Host, more: Iterable[str] = ()) -> Iterator[Unit]:
     """Each service that a boot starts, none of nearmetal; `more` is what udev rules start."""
     tree = _Tree(host)
@@ -140,7 +147,7 @@ def _variables(host: Host, lines: link_settings.Lines) -> Dict[str, str]:
             assigned = (word.partition("=") for word in words(value))
             variables.update({name: text for name, sign, text in assigned if sign})
         elif key == "EnvironmentFile":
-            for path in _matching(host, value.lstrip("-")):
+            for path in matching(host, value.lstrip("-")):
                 variables.update(variables_of(host, path))
     return variables
 
@@ -152,7 +159,7 @@ def variables_of(host: Host, path: str) -> Dict[str, str]:
     }
 
 
-def _matching(host: Host, pattern: str) -> List[str]:
+def matching(host: Host, pattern: str) -> List[str]:
     """The files of a pattern whose last part may have wildcards."""
     folder, _slash, name = pattern.rpartition("/")
     return [f"{folder}/{file}" for file in host.names(folder) if link_settings.fits(file, name)]
@@ -193,7 +200,7 @@ def _holds(host: Host, name: str, word: str) -> Optional[bool]:
     if name in ("PathExists", "PathIsSymbolicLink", "PathIsReadWrite", "FileIsExecutable"):
         return host.exists(word)
     if name == "PathExistsGlob":
-        return bool(_matching(host, word))
+        return bool(matching(host, word))
     if name in ("PathIsDirectory", "DirectoryNotEmpty"):
         return bool(host.names(word))
     if name == "FileNotEmpty":
@@ -204,6 +211,9 @@ def _holds(host: Host, name: str, word: str) -> Optional[bool]:
         machine = host.machine() or host.line("/proc/sys/kernel/arch")
         native = {"x86_64": "x86-64", "aarch64": "arm64"}.get(machine or "")
         return None if native is None or word == "native" else word == native
+    if name == "Host":
+        known = host.line("/proc/sys/kernel/hostname")
+        return None if known is None else link_settings.fits(known.lower(), word.lower())
     if name == "FirstBoot":
         return not _SWITCHES.get(word, False)
     return _virtual(host, word) if name == "Virtualization" else None

@@ -13,7 +13,8 @@ import os
 import re
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from .._parse import boot_commands, link_settings
+from .._parse import link_settings
+from . import boot_programs, boot_units
 from .boot_lines import LIMIT, files
 from .host import Host
 
@@ -67,7 +68,7 @@ def settings(host: Host, networkd: bool) -> Dict[str, Found]:
             for path, assigned in others:
                 found.update({setting: (path, value) for setting, value in assigned.items()})
         for kind, parsed in of_systemd.items():
-            found.update(_first(parsed, nic, nic.link if kind == ".link" else nic.network))
+            found.update(_first(host, parsed, nic, nic.link if kind == ".link" else nic.network))
         by_place[os.path.basename(link)] = found
     return by_place
 
@@ -105,7 +106,7 @@ def _systemd(host: Host, suffix: str) -> Iterator[_File]:
         yield tuple((part, link_settings.lines(host.text(part, limit=LIMIT) or "")) for part in parts)
 
 
-def _first(parsed: Tuple[_File, ...], nic: _Nic, record: str) -> Found:
+def _first(host: Host, parsed: Tuple[_File, ...], nic: _Nic, record: str) -> Found:
     """What the first file that matches sets; the one that was taken last time matches, whatever it says.
 
     The kernel calls each interface eth0, eth1, … before udev names it, so that `OriginalName` is open. Where udev's
@@ -114,11 +115,16 @@ def _first(parsed: Tuple[_File, ...], nic: _Nic, record: str) -> Found:
     kernel_names = [nic.name] if nic.name.startswith("eth") else [f"eth{number}" for number in range(8)]
     for parts in parsed:
         lines = tuple(line for _path, part in parts for line in part)
-        if not any(section == "Match" for section, _key, _value in lines):
+        taken = os.path.basename(parts[0][0]) == os.path.basename(record)
+        matching = any(section == "Match" for section, _key, _value in lines)
+        if not (taken or (matching and boot_units.conditions_hold(host, lines, "Match"))):
             continue
         hits = [link_settings.matches(lines, {**nic.keys, "OriginalName": name}) for name in kernel_names]
         unsure = not record and (any(hits) or link_settings.matches(lines, nic.keys))
-        if all(hits) or unsure or os.path.basename(parts[0][0]) == os.path.basename(record):
+        if all(hits) or unsure or taken:
+            unmanaged = [value for section, key, value in lines if (section, key) == ("Link", "Unmanaged")]
+            if link_settings.number("".join(unmanaged[-1:])) == "1":
+                return {}
             return {
                 name: (path, value)
                 for path, part in parts
@@ -129,17 +135,24 @@ def _first(parsed: Tuple[_File, ...], nic: _Nic, record: str) -> Found:
 
 def _ifupdown(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settings]]:
     main, folder = _IFUPDOWN
-    for path in (main, *(f"{folder}/{name}" for name in sorted(host.names(folder)))):
+    sources = re.findall(r"^\s*source(?:-directory)?\s+(/\S+)", host.text(main, limit=LIMIT) or "", re.MULTILINE)
+    paths = {main, *(f"{folder}/{name}" for name in host.names(folder))}
+    paths.update(
+        path
+        for source in sources
+        for path in (*boot_units.matching(host, source), *boot_units.matching(host, f"{source}/*"))
+    )
+    for path in sorted(paths):
         for pattern, options in link_settings.ifupdown(host.text(path, limit=LIMIT) or ""):
             if link_settings.met([pattern], nic.keys["Name"]):
                 scripts = [value for _section, key, value in options if key in ("up", "post-up", "pre-up")]
-                yield path, {**link_settings.settings(options, ""), **_commands(nic, "\n".join(scripts))}
+                yield path, {**link_settings.settings(options, ""), **_commands(host, nic, "\n".join(scripts))}
 
 
-def _commands(nic: _Nic, text: str) -> link_settings.Settings:
+def _commands(host: Host, nic: _Nic, text: str) -> link_settings.Settings:
     """What commands such as ethtool set of the interface."""
     found: link_settings.Settings = {}
-    for setting, value in boot_commands.settings(text, {"IFACE": nic.name, "DEVICE": nic.name}):
+    for _owner, (setting, value) in boot_programs.commands(host, "", text, {"IFACE": nic.name, "DEVICE": nic.name}):
         lever, blank, target = setting.partition(" ")
         name, slash, field = target.partition("/")
         if blank and lever.startswith("network.") and link_settings.met([name], nic.keys["Name"]):
@@ -150,22 +163,61 @@ def _commands(nic: _Nic, text: str) -> link_settings.Settings:
 def _keyfiles(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settings]]:
     """NetworkManager's profiles: those for any interface first, as one that names it is preferred."""
     main = [("", "/etc/NetworkManager/NetworkManager.conf")]
+    folders, given = list(_KEYFILES), []
     for _name, path in (*main, *files(host, "NetworkManager/conf.d", ".conf")):
         defaults = link_settings.lines(host.text(path, limit=LIMIT) or "")
-        sections = {section for section, _key, _value in defaults if section.startswith("connection")}
-        yield path, link_settings.settings(defaults, *sections)
+        said = {(section, key): value for section, key, value in defaults}
+        here = {name for name, _key, _value in defaults if _is_listed(said.get((name, "match-device"), "*"), nic)}
+        off = any(name.startswith("device") and said.get((name, "managed")) in ("0", "false", "no") for name in here)
+        if off or _is_listed(said.get(("keyfile", "unmanaged-devices"), ""), nic):
+            return
+        folders += [said[("keyfile", "path")]] if ("keyfile", "path") in said else []
+        sections = {name for name in here if name.startswith("connection")}
+        given.append((path, link_settings.settings(defaults, *sections)))
+    yield from given
     profiles: List[Tuple[bool, bool, str, link_settings.Lines]] = []
-    for path in _of_folders(host, _KEYFILES, ""):
+    for path in _of_folders(host, tuple(folders), ""):
         lines = link_settings.lines(host.text(path, limit=LIMIT) or "")
         said = {(section.replace("802-3-", ""), key): value for section, key, value in lines if value}
-        named = [(said[key].replace(";", " ").split(), nic.keys.get(word)) for key, word in _NAMED_BY if key in said]
+        named = [(_listed(said[key]), nic.keys.get(word)) for key, word in _NAMED_BY if key in said]
         fits = all(text is None or link_settings.met(words, text) for words, text in named)
-        if fits and said.get(("connection", "type"), "ethernet").replace("802-3-", "") == "ethernet":
-            taken = bool(nic.connection) and said.get(("connection", "uuid")) == nic.connection
+        denied = [
+            word
+            for name in ("blacklist", "denylist")
+            for word in _listed(said.get(("ethernet", f"mac-address-{name}"), ""))
+        ]
+        taken = bool(nic.connection) and said.get(("connection", "uuid")) == nic.connection
+        starts = taken or said.get(("connection", "autoconnect"), "true") not in ("0", "false", "no")
+        if not fits or not starts or (denied and link_settings.met(denied, nic.keys["MACAddress"])):
+            continue
+        if said.get(("connection", "type"), "ethernet").replace("802-3-", "") == "ethernet":
             profiles.append((taken, bool(named), path, lines))
     used = [profile for profile in profiles if profile[0]] or sorted(profiles, key=lambda profile: profile[1])
     for _taken, _is_named, path, lines in used:
         yield path, link_settings.settings(lines, *_NM_SECTIONS)
+
+
+def _listed(text: str) -> List[str]:
+    """The words of a list; a hardware address may be six numbers."""
+    words = text.replace(";", " ").split()
+    numbers = [int(word) for word in words if word.isdigit() and int(word) < 256]
+    return [":".join(f"{number:02x}" for number in numbers)] if len(numbers) == len(words) == 6 else words
+
+
+def _is_listed(text: str, nic: _Nic) -> bool:
+    """Whether a list of devices in NetworkManager.conf(5) has the interface."""
+    kinds = {"interface-name": "Name", "mac": "MACAddress", "driver": "Driver", "type": "Type"}
+    found = {True: False, False: False}
+    words = re.split(r"[,;\s]+", text.strip(" ,;"))
+    for word in filter(None, words):
+        bare = word[len("except:") :] if word.startswith("except:") else word
+        kind, _colon, value = bare.partition(":")
+        glob = value.lstrip("=~").replace("ethernet", "ether") if kind in kinds else bare
+        keys = (kinds[kind],) if kind in kinds else ("Name", "MACAddress")
+        hit = bare == "*" or any(link_settings.met([glob], nic.keys[key]) for key in keys)
+        found[bare == word] = found[bare == word] or hit
+    only_exceptions = bool(text) and all(word.startswith("except:") for word in words)
+    return (found[True] or only_exceptions) and not found[False]
 
 
 def _of_folders(host: Host, folders: Tuple[str, ...], suffix: str) -> List[str]:
@@ -191,7 +243,7 @@ def _ifcfg(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settings]
             ):
                 options = [value.strip("\"'") for _section, key, value in lines if key.startswith("ETHTOOL_OPT")]
                 commands = [f"ethtool {part}" for option in options for part in option.split(";")]
-                yield path, {**link_settings.settings(lines, ""), **_commands(nic, "\n".join(commands))}
+                yield path, {**link_settings.settings(lines, ""), **_commands(host, nic, "\n".join(commands))}
 
 
 def _netplan(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settings]]:

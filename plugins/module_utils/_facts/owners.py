@@ -7,23 +7,20 @@ What a daemon is configured to set decides, not its presence: RHEL runs tuned by
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Dict, Mapping, NamedTuple, Optional, Set, Tuple
 
-from .._parse import os_release, tuned_profile
-from . import at_boot, systemd
+from .._parse import link_settings, os_release, tuned_profile
+from . import at_boot, boot_units, systemd
 from .host import Host
 
+_MAIN = "/etc/tuned/tuned-main.conf"
 _ACTIVE = "/etc/tuned/active_profile"
 _POST_LOADED = "/etc/tuned/post_loaded_profile"  # applied after it
 # In the order in which tuned looks: 2.20 keeps profiles in the folders themselves, 2.25 in one below.
 _PROFILES = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
 _PROFILE_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
-# What `systemctl enable` and `mask` leave behind.
-_WANTED = "/etc/systemd/system/multi-user.target.wants/tuned.service"
-_UNIT = "/etc/systemd/system/tuned.service"
-_MASK = "/dev/null"
-_NETWORKD = "/etc/systemd/system/multi-user.target.wants/systemd-networkd.service"
 # Options that say when and for what a section counts, not what it sets.
 ABOUT = ("type", "enabled", "replace", "devices", "priority", "uname_regex", "cpuinfo_regex")
 _VARIABLE = r"\$\{(\w+)\}"
@@ -48,34 +45,48 @@ def observe(host: Host) -> OwnersFacts:
     """Read profiles, sysctl files and the processes of services; no daemon is asked."""
     running = tuple(name for name in ("tuned", "irqbalance", "kubelet") if systemd.runs(host, f"{name}.service"))
     lines = (host.line(path) or "" for path in (_ACTIVE, _POST_LOADED))
-    active = " ".join(filter(None, lines)) if "tuned" in running or _tuned_starts(host) else ""
+    enabled = boot_units.wanted(host)
+    active = " ".join(filter(None, lines)) if "tuned" in running or "tuned.service" in enabled else ""
+    profile = _whole(host, active.split())
     kubelet = "kubelet" in running or host.exists("/etc/kubernetes/kubelet.conf") or host.exists("/var/lib/kubelet")
     return OwnersFacts(
         running=running,
         tuned_profile=active or None,
-        tuned=_settings(host, active.split()),
+        tuned=_settings(host, profile),
         tuned_reapplies=_reapplies(host),
-        at_boot=at_boot.observe(host, systemd.runs(host, "systemd-networkd.service") or host.exists(_NETWORKD)),
+        at_boot=at_boot.observe(
+            host,
+            systemd.runs(host, "systemd-networkd.service") or "systemd-networkd.service" in enabled,
+            _scripts(profile),
+        ),
         kubelet=kubelet,
         immutable=_immutable(host),
     )
 
 
-def _tuned_starts(host: Host) -> bool:
-    """Whether tuned starts with the host, and then sets its values again."""
-    return host.exists(_WANTED) and host.link(_UNIT) != _MASK
-
-
 def _reapplies(host: Host) -> bool:
-    text = "[main]\n" + (host.text("/etc/tuned/tuned-main.conf", limit=65536) or "")
+    text = "[main]\n" + (host.text(_MAIN, limit=65536) or "")
     return tuned_profile.parse(text)["main"].get("reapply_sysctl", "1").lower() in tuned_profile.TRUE
 
 
-def _settings(host: Host, names: "list[str]") -> Dict[str, str]:
+def _whole(host: Host, names: "list[str]") -> tuned_profile.Profile:
+    """The profiles as one, with the variables that a file of theirs has."""
     whole: tuned_profile.Profile = {}
     read: Set[str] = set()
     for name in names:
         whole = tuned_profile.merged(whole, _profile(host, name, read))
+    variables = whole.get("variables", {})
+    text = f"[variables]\n{host.text(variables.get('include', ''), limit=65536) or ''}"
+    return {**whole, "variables": {**tuned_profile.parse(text)["variables"], **variables}}
+
+
+def _scripts(profile: tuned_profile.Profile) -> Tuple[str, ...]:
+    """The scripts that tuned starts with its profile."""
+    parts = (options for section, options in profile.items() if options.get("type", section) == "script")
+    return tuple(options["script"] for options in parts if options.get("script", "").startswith("/"))
+
+
+def _settings(host: Host, whole: tuned_profile.Profile) -> Dict[str, str]:
     variables = whole.get("variables", {})
     settings = {}
     for section, options in whole.items():
@@ -83,6 +94,7 @@ def _settings(host: Host, names: "list[str]") -> Dict[str, str]:
         if (
             section in ("main", "variables")
             or not _applies(host, options, variables)
+            or not _has_devices(host, plugin, options.get("devices", ""))
             or options.get("enabled", "true").lower() not in tuned_profile.TRUE
         ):
             continue
@@ -92,8 +104,30 @@ def _settings(host: Host, names: "list[str]") -> Dict[str, str]:
                 settings.update({f"cmdline.{token.partition('=')[0]}": token for token in value.lstrip("+-").split()})
             elif option not in ABOUT:
                 name = option.replace("/", ".") if plugin == "sysctl" else option
-                settings[f"{plugin}.{name}"] = value
+                name = at_boot.of_policies(option) if plugin == "sysfs" else name
+                listed = plugin == "cpu" and "|" in value
+                settings[f"{plugin}.{name}"] = _first_offered(host, option, value) if listed else value
     return settings
+
+
+def _has_devices(host: Host, plugin: str, devices: str) -> bool:
+    """Whether a section for some devices has one here; a list may leave out devices by `!`."""
+    folder = {"disk": "/sys/block", "net": "/sys/class/net"}.get(plugin, "")
+    words = re.split(r"[,;\s]+", devices)
+    wanted = [word for word in words if not word.startswith("!")] or ["*"]
+    left_out = [word[1:] for word in words if word.startswith("!")]
+    return not (folder and devices) or any(
+        link_settings.met(wanted, name) and not (left_out and link_settings.met(left_out, name))
+        for name in host.names(folder)
+        if name != "lo"
+    )
+
+
+def _first_offered(host: Host, option: str, value: str) -> str:
+    """Of several values the first that the kernel offers."""
+    offered = host.line(f"/sys/devices/system/cpu/cpufreq/policy0/scaling_available_{option}s") or ""
+    words = value.split("|")
+    return next((word for word in words if word in offered.split()), words[0])
 
 
 def _expanded(text: str, variables: Mapping[str, str]) -> str:
@@ -128,12 +162,18 @@ def _profile(host: Host, name: str, read: Set[str]) -> tuned_profile.Profile:
     A profile whose name begins with `-` may be missing.
     """
     name = name[1:] if name.startswith("-") else name
-    paths = (f"{folder}/{name}/tuned.conf" for folder in _PROFILES if re.fullmatch(_PROFILE_NAME, name, re.ASCII))
+    main = tuned_profile.parse("[main]\n" + (host.text(_MAIN, limit=65536) or ""))["main"]
+    folders = (*_PROFILES, *re.split(r"[,;\s]+", main.get("profile_dirs", "")))
+    paths = (f"{folder}/{name}/tuned.conf" for folder in folders if re.fullmatch(_PROFILE_NAME, name, re.ASCII))
     path = next((path for path in paths if path not in read and host.exists(path)), None)
     if path is None:
         return {}
     read.add(path)
-    settings = tuned_profile.parse(host.text(path, limit=65536) or "")
+    text = host.text(path, limit=65536) or ""
+    settings = tuned_profile.parse(text.replace("${i:PROFILE_DIR}", os.path.dirname(path)))
+    for options in settings.values():
+        if options.get("script", "/")[0] != "/":
+            options["script"] = f"{os.path.dirname(path)}/{options['script']}"
     whole: tuned_profile.Profile = {}
     for parent in re.split(r"[,;\s]+", settings.get("main", {}).get("include", "")):
         whole = tuned_profile.merged(whole, _profile(host, parent, read))

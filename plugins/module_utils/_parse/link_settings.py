@@ -74,8 +74,14 @@ def matches(assignments: Lines, interface: Mapping[str, str]) -> bool:
 def met(wanted: List[str], value: str) -> bool:
     """Whether one of the words of a value fits a list of globs, which a leading `!` inverts."""
     inverted = wanted[0].startswith("!")
-    globs = [word.lstrip("!").lower() for word in wanted]
-    return any(fits(word, glob) for word in value.lower().split() or [""] for glob in globs) != inverted
+    globs = [_plain(word.lstrip("!").lower()) for word in wanted]
+    return any(fits(_plain(word), glob) for word in value.lower().split() or [""] for glob in globs) != inverted
+
+
+def _plain(word: str) -> str:
+    """A hardware address without its signs, which are :, - or dots; any other word as it is."""
+    digits = re.sub("[:.-]", "", word)
+    return digits if re.fullmatch("[0-9a-f]{12}", digits) else word
 
 
 def fits(value: str, glob: str) -> bool:

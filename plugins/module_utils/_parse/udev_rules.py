@@ -5,20 +5,27 @@
 from __future__ import annotations
 
 import re
-from typing import Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .link_settings import fits
 
 _TERM = re.compile(r'([A-Z_]+)(?:\{([^}"]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*[ei]?"([^"]*)"')
-_NAME = re.compile(r"%k|\$kernel|\$name")
+_NAME = re.compile(r"%k|\$kernel")
+_PROPERTY = re.compile(r"\$env\{(\w+)\}|%E\{(\w+)\}")
 Term = Tuple[str, str, str, str]
 
 
-def assignments(text: str, known: Mapping[str, str], attribute: Callable[[str], Optional[str]]) -> Iterator[Term]:
+def assignments(
+    text: str,
+    known: Mapping[str, str],
+    attribute: Callable[[str], Optional[str]],
+    above: Callable[[str], Sequence[str]] = lambda name: (),
+) -> Iterator[Term]:
     """Key, part, sign and value of what the rules assign to a device, in their order.
 
     `known` has what the device's event is known by: ACTION, SUBSYSTEM, KERNEL, ENV{DEVTYPE}; `attribute` reads one of
-    its files. A condition about anything else counts as met.
+    its files, and `above` those of this name of the devices that it is part of. A condition about anything else counts
+    as met. What a value takes from the device and isn't known stays as it is written.
     """
     seen: Dict[str, str] = dict(known)
     target = ""
@@ -27,23 +34,32 @@ def assignments(text: str, known: Mapping[str, str], attribute: Callable[[str], 
         if target and ("LABEL", "", "=", target) not in terms:
             continue
         target = ""
-        if not all(_met(term, seen, attribute) for term in terms if term[2] in ("==", "!=")):
+        if not all(_met(term, seen, attribute, above) for term in terms if term[2] in ("==", "!=")):
             continue
         for key, part, sign, value in terms:
             if key == "GOTO":
                 target = value
-            elif key == "ENV" and sign in ("=", ":="):
-                seen[f"ENV{{{part}}}"] = value
             elif sign in ("=", ":=", "+="):
-                yield key, part, sign, _NAME.sub(seen.get("KERNEL", ""), value)
+                text_of = _NAME.sub(seen.get("KERNEL", ""), value).replace("$name", seen.get("NAME", "$name"))
+                text_of = _PROPERTY.sub(lambda name: seen.get(f"ENV{{{name[1] or name[2]}}}", name[0]), text_of)
+                if key == "ENV" and sign != "+=":
+                    seen[f"ENV{{{part}}}"] = text_of
+                yield key, part, sign, text_of
 
 
-def _met(term: Term, seen: Mapping[str, str], attribute: Callable[[str], Optional[str]]) -> bool:
+def _met(
+    term: Term,
+    seen: Mapping[str, str],
+    attribute: Callable[[str], Optional[str]],
+    above: Callable[[str], Sequence[str]],
+) -> bool:
     key, part, sign, pattern = term
     name = f"{key}{{{part}}}" if part else key
     if key in ("ATTR", "TEST"):
         text = attribute(part if key == "ATTR" else pattern)
         holds = text is not None and (key == "TEST" or _fits(text, pattern))
+    elif key == "ATTRS" and above(part):
+        holds = any(_fits(text, pattern) for text in above(part))
     elif name in seen:
         holds = _fits(seen[name], pattern)
     else:

@@ -163,7 +163,7 @@ def _setter(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optio
     settings = knob.tuned
     if action.what in _BY_PLACE:
         settings = (_BY_PLACE[action.what] + action.where,)
-    for name in settings:
+    for name in (*settings, *(f"sysfs.{path}" for path in knob.at_boot)):
         text = _read_tuned(owners.tuned, name)
         tuned_value = _meaning(knob, name, text, action) if text is not None else None
         if tuned_value is not None and not _same_value(tuned_value, action.after):
@@ -207,6 +207,10 @@ def _meaning(knob: Knob, name: str, text: str, action: Action) -> Optional[str]:
     meanings = knob.tuned_words.get(name)
     if meanings:
         return meanings.get(text, text)
+    if name == "disk.readahead" and text.endswith(" s") and text[:-2].isdigit():  # sectors
+        return str(int(text[:-2]) // 2)
+    if name == "disk.elevator":  # the first that the kernel offers
+        return str(action.after) if str(action.after) in text.split("|") else text.partition("|")[0]
     if name.startswith("cmdline.") and action.what != "boot.arguments":
         return text.partition("=")[2]
     return text
