@@ -127,6 +127,7 @@ class ActionModule(ActionBase):
                 "after": after.get("vitals"),
                 "failed": own.get("rollout_failed") or "",
                 "reached": "tune_result" in own or "prove_result" in own,
+                "of_others": (own.get("rollout_claimed") or {}).get("claimed") is False,
                 "proof": _proof(own.get("prove_result")),
             }
         return found

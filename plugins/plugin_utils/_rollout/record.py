@@ -38,6 +38,8 @@ class Batch:
     after: List[Look] = field(default_factory=list)
     tuning: float = 0.0  # when it began; 0 until then
     tuned: float = 0.0  # when it was over; 0 until then
+    run: int = 0  # the run, from 1, that began to tune it
+    vitals: Dict[str, Any] = field(default_factory=dict)  # host → what was seen of it before its tuning
     decision: str = ""
     closed: bool = False  # whether the hosts were told the decision
     judgment: Dict[str, Any] = field(default_factory=dict)
@@ -98,10 +100,13 @@ class Record:
             if self.batches and not self.batches[-1].tuning:
                 self.batches.pop()  # whoever resumes it begins it anew
         elif kind == "tuning":
-            self.batches[-1].tuning = line["at"]
+            batch = self.batches[-1]
+            batch.tuning, batch.run = batch.tuning or line["at"], batch.run or len(self.runs)
             self.without.update(line["without"])
+            self.without.difference_update(line.get("vitals", ()))  # it is there again when a rollout goes on
+            batch.vitals.update(line.get("vitals", {}))
         elif kind == "tuned":
-            self.batches[-1].tuned = line["at"]
+            self.batches[-1].tuned = self.batches[-1].tuned or line["at"]
             self.without.update(line.get("without", ()))
         elif kind == "decision":
             batch = self.batches[-1]

@@ -50,7 +50,7 @@ _PATIENCE = 3  # intervals for which a source of metrics may be silent
 # The others are part of what is drawn, or are of one step.
 _IN_RECORD = tuple(name for name in OPTIONS if name not in ("margin", "on_unclear", "seed", "resume", "step", "record"))
 
-Host = Mapping[str, Any]  # what the play knows of a host: before, after, failed, reached, proof, stratum, address
+Host = Mapping[str, Any]  # what the play knows of a host: before, after, failed, reached, of_others, proof, stratum, …
 
 
 class Steps:
@@ -197,8 +197,10 @@ class Steps:
         strata = dict(zip(hosts, kept.start["strata"][batch.begin : batch.end]))
         if self._hold(kept, permission.unavailable(limit, strata, away)):
             return {"held": True}
-        if not batch.tuning:
-            kept.add("tuning", at=time.time(), without=away)
+        new = [name for name in hosts if name not in away and (name in kept.without or name not in batch.vitals)]
+        if new or not batch.tuning:
+            vitals = {name: _without_messages(hosts[name]["before"]) for name in new}
+            kept.add("tuning", at=time.time(), without=[] if batch.tuning else away, vitals=vitals)
         return {"held": False}
 
     def _hold(self, kept: record.Record, reasons: Sequence[str] = ()) -> bool:
@@ -220,9 +222,10 @@ class Steps:
             return Judgment(HOLD, tuple(kept.held)).as_dict()
         batch = kept.batches[-1]
         failed = {name: str(host["failed"]) for name, host in hosts.items() if host.get("failed")}
-        first = batch.tuning >= kept.runs[-1]["at"]  # an earlier run may have tuned a host that this one didn't reach
-        out = [name for name, host in hosts.items() if first and not (host.get("failed") or host.get("reached"))]
-        if not batch.tuned:
+        first = batch.run == len(kept.runs)  # an earlier run may have tuned a host that this one didn't reach
+        away = [name for name, host in hosts.items() if not (host.get("failed") or host.get("reached"))]
+        out = [name for name in away if first or hosts[name].get("of_others")]
+        if out or not batch.tuned:
             kept.add("tuned", at=time.time(), failed=failed, without=out)
         if failed:
             return Judgment(BACK, ()).as_dict()
@@ -264,7 +267,7 @@ class Steps:
                 self._show(line)
             return {**judged, "back": [], "ended": "held"}
         batch, options = kept.batches[-1], kept.start["options"]
-        fired = {name: self._fired(options["guards"], host) for name, host in hosts.items()}
+        fired = {name: self._fired(options["guards"], host, batch.vitals.get(name)) for name, host in hosts.items()}
         fired = {name: words for name, words in fired.items() if words}
         failed = {name: str(host["failed"]) for name, host in hosts.items() if host.get("failed")}
         of_metrics = Judgment(judged["decision"] or GO_ON, tuple(judged["reasons"]))
@@ -281,8 +284,10 @@ class Steps:
         ended = outcome_of(last.decision, batch.number == len(kept.start["ends"]))
         return {**decided, "back": back, "ended": ended or ""}
 
-    def _fired(self, limits: Mapping[str, float], host: Host) -> List[str]:
-        before, after = host.get("before"), host.get("after")
+    def _fired(self, limits: Mapping[str, float], host: Host, earlier: Optional[Mapping[str, Any]]) -> List[str]:
+        seen, after = host.get("before"), host.get("after")
+        # A run that was killed may have tuned it: what that one saw was before its tuning.
+        before = earlier if earlier is not None and isinstance(seen, Mapping) else seen
         if host.get("failed") or not isinstance(before, Mapping) or not _is_well(before):
             return []
         if not isinstance(after, Mapping):
@@ -370,6 +375,11 @@ def _delay(options: Mapping[str, Any]) -> float:
 
 def _is_well(vitals: Any) -> bool:
     return isinstance(vitals, Mapping) and not vitals.get("unhealthy")
+
+
+def _without_messages(vitals: Mapping[str, Any]) -> Dict[str, Any]:
+    """What the guards need of a host before its tuning, without what is long in a record."""
+    return {name: value for name, value in vitals.items() if name != "kernel"}
 
 
 def _rounded(value: Optional[float]) -> Optional[float]:

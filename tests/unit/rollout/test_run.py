@@ -158,6 +158,53 @@ def test_a_run_that_was_killed_before_its_hosts_knew_the_decision_decides_again(
     assert len(fleet.lines("batch")) == 3
 
 
+def killed_while_it_tuned(fleet: Fleet, away: bool) -> "tuple[str, Dict[str, Dict[str, Any]]]":
+    """The record of a run that was killed then, and three hosts as the next run sees them; the first had been away."""
+    fleet.begin(batches=[3, "100%"])
+    path = fleet.begun["record"]
+    hosts: Dict[str, Dict[str, Any]] = {name: dict(WELL) for name in fleet.steps.open(path)["hosts"]}
+    first = next(iter(hosts))
+    fleet.steps.permit(path, {**hosts, first: {"reached": False}} if away else hosts)
+    fleet.begin(resume=path)
+    fleet.steps.open(path)
+    return path, hosts
+
+
+def test_what_a_run_that_was_killed_has_harmed_is_no_state_before_the_tuning(fleet: Fleet) -> None:
+    for ill in ({"unhealthy": "", "failed_units": ["web.service"]}, {"unhealthy": "refused"}):
+        path, hosts = killed_while_it_tuned(fleet, away=False)
+        first = next(iter(hosts))
+        hosts[first].update(before=ill, after=ill, reached="failed_units" in ill)
+        assert not fleet.steps.permit(path, hosts)["held"]
+        decided = fleet.steps.decide(path, fleet.steps.watch(path, hosts), hosts)
+        assert (decided["decision"], decided["back"]) == ("back", list(hosts))
+        fleet.steps.end(path, dict.fromkeys(decided["back"], ""))
+
+
+def test_a_host_that_was_away_and_is_tuned_by_a_later_run_is_taken_back_too(fleet: Fleet) -> None:
+    path, hosts = killed_while_it_tuned(fleet, away=True)
+    first, second, third = hosts
+    hosts[second]["after"] = {"unhealthy": "slow"}
+    hosts[third].update(reached=False, of_others=True)
+    fleet.steps.permit(path, hosts)
+    assert fleet.steps.decide(path, fleet.steps.watch(path, hosts), hosts)["back"] == [first, second]
+
+
+def test_whoever_goes_on_by_an_earlier_clock_takes_back_what_it_did_not_reach(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "time", lambda: now() + 3600)
+        path, hosts = killed_while_it_tuned(fleet, away=False)
+    first, second, _third = hosts
+    fleet.begin(resume=path)
+    hosts[first].update(before=None, after=None, reached=False)
+    hosts[second].update(failed="tune: refused")
+    fleet.steps.permit(path, hosts)
+    assert fleet.steps.decide(path, fleet.steps.watch(path, hosts), hosts)["back"] == list(hosts)
+
+
 def test_a_freeze_file_holds_before_the_next_batch_and_the_rest_follows_without_it(fleet: Fleet) -> None:
     freeze = fleet.folder / "freeze"
     fleet.begin(freeze=str(freeze))
