@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Iterator
 
 from .._engine.lease import confirmation
-from .._engine.lease.record import CHANGE, PATIENCE, Lease, arm
+from .._engine.lease.record import CHANGE, PATIENCE, Lease, arm, read
 from .._engine.lease.taking_back import require_none, set_values
 from .._error import NearmetalError
 from .._facts.state_files import compares
@@ -50,4 +50,9 @@ def shown(host: WritableHost, seconds: float) -> Iterator[None]:
         require_none(failed)
         yield
     finally:
-        confirmation.take_back(host)
+        lease = read(host, CHANGE)
+        if lease is not None and lease.actions == actions:
+            confirmation.take_back(host)
+        elif place.read() == _SHOWN:  # a run of `tune` reached the host meanwhile, and confirmed all that waited
+            with store.lock(host, PATIENCE):
+                require_none(set_values(host, (action._replace(before=_SHOWN, after=_HIDDEN),)))

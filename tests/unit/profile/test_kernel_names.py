@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lease import confirmation
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lease.expiry import expire
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._profile.kernel_names import shown
@@ -40,6 +41,13 @@ def test_a_profile_that_fails_gives_it_back(host: FakeKernel) -> None:
     with pytest.raises(NearmetalError, match="perf failed"), shown(host, 30):
         raise NearmetalError("perf failed")
     assert is_as_before(host)
+
+
+def test_whoever_confirms_meanwhile_does_not_keep_it(host: FakeKernel) -> None:
+    with shown(host, 30):
+        assert confirmation.confirm(host)
+    assert is_as_before(host)
+    assert not host.exists("/var/lib/nearmetal/journal.json")
 
 
 def test_the_timer_gives_it_back_after_a_kill(host: FakeKernel) -> None:
