@@ -78,6 +78,8 @@ class ActionModule(ActionBase):
             result = by_agent.measure(self, "rollout", wanted, known, _AGENT)
             if result.get("claimed") is False:
                 words = f"is left out: {plain(str(result['msg']))}"
+            if result.get("released") is False and (known.get("rollout_claimed") or {}).get("claimed"):
+                words = "was restored before it could be told that it stays tuned: its lease had ended"
         except AnsibleConnectionFailure as error:
             result = {"changed": False, "unreachable_host": True, "msg": sentence(str(error))}
             if given["step"] == "release":

@@ -28,9 +28,10 @@ def claim(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def release(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
-    """End the lease of this run: the host stays as it is."""
+    """End the lease of this run: the host stays as it is. `released` is false if it had no such lease any more."""
     with store.lock(host, PATIENCE):
         lease = record.read(host, ROLLED)
-        if lease is not None and lease.run == options["run"]:
-            record.release(host, ROLLED)
-    return {"changed": False, "msg": "released"}
+        if lease is None or lease.run != options["run"]:
+            return {"changed": False, "released": False, "msg": "its lease had ended before"}
+        record.release(host, ROLLED)
+    return {"changed": False, "released": True, "msg": "released"}

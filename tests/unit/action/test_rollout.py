@@ -20,12 +20,12 @@ class Said:
         self.display = self.lines.append
 
 
-def on_host(step: str) -> "tuple[Dict[str, Any], List[str]]":
+def on_host(step: str, **known: Any) -> "tuple[Dict[str, Any], List[str]]":
     """The result of a step on a host, and what was displayed."""
     action, said = ActionModule.__new__(ActionModule), Said()
     action._display = said
     return action._on_host(
-        {"step": step, "record": "r.jsonl", "run": "r.jsonl"}, {"inventory_hostname": "h1"}
+        {"step": step, "record": "r.jsonl", "run": "r.jsonl"}, {"inventory_hostname": "h1", **known}
     ), said.lines
 
 
@@ -46,3 +46,11 @@ def test_whoever_was_not_told_to_stay_is_named_with_the_command_that_tells_it(mo
 def test_a_host_of_another_rollout_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_agent, "measure", lambda *_given: {"claimed": False, "msg": "another rollout has this host"})
     assert on_host("claim")[1] == ["ROLLOUT  h1 is left out: another rollout has this host"]
+
+
+def test_a_host_whose_lease_ended_before_the_decision_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_agent, "measure", lambda *_given: {"released": False, "msg": "its lease had ended before"})
+    assert on_host("release", rollout_claimed={"claimed": True})[1] == [
+        "ROLLOUT  h1 was restored before it could be told that it stays tuned: its lease had ended"
+    ]
+    assert on_host("release", rollout_claimed={"unreachable_host": True})[1] == []

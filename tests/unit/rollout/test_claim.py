@@ -5,15 +5,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, List
 
+import jinja2
 import pytest
+import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.lease.record import ROLLED
 from ansible_collections.nearmetal.ec2.plugins.module_utils._rollout import vitals
 from ansible_collections.nearmetal.ec2.plugins.modules import clocksource
 
 from tests.support.hosts import files_of
+from tests.support.simulated import ROOT
 from tests.unit.engine.lease.test_faults import Systemd
 
 CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
@@ -36,9 +39,10 @@ def test_a_host_belongs_to_one_rollout_until_it_is_released(host: Systemd) -> No
     assert step(host, "claim", "first")["claimed"], "its time begins anew"
     refused = step(host, "claim", "second")
     assert (refused["claimed"], "first" in refused["msg"]) == (False, True)
-    step(host, "release", "second")
+    assert not step(host, "release", "second")["released"]
     assert not step(host, "claim", "second")["claimed"]
-    step(host, "release", "first")
+    assert step(host, "release", "first")["released"]
+    assert not step(host, "release", "first")["released"]
     assert not host.exists(ROLLED.path)
     assert step(host, "claim", "second")["claimed"]
 
@@ -63,6 +67,27 @@ def test_a_restore_of_everything_ends_the_lease_and_one_of_a_concern_doesnt(
     assert ROLLED.is_present(host)
     assert command(["restore"], host) == 0
     assert not ROLLED.is_present(host)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "back", "told"),
+    [
+        ({"claimed": True}, [], True),
+        ({"unreachable_host": True}, [], True),  # the answer was lost, and the host may have a lease
+        ({"claimed": True}, ["h2"], True),  # a proof has restored it, so it isn't taken back with the others
+        ({"claimed": True}, ["h1"], False),
+        ({"claimed": False}, [], False),
+        ({"skipped": True}, [], False),
+        (None, [], False),
+    ],
+)
+def test_whoever_may_have_a_lease_and_is_not_taken_back_is_told(claimed: Any, back: List[str], told: bool) -> None:
+    tasks = yaml.safe_load((ROOT / "roles/rollout/tasks/main.yml").read_text())
+    environment = jinja2.Environment()
+    environment.tests["skipped"] = lambda result: result.get("skipped", False)
+    known = {"inventory_hostname": "h1", "rollout_decided": {"back": back}}
+    known.update({"rollout_claimed": claimed} if claimed else {})
+    assert all(environment.compile_expression(condition)(known) for condition in tasks[-1]["when"]) is told
 
 
 def test_without_a_lease_nothing_is_armed(host: Systemd) -> None:
