@@ -164,9 +164,10 @@ def _parsed(line: bytes) -> Any:
         return None  # it was cut
 
 
-def require_alone(directory: str, hosts: List[str]) -> None:
-    """Raise NearmetalError while another rollout, which hasn't ended, has one of these hosts."""
-    for path in sorted(glob(os.path.join(folder_of(directory), "*.jsonl"))):
+def require_alone(directory: str, hosts: List[str], own: str = "") -> None:
+    """Raise NearmetalError while a rollout other than `own`, which hasn't ended, has one of these hosts."""
+    paths = sorted(glob(os.path.join(folder_of(directory), "*.jsonl")))
+    for path in (path for path in paths if not (own and os.path.samefile(path, own))):
         record = read(path)
         both = [host for host in record.start["hosts"] if host in hosts]
         if not record.outcome and both:

@@ -144,6 +144,7 @@ class Steps:
         if kept.outcome in ("done", "taken_back"):
             raise NearmetalError(f"{plain(path)} is a rollout that has ended ({kept.outcome}): start a new one")
         record.require_idle(kept)
+        record.require_alone(self._directory, kept.hosts, path)  # while it was held, another one may have begun
         absent = [host for host in kept.hosts if host not in hosts]
         if absent:
             raise NearmetalError(

@@ -241,6 +241,19 @@ def test_another_rollout_of_the_same_hosts_is_refused_until_the_first_has_ended(
         fleet.begin()
 
 
+def test_one_that_was_held_does_not_go_on_beside_another_one(fleet: Fleet) -> None:
+    freeze = fleet.folder / "freeze"
+    freeze.touch()
+    fleet.begin(freeze=str(freeze))
+    held = fleet.run()["record"]
+    freeze.unlink()
+    other = fleet.begin(seed=8)["record"]
+    with pytest.raises(NearmetalError, match=f"hasn't ended: go on with it by -e rollout_resume={other}"):
+        fleet.begin(resume=held)
+    os.unlink(other)
+    assert fleet.begin(resume=held)["sizes"] == [1, 5, 4]
+
+
 def test_to_show_what_would_be_done_writes_nothing(fleet: Fleet) -> None:
     assert "batches of 1, 5, 4" in fleet.begin(write=False)["lines"][0]
     assert not (fleet.folder / "reports").exists()
