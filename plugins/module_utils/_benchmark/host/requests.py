@@ -22,11 +22,12 @@ import time
 from collections import deque
 from typing import Any, Callable, Deque, Dict, List, NamedTuple, Tuple
 
-_AT_ONCE = 200  # keys of one message while the store is filled
+_AT_ONCE, _BYTES_AT_ONCE = 200, 1 << 20  # keys of one message while the store is filled, and bytes of their values
 _MARK = 10**12 - 1  # the number of the key that is written when all others are; its value is how many these are
 _WAITS = 1800.0  # seconds for which a client waits until somebody has filled the store
 _LOOK = 0.05
 _CONNECTS = 10.0  # seconds
+_VALUE = re.compile(rb"(?:\$|VALUE \S{1,250} 0 )([0-9]{1,9})\r\n")  # how an answer with a value of any size begins
 _NUMBER = re.compile(rb"\n *([0-9]{1,12}) *\r\n")
 Options = Dict[str, Any]
 
@@ -100,9 +101,16 @@ class Connection:
 
 
 def marked(connection: Connection) -> int:
-    """How many keys the store has; 0 if it isn't filled yet."""
+    """How many keys the store has; 0 if it isn't filled yet, or with values of another size."""
     connection.send(True, [_MARK])
-    if connection.finish():
+    missing = -1
+    while missing < 0:
+        missing = connection.take()
+        value = _VALUE.match(connection.answer) if missing < 0 else None
+        end = b"\r\nEND\r\n" if connection.answer.startswith(b"V") else b"\r\n"
+        if value is not None and len(connection.answer) == value.end() + int(value[1]) + len(end):
+            return 0
+    if missing:
         return 0
     found = _NUMBER.search(connection.answer)
     return int(found[1]) if found else 0
@@ -111,8 +119,9 @@ def marked(connection: Connection) -> int:
 def fill(options: Options, number: int) -> Options:
     """Write this process's share of the keys."""
     connection = Connection(place(options, number), options)
-    for first in range(number * _AT_ONCE, options["keys"], options["processes"] * _AT_ONCE):
-        connection.send(False, list(range(first, min(first + _AT_ONCE, options["keys"]))))
+    several = max(1, min(_AT_ONCE, _BYTES_AT_ONCE // options["bytes"]))
+    for first in range(number * several, options["keys"], options["processes"] * several):
+        connection.send(False, list(range(first, min(first + several, options["keys"]))))
         connection.finish()
     return {}
 

@@ -23,13 +23,13 @@ CHOSEN: Dict[str, Any] = json.loads(
 )
 ASKED = {
     "redis": re.compile(
-        rb"\*2\r\n\$3\r\nGET\r\n\$16\r\n(key:\d{12})\r\n|SET\r\n\$16\r\n(key:\d{12})\r\n\$20\r\n(.{20})\r\n"
+        rb"\*2\r\n\$3\r\nGET\r\n\$16\r\n(key:\d{12})\r\n|SET\r\n\$16\r\n(key:\d{12})\r\n\$\d+\r\n([x \d]+)\r\n"
     ),
-    "memcached": re.compile(rb"get (key:\d{12})\r\n|set (key:\d{12}) 0 0 20\r\n(.{20})\r\n"),
+    "memcached": re.compile(rb"get (key:\d{12})\r\n|set (key:\d{12}) 0 0 \d+\r\n([x \d]+)\r\n"),
 }
 ANSWERS = {
-    "redis": (b"$20\r\n%b\r\n", b"$-1\r\n", b"+OK\r\n"),
-    "memcached": (b"VALUE key:%012d 0 20\r\n%%b\r\nEND\r\n" % 0, b"END\r\n", b"STORED\r\n"),
+    "redis": (b"$%d\r\n%b\r\n", b"$-1\r\n", b"+OK\r\n"),
+    "memcached": (b"VALUE key:%012d 0 %%d\r\n%%b\r\nEND\r\n" % 0, b"END\r\n", b"STORED\r\n"),
 }
 
 
@@ -72,7 +72,8 @@ class Store:
                 end = match.end()
                 if match[1]:
                     self.asked.append(("get", match[1]))
-                    answer += found % self.kept[match[1]] if match[1] in self.kept else missed
+                    value = self.kept.get(match[1], b"")
+                    answer += found % (len(value), value) if value else missed
                 else:
                     self.asked.append(("set", match[2]))
                     self.kept[match[2]] = match[3]
@@ -136,6 +137,14 @@ def test_keys_that_the_store_lost_are_counted(store: Store) -> None:
     found = run(store, requests=400, read_percent=100, pipeline=5)
     assert 120 <= found["misses"] <= 280
     assert not found["set"]
+
+
+def test_a_store_with_values_of_another_size_is_filled_again(store: Store) -> None:
+    run(store)
+    first = len(store.asked)
+    assert run(store, bytes=30)["misses"] == 0
+    assert len({key for kind, key in store.asked[first:] if kind == "set"}) == CHOSEN["keys"] + 1
+    assert len(store.kept[b"key:000000000000"]) == 30
 
 
 def test_a_request_s_time_begins_when_it_is_due(store: Store) -> None:
