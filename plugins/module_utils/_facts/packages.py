@@ -36,7 +36,7 @@ def _of_rpm(host: Host, packages: Sequence[str]) -> Optional[str]:
         database = sqlite3.connect(f"file:{host.real(place)}?mode=ro&immutable=1", uri=True)
         try:
             rows = (database.execute(_HEADER, (package,)).fetchone() for package in packages)
-            return next((versions.rpm(row[0]) for row in rows if row), "")
+            return next((versions.rpm(row[0]) for row in rows if row and isinstance(row[0], bytes)), "")
         finally:
             database.close()
     except (ImportError, sqlite3.Error):

@@ -13,6 +13,7 @@ _PACKAGE = re.compile(r"^Package: (.+)$", re.MULTILINE)
 _VERSION = re.compile(r"^Version: (.+)$", re.MULTILINE)
 _RPM_VERSION = 1001  # RPMTAG_VERSION in rpmtag.h
 _INSTALLED = "\nStatus: install ok installed\n"
+_HELD = "\nStatus: hold ok installed\n"  # by `apt-mark hold`
 
 
 def numbers(text: str) -> str:
@@ -26,7 +27,11 @@ def debian(text: str, names: Container[str]) -> Dict[str, str]:
     versions = {}
     for paragraph in text.split("\n\n"):
         package = _PACKAGE.search(paragraph)
-        if package is None or package[1] not in names or _INSTALLED not in f"{paragraph}\n":
+        if (
+            package is None
+            or package[1] not in names
+            or not any(status in f"{paragraph}\n" for status in (_INSTALLED, _HELD))
+        ):
             continue
         version = _VERSION.search(paragraph)
         versions[package[1]] = numbers(version[1]) if version else ""

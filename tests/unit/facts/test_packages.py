@@ -7,7 +7,7 @@ from __future__ import annotations
 import sqlite3
 import struct
 from pathlib import Path
-from typing import Optional, Sequence
+from typing import Optional, Sequence, Union
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
@@ -26,7 +26,7 @@ def header(name: str, version: str) -> bytes:
     return struct.pack(">II", 3, len(texts)) + entries + texts
 
 
-def database(root: Path, place: str, blob: bytes) -> Path:
+def database(root: Path, place: str, blob: Union[bytes, str]) -> Path:
     path = root / place
     path.parent.mkdir(parents=True)
     with sqlite3.connect(path) as rpm:
@@ -55,8 +55,8 @@ def test_the_version_is_read_and_nothing_is_written(
     assert [found.name for found in path.parent.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize("blob", [b"", b"\0\0\0\3", b"\xff" * 40, header("x", "rawhide")])
-def test_a_header_without_a_version_names_none(blob: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("blob", ["8.0.4", b"", b"\0\0\0\3", b"\xff" * 40, header("x", "rawhide")])
+def test_a_header_without_a_version_names_none(blob: Union[bytes, str], tmp_path: Path) -> None:
     database(tmp_path, AMAZON, blob)
     assert version_of(Host(str(tmp_path)), ["mongodb-org-server"]) == ""
 
