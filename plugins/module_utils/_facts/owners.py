@@ -26,6 +26,7 @@ ABOUT = ("type", "enabled", "replace", "devices", "priority", "uname_regex", "cp
 _VARIABLE = r"\$\{(\w+)\}"
 _QUOTED = r'"(.*)"'
 _REPEATED_GROUP = r"\)[*+{]"
+_LONGEST_VALUE = 1024  # characters of a variable that is put together from others
 _LONGEST_LINE = 100  # characters of a line of /proc/cpuinfo that a profile's expression is matched with
 
 
@@ -76,8 +77,12 @@ def _whole(host: Host, names: "list[str]") -> tuned_profile.Profile:
     for name in names:
         whole = tuned_profile.merged(whole, _profile(host, name, read))
     variables = whole.get("variables", {})
-    text = f"[variables]\n{host.text(variables.get('include', ''), limit=65536) or ''}"
-    return {**whole, "variables": {**tuned_profile.parse(text)["variables"], **variables}}
+    path = variables.get("include", "")
+    text = f"[variables]\n{(host.text(path, limit=65536) if path.startswith('/') else None) or ''}"
+    known: Dict[str, str] = {}
+    for name, value in {**tuned_profile.parse(text)["variables"], **variables}.items():
+        known[name] = _expanded(value, known)[:_LONGEST_VALUE]  # of those above it
+    return {**whole, "variables": known}
 
 
 def _scripts(profile: tuned_profile.Profile) -> Tuple[str, ...]:
@@ -163,7 +168,7 @@ def _profile(host: Host, name: str, read: Set[str]) -> tuned_profile.Profile:
     """
     name = name[1:] if name.startswith("-") else name
     main = tuned_profile.parse("[main]\n" + (host.text(_MAIN, limit=65536) or ""))["main"]
-    folders = (*_PROFILES, *re.split(r"[,;\s]+", main.get("profile_dirs", "")))
+    folders = (*reversed(re.findall(r"[^,;\s]+", main.get("profile_dirs", ""))), *_PROFILES)  # the last one wins
     paths = (f"{folder}/{name}/tuned.conf" for folder in folders if re.fullmatch(_PROFILE_NAME, name, re.ASCII))
     path = next((path for path in paths if path not in read and host.exists(path)), None)
     if path is None:

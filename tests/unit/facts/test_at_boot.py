@@ -232,6 +232,19 @@ TUNED: Dict[str, Tuple[Dict[str, str], Dict[str, str]]] = {
         },
         {"sysctl.vm.swappiness": "60"},
     ),
+    "the last of several folders": (
+        {
+            PROFILE: "[main]\ninclude=far\n",
+            "/etc/tuned/tuned-main.conf": "profile_dirs=/usr/lib/tuned,/opt/tuned\n",
+            "/usr/lib/tuned/far/tuned.conf": "[sysctl]\nvm.swappiness=1\n",
+            "/opt/tuned/far/tuned.conf": "[sysctl]\nvm.swappiness=60\n",
+        },
+        {"sysctl.vm.swappiness": "60"},
+    ),
+    "a variable of another one": (
+        {PROFILE: "[variables]\nsix=6\nmany=${six}0\n[sysctl]\nvm.swappiness=${many}\n"},
+        {"sysctl.vm.swappiness": "60"},
+    ),
 }
 
 
