@@ -42,11 +42,11 @@ _CLOUD = ("/etc/cloud/cloud.cfg", "/etc/cloud/cloud.cfg.d")
 _SYSFS = ("/etc/sysfs.conf", "/etc/sysfs.d")
 _PROGRAM = 4 << 20  # bytes that are read of a program
 _ELF = "\x7fE"  # a program begins so; all else is taken for a script
-_SOURCED = re.compile(r"^(.*?(?:^|[;&{]|\bthen)\s*)(?:\.|source)\s+\"?(/[\w./@+-]+)", re.MULTILINE)
+_SOURCED = re.compile(r"^(.*?(?:^|[;&{]|\bthen)[ \t]*)(?:\.|source)[ \t]+\"?(/[\w./@+-]+)", re.MULTILINE)
 _NOT_SHELL = re.compile(r"#!.*\b(?:python|perl|ruby|node|lua)")
 _WRITES = re.compile(r"""["'][wa]\+?["']|write|>""")
 _KERNEL_FILE = re.compile(r"/(?:sys|proc/sys)/[\w./*-]+")
-_MOST_SCRIPTS = 16  # that start each other
+_MOST_SCRIPTS = 16  # that start or read each other
 # The words of SAP's sapconf and of notes of saptune for what others call differently.
 _OF_SAP: Mapping[str, str] = {
     "THP": "/sys/kernel/mm/transparent_hugepage/enabled",
@@ -155,7 +155,7 @@ def script(host: Host, owner: str, path: str, variables: Mapping[str, str], read
         for line in filter(_WRITES.search, text.splitlines()):
             yield from ((owner, (name, None)) for name in _KERNEL_FILE.findall(line))
         return
-    inside = _SOURCED.sub(lambda line: f"{host.text(line[2], LIMIT) or ''}\n{line[0]}", text)
+    inside = _SOURCED.sub(lambda line: f"{host.text(line[2], LIMIT) or ''}\n{line[0]}", text, count=_MOST_SCRIPTS)
     yield from commands(host, owner, inside, variables, read)
 
 

@@ -13,9 +13,10 @@ from .._parse import link_settings
 from . import boot_lines
 from .host import Host
 
-_UNITS = tuple(f"{root}/systemd/system" for root in boot_lines.ROOTS)
-_GENERATED = ("/run/systemd/generator", "/run/systemd/generator.late", "/run/systemd/generator.early")
+_ETC, _RUN, *_LIB = (f"{root}/systemd/system" for root in boot_lines.ROOTS)
 _SET = ("/etc/systemd/system.control", "/run/systemd/system.control", "/run/systemd/transient")  # `set-property`
+_EARLY, _GENERATED, _LATE = (f"/run/systemd/generator{when}" for when in (".early", "", ".late"))
+_FOLDERS = (*_SET, _EARLY, _ETC, _RUN, _GENERATED, *_LIB, _LATE)  # the order of systemd.unit(5)
 _MASK = "/dev/null"
 _MANY = 2000  # units; more are no boot of this world
 _UNIT_NAME = re.compile(
@@ -52,7 +53,7 @@ class _Tree:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.places: Dict[str, List[str]] = {}
-        for root in (*_SET, *_UNITS, *_GENERATED):
+        for root in _FOLDERS:
             for name in host.names(root):
                 self.places.setdefault(name, []).append(f"{root}/{name}")
 
@@ -80,8 +81,10 @@ class _Tree:
         parts: Dict[str, str] = {}
         for unit in (name, *([f"{prefix}@.{kind}"] if at else []), *dashes, kind):
             for file, part in self.inside(f"{unit}.d"):
-                parts.setdefault(file, part)
-        texts = (self.host.text(part, boot_lines.LIMIT) for part in (path, *(parts[file] for file in sorted(parts))))
+                if file.endswith(".conf"):
+                    parts.setdefault(file, part)
+        files = filter(None, (path, *(parts[file] for file in sorted(parts))))
+        texts = (self.host.text(part, boot_lines.LIMIT) for part in files)
         known = {"i": instance, "j": prefix.rpartition("-")[2], "n": name, "N": stem, "p": prefix, "%": "%"}
         plain = {sign.upper(): _unescaped(known[sign]) for sign in "ijp"}
         known = {**known, **plain, "f": f"/{plain['I'] if at else plain['P']}"}
@@ -101,24 +104,26 @@ def started(host: Host, more: Iterable[str] = ()) -> Iterator[Unit]:
     tree = _Tree(host)
     folders = (name.rpartition(".") for name in tree.places)
     targets = [unit for unit, _dot, kind in folders if kind in ("wants", "requires", "upholds")]
-    todo: List[str] = [*_TARGETS, *(unit for unit in targets if not _NOT_UP.fullmatch(unit)), *more]
-    seen: Set[str] = set()
-    while todo and len(seen) < _MANY:
-        name = todo.pop(0)
-        if name in seen or not _UNIT_NAME.fullmatch(name) or name.startswith(("nearmetal.", "nearmetal-")):
+    pulled: Iterable[str] = (*_TARGETS, *(unit for unit in targets if not _NOT_UP.fullmatch(unit)), *more)
+    todo = list(dict.fromkeys(pulled))[:_MANY]
+    seen = set(todo)
+    for name in todo:  # which grows
+        if not _UNIT_NAME.fullmatch(name) or name.startswith(("nearmetal.", "nearmetal-")):
             continue
-        seen.add(name)
         path = tree.file(name)
         lines = tree.lines(name, path)
         if host.link(path) == _MASK or not conditions_hold(host, lines, "Unit"):
             continue
         stem, _dot, kind = name.rpartition(".")
-        todo += tree.wanted(name)
-        todo += (word for part, key, value in lines if part == "Unit" and key in _PULLS for word in value.split())
+        words_of = (value.split() for part, key, value in lines if part == "Unit" and key in _PULLS)
+        pulled = [*tree.wanted(name), *(word for found in words_of for word in found)]
         if kind in ("timer", "path"):
-            todo.append(next((value for _section, key, value in lines if key == "Unit"), f"{stem}.service"))
+            pulled.append(next((value for _section, key, value in lines if key == "Unit"), f"{stem}.service"))
         elif kind == "service":
             yield Unit(name, path or name, _commands(lines), _variables(host, lines))
+        fresh = [unit for unit in dict.fromkeys(pulled) if unit not in seen][: max(0, _MANY - len(todo))]
+        seen.update(fresh)
+        todo += fresh
 
 
 def _unescaped(word: str) -> str:
@@ -197,11 +202,15 @@ def conditions_hold(host: Host, lines: link_settings.Lines, section: str) -> boo
 
 def _holds(host: Host, name: str, word: str) -> Optional[bool]:
     """Whether a condition without its signs holds; None where that isn't known."""
-    if name in ("PathExists", "PathIsSymbolicLink", "PathIsReadWrite", "FileIsExecutable"):
+    if name in ("PathExists", "PathIsReadWrite", "FileIsExecutable"):
         return host.exists(word)
+    if name == "PathIsSymbolicLink":
+        return host.link(word) is not None
     if name == "PathExistsGlob":
-        return bool(matching(host, word))
-    if name in ("PathIsDirectory", "DirectoryNotEmpty"):
+        return None if re.search(r"[*?\[].*/", word) else bool(matching(host, word))
+    if name == "PathIsDirectory":
+        return host.exists(f"{word}/.")
+    if name == "DirectoryNotEmpty":
         return bool(host.names(word))
     if name == "FileNotEmpty":
         return bool(host.text(word, limit=1))

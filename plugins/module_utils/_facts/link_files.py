@@ -13,6 +13,7 @@ import os
 import re
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
+from .._number import is_number
 from .._parse import link_settings
 from . import boot_programs, boot_units
 from .boot_lines import LIMIT, files
@@ -135,7 +136,7 @@ def _first(host: Host, parsed: Tuple[_File, ...], nic: _Nic, record: str) -> Fou
 
 def _ifupdown(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settings]]:
     main, folder = _IFUPDOWN
-    sources = re.findall(r"^\s*source(?:-directory)?\s+(/\S+)", host.text(main, limit=LIMIT) or "", re.MULTILINE)
+    sources = re.findall(r"^[ \t]*source(?:-directory)?[ \t]+(/\S+)", host.text(main, limit=LIMIT) or "", re.MULTILINE)
     paths = {main, *(f"{folder}/{name}" for name in host.names(folder))}
     paths.update(
         path
@@ -200,7 +201,7 @@ def _keyfiles(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settin
 def _listed(text: str) -> List[str]:
     """The words of a list; a hardware address may be six numbers."""
     words = text.replace(";", " ").split()
-    numbers = [int(word) for word in words if word.isdigit() and int(word) < 256]
+    numbers = [int(word) for word in words if is_number(word) and int(word) < 256]
     return [":".join(f"{number:02x}" for number in numbers)] if len(numbers) == len(words) == 6 else words
 
 

@@ -11,6 +11,8 @@ import re
 import shlex
 from typing import Container, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from .._number import is_number
+
 # A setting and its value: "/sys/…" or "/proc/sys/…", which may hold *, or a lever with the kernel's name of a device:
 # "network.rings ens5/rx". `FILE` names a file of lines as in sysctl.d, and `SCRIPT` a program with what it is told.
 Setting = Tuple[str, Optional[str]]
@@ -41,7 +43,7 @@ _KNOWN = (
 _BEFORE_DEVICE = ("-4", "-6", "link", "l", "set", "s")
 _WRITERS = ("tee", "dd", "cp", "install")
 _CASE = re.compile(r"^\s*(?:case\s.{0,200}?\sin\s+)?[\w|*\"'-]+\)\s*")
-_FUNCTION = re.compile(r"^\s*(?:function\s+)?([\w.-]+)\s*\(\)\s*\{?", re.MULTILINE)
+_FUNCTION = re.compile(r"^[ \t]*(?:function[ \t]+)?([\w.-]+)[ \t]*\(\)\s*\{?", re.MULTILINE)
 _SHELL = re.compile(r"""(?<!\S)\S{0,32}?(?:ba|da|k|z)?sh\s+-\w{0,8}c\s+(["'])(.*)\1""")
 _ASSIGNED = re.compile(r"""(?:export\s+|readonly\s+|local\s+)?(\w+)=("[^"]*"|'[^']*'|\S*)\s*(?:;|$)""")
 _LOOP = re.compile(r"for\s+(\w+)\s+in\s+([^;]*)")
@@ -82,7 +84,7 @@ def settings(text: str, variables: Optional[Mapping[str, str]] = None) -> Iterat
         changed = re.match(r"(?:cd|pushd)\s+(/\S+)", bare)
         known["PWD"] = changed[1] if changed else known.get("PWD", "")
         yield from _of_line(_expanded(bare, known), known["PWD"], functions)
-        for name in set(re.findall(r"\w+", bare)).intersection(others):
+        for name in sorted(set(re.findall(r"\w+", bare)).intersection(others))[:_MOST_VALUES]:
             for value in others[name]:
                 yield from _of_line(_expanded(bare, {**known, name: value}), known["PWD"], functions)
 
@@ -183,9 +185,9 @@ def _of_program(program: str, words: List[str]) -> Iterator[Setting]:
     elif program in ("blockdev", "hdparm"):
         options = {**{word[:2]: word[2:] for word in words if re.fullmatch(r"-a\d+", word)}, **pairs}
         sectors = next((options[name] for name in ("--setra", "--setfra", "-a") if name in options), "")
-        for word in words if sectors.isdigit() or sectors == _UNKNOWN else ():
+        for word in words if is_number(sectors) or sectors == _UNKNOWN else ():
             if word.startswith("/dev/"):
-                half = str(int(sectors) // 2) if sectors.isdigit() else None
+                half = str(int(sectors) // 2) if is_number(sectors) else None
                 yield f"/sys/block/{word.rpartition('/')[2]}/queue/read_ahead_kb", half
     elif program == "ethtool" and len(words) > 2:
         lever = next((lever for lever, options in _TABLES.items() if words[0] in options), "")

@@ -73,7 +73,7 @@ def matches(assignments: Lines, interface: Mapping[str, str]) -> bool:
 
 def met(wanted: List[str], value: str) -> bool:
     """Whether one of the words of a value fits a list of globs, which a leading `!` inverts."""
-    inverted = wanted[0].startswith("!")
+    inverted = bool(wanted) and wanted[0].startswith("!")
     globs = [_plain(word.lstrip("!").lower()) for word in wanted]
     return any(fits(_plain(word), glob) for word in value.lower().split() or [""] for glob in globs) != inverted
 

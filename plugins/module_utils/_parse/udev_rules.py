@@ -12,6 +12,7 @@ from .link_settings import fits
 _TERM = re.compile(r'([A-Z_]+)(?:\{([^}"]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*[ei]?"([^"]*)"')
 _NAME = re.compile(r"%k|\$kernel")
 _PROPERTY = re.compile(r"\$env\{(\w+)\}|%E\{(\w+)\}")
+_LONGEST = 1024  # characters of a property: one that others are put together from must not grow without end
 Term = Tuple[str, str, str, str]
 
 
@@ -43,7 +44,7 @@ def assignments(
                 text_of = _NAME.sub(seen.get("KERNEL", ""), value).replace("$name", seen.get("NAME", "$name"))
                 text_of = _PROPERTY.sub(lambda name: seen.get(f"ENV{{{name[1] or name[2]}}}", name[0]), text_of)
                 if key == "ENV" and sign != "+=":
-                    seen[f"ENV{{{part}}}"] = text_of
+                    seen[f"ENV{{{part}}}"] = text_of[:_LONGEST]
                 yield key, part, sign, text_of
 
 

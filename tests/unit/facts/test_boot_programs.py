@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Dict, List
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot_programs
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot_programs, boot_units, link_files
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import udev_rules
 
 from tests.support.hosts import lay_out
 
@@ -94,6 +96,19 @@ SEEN: Dict[str, "tuple[Dict[str, str], str]"] = {
         },
         UNIT,
     ),
+    "beside a drop-in that is put aside": (
+        {**enabled(SET), f"{ETC}/site.service.d/a.conf.rpmsave": "[Service]\nExecStart=\n"},
+        UNIT,
+    ),
+    **{
+        f"holds {line}": ({**enabled(SET, line), "/sys/class/net/ens5/mtu": "9001\n", "/empty/a/b": "-> c"}, UNIT)
+        for line in (
+            "ConditionPathExistsGlob=/sys/class/*/ens5/mtu",
+            "ConditionPathIsDirectory=/sys/class/net/ens5",
+            "ConditionPathIsSymbolicLink=!/sys/class/net/ens5/mtu",
+            "ConditionPathIsSymbolicLink=/empty/a/b",
+        )
+    },
     "variables": (enabled("/sbin/sysctl -w vm.swappiness=${V}", lines='Environment="A=1" "V=60"'), UNIT),
     "files of variables": (
         {
@@ -197,6 +212,9 @@ NOT_SEEN: Dict[str, Dict[str, str]] = {
             "ConditionVirtualization=xen",
             "ConditionVirtualization=!vm",
             "ConditionPathIsDirectory=/none",
+            "ConditionPathIsDirectory=/proc/cmdline",
+            "ConditionPathIsSymbolicLink=/proc/cmdline",
+            "ConditionPathIsSymbolicLink=/etc/site",
             "ConditionFileNotEmpty=/none",
             "ConditionPathExistsGlob=/none*",
             "AssertPathExists=/none",
@@ -240,3 +258,52 @@ def test_scripts_that_start_each_other_come_to_an_end(tmp_path: Path) -> None:
         },
     )
     assert list(boot_programs.settings(Host(str(tmp_path)))) == []
+
+
+# Files that take long to read when a part of them is read again for each line of it.
+LONG = {
+    "empty lines": {RC: "#!/bin/sh" + "\n" * 60000},
+    "files that are read": {RC: "#!/bin/sh\n" + ". /etc/site\n" * 5000, "/etc/site": f"# {'x' * 60000}\n"},
+    "words with several values": script(
+        "else\n"
+        + "".join(f"a{n}=1\na{n}=2\n" for n in range(900))
+        + 9 * (" ".join(f"$a{n}" for n in range(700)) + "\n")
+    ),
+    "units that want each other": {
+        **wanted(name="a@0.service"),
+        f"{LIB}/a@.service": f"[Unit]\nWants={' '.join(f'a@{n}.service' for n in range(1200))}\n",
+    },
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_files_that_look_like_much_work_are_read_in_time(name: str, tmp_path: Path) -> None:
+    before = time.process_time()
+    assert setters(tmp_path, LONG[name]) == []
+    assert time.process_time() - before < 5.0
+
+
+def test_an_empty_folder_is_one(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert setters(tmp_path, enabled(SET, "ConditionPathIsDirectory=/empty")) == [UNIT]
+
+
+def test_a_unit_of_a_generator_hides_the_package_s(tmp_path: Path) -> None:
+    lay_out(tmp_path, {**enabled("/bin/true"), "/run/systemd/generator/site.service": f"[Service]\nExecStart={SET}\n"})
+    assert [unit.commands for unit in boot_units.started(Host(str(tmp_path)))] == [(SET,)]
+
+
+@pytest.mark.parametrize("list_of", ["interface-name=;", "mac-address=\u00b2", f"mac-address={'9' * 5000}"])
+def test_a_profile_with_an_odd_list_is_for_no_interface(list_of: str, tmp_path: Path) -> None:
+    nic = {
+        "/sys/class/net/ens5/device": "-> ../../../0000:00:05.0",
+        "/sys/class/net/ens5/address": "02:00:00:00:00:01\n",
+    }
+    profile = f"[ethernet]\nmtu=1400\n{list_of}\n[connection]\n{list_of}\n"
+    lay_out(tmp_path, {**nic, "/etc/NetworkManager/system-connections/a": profile})
+    assert link_files.settings(Host(str(tmp_path)), False) == {"0000:00:05.0": {}}
+
+
+def test_properties_of_a_rule_that_double_each_other_stay_short() -> None:
+    rules = 'ENV{a}="12345678"\n' + 'ENV{a}="$env{a}$env{a}"\n' * 40
+    assert all(len(value) < 5000 for _key, _part, _sign, value in udev_rules.assignments(rules, {}, lambda name: None))

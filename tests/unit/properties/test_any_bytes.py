@@ -90,6 +90,8 @@ PARSERS: Tuple[Callable[[str], Any], ...] = (
     lambda text: list(udev_rules.assignments(text, {"ACTION": "add"}, lambda name: name)),
     lambda text: grub_config.variables(text, {"a": text}),
     lambda text: link_settings.matches(link_settings.lines(f"[Match]\n{text}"), {"Name": "ens5", "Driver": "ena"}),
+    lambda text: list(boot_commands.settings(f"blockdev --setra {text} /dev/nvme0n1")),
+    lambda text: link_settings.met(text.split(), "ens5"),
     lambda text: link_settings.settings(link_settings.lines(f"[Link]\nMTUBytes={text}"), "Link"),
     kernel_log.tsc_unstable_marks,
     kernel_log.clocksource_switches,
@@ -143,6 +145,7 @@ TEXTS = st.one_of(
 @given(text=TEXTS)
 @example(text="0-99999999999")
 @example(text="0-4294967295")
+@example(text="\u00b2")
 @example(text=",")
 @example(text="0x")
 @example(text="processor\t: 0\nCPU part\t: " + "9" * 5000)
