@@ -122,7 +122,9 @@ def _summary(report: Report) -> dict[str, Any]:
     verdict = worth.verdict(report)
     totals = {"hosts": len(report.hosts), **report.states(), "findings": summary.status_totals(report)}
     planned = {"Planned for": verdict.planned} if verdict.planned else {}
-    facts = dict(verdict.facts)
+    facts: dict[str, str] = {}
+    for name, words in verdict.facts:
+        facts[name] = f"{facts[name]}; {words}" if name in facts else words
     if verdict.command:
         facts[worth.NEXT] += f" ({verdict.command})"
     data = {"nearmetal": {**planned, "verdict": verdict.lead, **facts, "totals": totals}}

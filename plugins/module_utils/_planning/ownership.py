@@ -207,7 +207,7 @@ def _meaning(knob: Knob, name: str, text: str, action: Action) -> Optional[str]:
     meanings = knob.tuned_words.get(name)
     if meanings:
         return meanings.get(text, text)
-    if name == "disk.readahead" and text.endswith(" s") and text[:-2].isdigit():  # sectors
+    if name == "disk.readahead" and text.endswith(" s") and is_number(text[:-2]):  # sectors
         return str(int(text[:-2]) // 2)
     if name == "disk.elevator":  # the first that the kernel offers
         return str(action.after) if str(action.after) in text.split("|") else text.partition("|")[0]

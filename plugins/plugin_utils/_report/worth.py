@@ -136,8 +136,8 @@ def verdict(report: Report) -> Verdict:
         (
             *_facts(report, reported, changes),
             *([(NOT_LOOKED_AT, ", ".join(unseen))] if unseen else ()),
-            *([(NEXT, _say_nameless(nameless, len(reported)))] if nameless else ()),
             *((NEXT, _TUNE_ANYWAY.format(role)) for role in _roles_outside(report)[:1]),
+            *([(NEXT, _say_nameless(nameless, len(reported)))] if nameless else ()),  # at last: the command follows
         ),
         shlex.join([*(AUDIT if word == TUNE else word for word in asks), *limit, *_SUGGEST]) + beside if asks else "",
     )

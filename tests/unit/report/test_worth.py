@@ -192,6 +192,10 @@ def test_a_host_outside_ec2_was_not_looked_at(host_class: str, words: str) -> No
     both = worth.verdict(reports.report(away, result_with(GOOD_CLOCK)))
     assert both.lead == f"Nothing is left to change on 1 host{CLOCK_ALONE}; {words}."
     assert both.planned.startswith("base on 1 host")
+    steps = [words for name, words in both.facts if name == "Next"]
+    assert steps[-1].startswith("say in tune_workload")
+    assert "tune_workload=auto" in both.command
+    assert len(steps) == (2 if host_class == "not_ec2" else 1)
 
 
 def test_a_run_of_a_single_role_is_named_after_its_concern() -> None:
