@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
@@ -88,6 +90,22 @@ def test_whoever_may_have_a_lease_and_is_not_taken_back_is_told(claimed: Any, ba
     known = {"inventory_hostname": "h1", "rollout_decided": {"back": back}}
     known.update({"rollout_claimed": claimed} if claimed else {})
     assert all(environment.compile_expression(condition)(known) for condition in tasks[-1]["when"]) is told
+
+
+@pytest.mark.parametrize("name", ["h1", "{address};echo no", "a b", "$(echo no)", "{instance_id}'", "{host}"])
+def test_a_name_in_a_hook_is_never_a_command(name: str) -> None:
+    tasks = yaml.safe_load((ROOT / "roles/rollout/tasks/hook.yml").read_text())
+    text = tasks[1]["ansible.builtin.command"]["argv"][2]
+    environment = jinja2.Environment()
+    environment.filters["quote"] = shlex.quote
+    known = {
+        "rollout_hook": "printf '%s|' {host} {address} {instance_id} {host}",
+        "inventory_hostname": name,
+        "rollout_own": {"instance_id": "i-1"},
+    }
+    line = environment.from_string(text).render(known)
+    said = subprocess.run(["/bin/sh", "-c", line], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert said == f"{name}|{name}|i-1|{name}|"
 
 
 def test_without_a_lease_nothing_is_armed(host: Systemd) -> None:
