@@ -87,3 +87,11 @@ def test_records_of_a_plain_file_are_its_text(host_of: Build) -> None:
 def test_only_the_running_system_has_a_machine(root: Path) -> None:
     assert Host().machine() == os.uname().machine
     assert Host(str(root)).machine() is None
+
+
+def test_no_device_is_opened_to_read_a_text(host_of: Build) -> None:
+    host = host_of({"dev/watchdog": "fed"})
+    assert host.text("/dev/watchdog") is None
+    assert host.line("/dev/watchdog") is None
+    assert host.exists("/dev/watchdog")
+    assert host.records("/dev/watchdog") == "fed"
