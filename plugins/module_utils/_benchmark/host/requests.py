@@ -233,4 +233,7 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    try:
+        main(json.loads(sys.argv[1]))
+    except OSError as failure:
+        raise SystemExit(f"a connection to the server failed: {failure.strerror or failure}") from None

@@ -167,5 +167,13 @@ def test_a_server_that_refuses_ends_it_with_the_server_s_words(monkeypatch: pyte
     assert (done.returncode, done.stderr.splitlines()[-1]) == (1, "the server answered -OOM command not allowed")
 
 
+def test_a_server_that_is_gone_is_said_in_a_sentence(store: Store) -> None:
+    store.server.close()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        store.port = taken.getsockname()[1]
+    done = started(store)
+    assert (done.returncode, done.stderr) == (1, "a connection to the server failed: Connection refused\n")
+
+
 def test_times_keep_three_digits() -> None:
     assert requests.three_digits([(999, 1), (1001, 2), (1005, 3), (123456, 1)]) == [(999, 1), (1010, 5), (124000, 1)]
