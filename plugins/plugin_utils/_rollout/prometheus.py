@@ -11,7 +11,7 @@ import math
 import re
 import urllib.error
 import urllib.parse
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ansible.module_utils.urls import ConnectionError as NotConnected
 from ansible.module_utils.urls import open_url
@@ -45,19 +45,18 @@ def ask(
     found: Dict[str, List[float]] = {}
     for first in range(0, len(places), _AT_ONCE):
         names = {name: place.host for place in places[first : first + _AT_ONCE] for name in (place.host, place.address)}
-        # In a string of PromQL a backslash is written twice.
-        pattern = "(?:" + "|".join(re.escape(name).replace("\\", "\\\\") for name in names) + ")"
+        # In a string of PromQL a backslash is written twice, and a quotation mark after one.
+        pattern = "(?:" + "|".join(re.escape(name).replace("\\", "\\\\").replace('"', '\\"') for name in names) + ")"
         text = pattern.join(_NAMES.split(query))
-        for series in _series(server, {"query": text, "start": start, "end": end, "step": max(1.0, step)}):
-            label = str(series.get("metric", {}).get(server["label"], ""))
+        for label, values in _series(server, {"query": text, "start": start, "end": end, "step": max(1.0, step)}):
             host = names.get(label) or names.get(label.rpartition(":")[0])
-            values = [float(value) for _time, value in series.get("values", ())]
             if host is not None:
-                found.setdefault(host, []).extend(value for value in values if not math.isnan(value))
+                found.setdefault(host, []).extend(filter(math.isfinite, values))
     return {host: sum(values) / len(values) if values else None for host, values in found.items()}
 
 
-def _series(server: Mapping[str, Any], wanted: Mapping[str, Any]) -> List[Any]:
+def _series(server: Mapping[str, Any], wanted: Mapping[str, Any]) -> List[Tuple[str, List[float]]]:
+    """Of each series that the server answers its label and its values."""
     url = f"{server['url'].rstrip('/')}/api/v1/query_range"
     headers = {}
     try:
@@ -76,10 +75,15 @@ def _series(server: Mapping[str, Any], wanted: Mapping[str, Any]) -> List[Any]:
         )
         with answer:
             data = json.loads(answer.read(_MOST_BYTES))
-        return list(data["data"]["result"])
+        return [
+            (str(series["metric"].get(server["label"], "")), [float(value) for _time, value in series["values"]])
+            for series in data["data"]["result"]
+        ]
     except urllib.error.HTTPError as error:
         raise NearmetalError(sentence(f"{url}: {error.code} {error.read(400).decode('utf-8', 'replace')}")) from None
-    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException, NotConnected) as error:
+    except (AttributeError, KeyError, TypeError):
+        raise NearmetalError(f"{url}: its answer isn't one of Prometheus") from None
+    except (OSError, ValueError, http.client.HTTPException, NotConnected) as error:
         raise NearmetalError(sentence(f"{url}: {getattr(error, 'reason', error)}")) from None
 
 

@@ -30,6 +30,7 @@ class Server(HTTPServer):
     """What was asked, and what is answered."""
 
     asked: List[Dict[str, List[str]]]
+    series: List[Any] = SERIES
     allowed = ""
     code = 200
 
@@ -43,7 +44,7 @@ class _Handler(BaseHTTPRequestHandler):
         refused = self.server.allowed and self.headers.get("Authorization") != self.server.allowed
         self.send_response(401 if refused else self.server.code)
         self.end_headers()
-        content = {"status": "success", "data": {"resultType": "matrix", "result": SERIES}}
+        content = {"status": "success", "data": {"resultType": "matrix", "result": self.server.series}}
         self.wfile.write(b"who are you?" if refused else json.dumps(content).encode())
 
     def log_message(self, *_words: Any) -> None:
@@ -104,3 +105,22 @@ def test_a_token_of_two_lines_is_refused_without_showing_it(server: Server, tmp_
     with pytest.raises(NearmetalError, match="more than one line") as refused:
         ask(server, PLACES, token_file=str(token))
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "series", ["up", {"metric": [], "values": []}, {"metric": {}, "values": [[1, "x"]]}, {"metric": {}, "values": [1]}]
+)
+def test_an_answer_of_something_else_is_said(series: Any, server: Server) -> None:
+    server.series = [series]
+    with pytest.raises(NearmetalError, match="/api/v1/query_range: "):
+        ask(server, PLACES)
+
+
+def test_what_is_no_number_moves_no_mean(server: Server) -> None:
+    server.series = [{"metric": {"instance": "web-1"}, "values": [[1, "+Inf"], [2, "3"]]}]
+    assert ask(server, PLACES) == {"web-1": 3.0}
+
+
+def test_a_quotation_mark_in_a_name_ends_no_string_of_the_query(server: Server) -> None:
+    ask(server, [Place('a"b', "10.0.0.1")])
+    assert 'a\\"b' in server.asked[0]["query"][0]
