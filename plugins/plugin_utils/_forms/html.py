@@ -234,15 +234,15 @@ def _host(
 
 def _changes(host: HostReport) -> int:
     """How many settings a host has to change; -1 where nobody knows."""
-    return len(worth.changes_of(host)) if host.state == model.REPORTED else -1
+    return len(worth.to_tune(host)) if host.state == model.REPORTED else -1
 
 
 def _worth(host: HostReport, finding: ReportedFinding, costs: Optional[_Costs]) -> Tuple[int, int]:
     """The places of a change's worth and risk in their lists; -1 for what changes nothing, or only gives back."""
     if costs is None or finding.status not in worth.CHANGES or finding.upkeep:
         return -1, -1
-    risk = costs.get((finding.concern, finding.knob), worth.FREE)
-    return list(worth.WORTH).index(worth.worth_of(host, finding)), list(worth.RISK).index(risk)
+    risk = list(worth.RISK).index(worth.risk_of(finding, costs))
+    return list(worth.WORTH).index(worth.worth_of(host, finding)), risk
 
 
 def _proof(host: HostReport) -> str:

@@ -99,7 +99,7 @@ def top_findings(report: Report) -> List[Top]:
             if finding.status in OPEN:
                 key = (finding.concern, finding.knob, finding.status)
                 upkeep |= {key} if finding.upkeep else set()
-                risk = risks.get((finding.concern, finding.knob), worth.FREE)
+                risk = worth.risk_of(finding, risks)
                 entry = _Entry(host.name, finding._asdict(), worth.worth_of(host, finding), risk)
                 groups.setdefault(key, []).append(entry)
     tops = [_top(report, key in upkeep, *key, entries) for key, entries in groups.items()]

@@ -39,8 +39,13 @@ _TUNE_ANYWAY = "{}_allow_not_ec2: true looks at hosts outside EC2 too"
 _OUTSIDE = {"not_ec2": ("isn't on EC2", "aren't on EC2"), "container": ("is a container", "are containers")}
 _COUNTED = {**WORTH, PUBLISHED: "with a published figure", NO_GAIN: "without a gain when measured"}
 # What a change costs, the least first.
-FREE, REBOOT, INTERRUPTS = "free", "reboot", "interrupts"
-RISK = {FREE: "no interruption", REBOOT: "takes effect after a reboot", INTERRUPTS: "may interrupt for a moment"}
+FREE, RESTART, REBOOT, INTERRUPTS = "free", "restart", "reboot", "interrupts"
+RISK = {
+    FREE: "no interruption",
+    RESTART: "restart of the service",
+    REBOOT: "takes effect after a reboot",
+    INTERRUPTS: "may interrupt for a moment",
+}
 CHANGES = ("would_change", "changed", "needs_reboot", "needs_restart")
 _SETTLED = ("ok", "not_applicable", "waived")
 _WITHOUT_REPORT = {
@@ -105,6 +110,12 @@ def risks_of(host: HostReport) -> Dict[Tuple[str, str], str]:
     return risks
 
 
+def risk_of(finding: ReportedFinding, risks: Mapping[Tuple[str, str], str]) -> str:
+    """What a finding's change costs, by the risks of its host."""
+    # The knob may be changed in the same run, without a restart of anything.
+    return RESTART if finding.status == "needs_restart" else risks.get((finding.concern, finding.knob), FREE)
+
+
 def counts(host: HostReport) -> Dict[str, int]:
     """How many findings a host has of each status that isn't settled, without what only keeps values."""
     counted = Counter("failed" for _concern in host.errors)
@@ -118,10 +129,15 @@ def changes_of(host: HostReport) -> List[ReportedFinding]:
     return [finding for finding in findings if finding.status in CHANGES and not finding.upkeep]
 
 
+def to_tune(host: HostReport) -> List[ReportedFinding]:
+    """The settings among these changes: not what a service keeps of an old value until it starts anew."""
+    return [finding for finding in changes_of(host) if finding.status != "needs_restart"]
+
+
 def verdict(report: Report) -> Verdict:
     """What a reader needs first: how much there is to do, for whom, what it brings and what it costs."""
     reported = [host for host in report.hosts if host.state == model.REPORTED and not outside(host)]
-    changes = [(host, finding) for host in reported for finding in changes_of(host)]
+    changes = [(host, finding) for host in reported for finding in to_tune(host)]
     reporting = () if report.restores else reported
     looked = {concern for host in reporting for concern in host.statuses() if concern in HEADINGS}
     unseen = [concern for concern in HEADINGS if concern not in looked] if looked else []
@@ -188,6 +204,7 @@ def _lead(
     away = Counter(outside(host) for host in report.hosts)
     parts = [
         *(_say_changes(report, changes) if changes else _say_nothing_left(report, reported, within)),
+        _say_restarts(reported) if not changes or report.run.mode in ("tune", "restore") else "",
         f"{plural(errors, 'concern')} failed" if errors else "",
         *(
             f"{plural(away[kind], 'host')} {words[away[kind] != 1]}, and nothing was looked at there"
@@ -201,6 +218,15 @@ def _lead(
         ),
     ]
     return "; ".join(filter(None, parts)) + "."
+
+
+def _say_restarts(reported: List[HostReport], more: str = "") -> str:
+    """What services keep of old values until they start anew; empty if nothing is kept."""
+    waiting = [len(changes_of(host)) - len(to_tune(host)) for host in reported]
+    count, hosts = sum(waiting), plural(sum(map(bool, waiting)), "host")
+    verb, services = ("takes", "its service") if count == 1 else ("take", "their services")
+    words = f"{plural(count, f'{more}setting')} {verb} effect only after a restart of {services} on {hosts}"
+    return words if count else ""
 
 
 def _say_nothing_left(report: Report, reported: List[HostReport], within: str) -> Iterable[str]:
@@ -239,7 +265,9 @@ def _facts(
     if changes and not report.restores:
         worth = Counter(worth_of(host, finding) for host, finding in changes)
         yield "Worth", ", ".join(f"{worth[kind]:,} {words}" for kind, words in _COUNTED.items() if worth[kind])
-        yield "Risk", _risk(changes)
+    restarts = _say_restarts(reported, "more " if changes else "")
+    if (changes or restarts) and not report.restores:
+        yield "Risk", "; ".join(filter(None, (_risk(changes) if changes else "", restarts)))
     upkeep = sum(finding.upkeep for host in reported for finding in host.findings)
     if upkeep:
         files = plural(upkeep, "file or unit", "files and units")
@@ -257,7 +285,7 @@ def _risk(changes: List[Tuple[HostReport, ReportedFinding]]) -> str:
     count: Counter[str] = Counter()
     hosts: Dict[str, set[str]] = {}
     for host, finding in changes:
-        kind = costs[host.name].get((finding.concern, finding.knob), FREE)
+        kind = risk_of(finding, costs[host.name])
         count[kind] += 1
         hosts.setdefault(kind, set()).add(host.name)
     if set(count) == {FREE}:

@@ -63,6 +63,38 @@ def test_a_gain_that_holds_for_some_of_the_hosts_says_for_how_many() -> None:
     assert top.gain == "no gain measured"
 
 
+def test_what_a_service_keeps_until_it_starts_anew_is_no_setting_to_tune() -> None:
+    kept = finding("hugepages", "needs_restart", "thp", where="redis-server")
+    report = reports.report(result_with(PAGES, kept, finding("numa", "needs_restart", "policy")), result_with(kept))
+    found = worth.verdict(report)
+    assert found.lead == "1 setting on 1 of 2 hosts can be tuned better, without proof that any of it helps."
+    facts = dict(found.facts)
+    assert facts["Worth"] == "1 unmeasured"
+    assert facts["Risk"] == (
+        "none interrupts anything or needs a reboot;"
+        " 3 more settings take effect only after a restart of their services on 2 hosts"
+    )
+    risks = {(top.concern, top.status): worth.RISK[top.risk] for top in summary.top_findings(report)}
+    assert risks == {
+        ("hugepages", "would_change"): "no interruption",
+        ("hugepages", "needs_restart"): "restart of the service",
+        ("numa", "needs_restart"): "restart of the service",
+    }
+    alone = "1 setting takes effect only after a restart of its service on 1 host"
+    left = worth.verdict(reports.report(result_with(kept)))
+    assert (left.lead, dict(left.facts)["Risk"]) == (
+        f"Nothing is left to change on 1 host{CLOCK_ALONE}; {alone}.",
+        alone,
+    )
+    for mode, done in (
+        ("tune", "was changed and verified, without proof that any of it helps"),
+        ("restore", "was given back"),
+    ):
+        ran = dataclasses.replace(reports.RUN, mode=mode)
+        changed = dataclasses.replace(reports.report(result_with({**PAGES, "status": "changed"}, kept)), run=ran)
+        assert worth.verdict(changed).lead == f"1 setting on this host {done}; {alone}."
+
+
 def test_the_next_command_is_for_the_hosts_of_this_run() -> None:
     run = dataclasses.replace(reports.RUN, limit="web:!web-1")
     found = worth.verdict(reports.collector({"h": result_with(GOOD_CLOCK)}).report(run))
