@@ -18,15 +18,17 @@ class Figure(NamedTuple):
     machine: str
     gains: bool = True
     trade: bool = False  # one figure gains what another loses
+    loses: bool = False  # the whole interval is a loss
 
     @property
     def gain(self) -> str:
         """The figure with its source, for a finding."""
-        lead = TRADE if self.trade else "measured" if self.gains else NO_GAIN
+        lead = LOSS if self.loses else TRADE if self.trade else "measured" if self.gains else NO_GAIN
         return f"{lead} on {self.machine}, on {self.day}: {self.words}"
 
 
-NO_GAIN, TRADE = "no gain measured", "a trade measured"  # the beginnings of such figures
+# The beginnings of figures that don't speak for a change.
+NO_GAIN, TRADE, LOSS = "no gain measured", "a trade measured", "slower when measured"
 _GUEST = "a KVM guest with Linux 6.18, not on EC2"
 _EMULATED = "an emulated host with Linux 6.1, not on EC2"
 
@@ -74,6 +76,7 @@ FIGURES: Tuple[Figure, ...] = (
         "22 Nov 2026",
         _EMULATED,
         gains=False,
+        loses=True,
     ),
     _sad(
         "in_memory_database",

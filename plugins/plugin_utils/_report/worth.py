@@ -13,19 +13,20 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
 from ...module_utils import _measured
 from ...module_utils._concerns.registry import HEADINGS
-from ...module_utils._prove.statistics.rules import BETTER
+from ...module_utils._prove.statistics.rules import BETTER, WORSE
 from .._ansible.plays import AUDIT, TUNE
 from . import model
 from .headings import OPEN
 from .model import HostReport, Report, ReportedFinding, plural, span
 
 # What is known of a gain, the best first.
-PROVEN, PUBLISHED, UNMEASURED, NO_GAIN = "proven", "published", "unmeasured", "no_gain"
+PROVEN, PUBLISHED, UNMEASURED, NO_GAIN, LOSS = "proven", "published", "unmeasured", "no_gain", "loss"
 WORTH = {
     PROVEN: "proven here",
     PUBLISHED: "published figure",
     UNMEASURED: "unmeasured",
     NO_GAIN: "no gain measured",
+    LOSS: _measured.LOSS,
 }
 BASE = "base"  # the workload of a host that names none
 NOT_LOOKED_AT, NEXT = "Not looked at", "Next"  # facts that a terminal shows, too
@@ -89,7 +90,9 @@ def worth_of(host: HostReport, finding: ReportedFinding) -> str:
     """What is known of the gain of a finding on its host."""
     proof: Mapping[str, Any] = host.proven or {}
     if finding.name in proof.get("tested", ()):
-        return PROVEN if proof["verdict"] == BETTER else NO_GAIN
+        return {BETTER: PROVEN, WORSE: LOSS}.get(proof["verdict"], NO_GAIN)
+    if finding.gain.startswith(_measured.LOSS):
+        return LOSS
     if finding.gain.startswith((_measured.NO_GAIN, _measured.TRADE)):
         return NO_GAIN
     return PUBLISHED if finding.gain else UNMEASURED

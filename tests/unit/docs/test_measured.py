@@ -50,6 +50,13 @@ def test_a_gain_has_the_figure_and_the_interval_of_a_run_that_the_page_shows(fig
     assert any(f"{change} % {interval}" in line or f"{change} {interval}" in line for line in lines), figure.words
 
 
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: str(figure.knob))
+def test_a_figure_whose_whole_interval_is_below_once_is_a_loss(figure: Figure) -> None:
+    bounds = re.search(r"\(([0-9.]+) to ([0-9.]+)\) times", figure.words)
+    assert figure.loses == bool(bounds and float(bounds[2]) < 1)
+    assert not (figure.loses and (figure.gains or figure.trade))
+
+
 @pytest.mark.parametrize(
     "section", re.split(r"^## ", PAGE, flags=re.M)[1:], ids=lambda section: section.splitlines()[0]
 )

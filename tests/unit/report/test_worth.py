@@ -55,6 +55,21 @@ def test_a_change_that_we_measured_without_a_gain_is_not_called_unmeasured_and_c
     assert dict(found.facts)["Worth"] == "1 unmeasured, 1 without a gain when measured"
 
 
+def test_a_change_that_we_measured_as_a_loss_is_called_slower_and_comes_after_those_without_a_gain() -> None:
+    (loss,) = (figure.gain for figure in _measured.FIGURES if figure.loses)
+    assert loss.startswith("slower when measured on an emulated host")
+    slower = finding("network_irq", "would_change", "rps", gain=loss)
+    same = finding("hugepages", "would_change", "thp", gain=_measured.FIGURES[1].gain)
+    found = worth.verdict(reports.report(result_with(slower, same, RINGS)))
+    assert dict(found.facts)["Worth"] == "1 unmeasured, 1 without a gain when measured, 1 slower when measured"
+    tops = summary.top_findings(reports.report(result_with(slower, same, RINGS)))
+    assert [top.name for top in tops] == ["network_stack.rx", "hugepages.thp", "network_irq.rps"]
+    assert worth.verdict(reports.report(result_with(slower))).lead.endswith("without proof that any of it helps.")
+    (host,) = reports.report(result_with(RINGS)).hosts
+    worse = dataclasses.replace(host, proven={"tested": ["network_stack.rx"], "verdict": "worse"})
+    assert worth.worth_of(worse, worse.findings[0]) == worth.LOSS
+
+
 def test_a_gain_that_holds_for_some_of_the_hosts_says_for_how_many() -> None:
     measured = {**PAGES, "gain": "no gain measured"}
     (top,) = summary.top_findings(reports.report(result_with(PAGES), result_with(measured), result_with(PAGES)))
