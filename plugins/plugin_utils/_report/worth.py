@@ -142,7 +142,8 @@ def verdict(report: Report) -> Verdict:
     reported = [host for host in report.hosts if host.state == model.REPORTED and not outside(host)]
     changes = [(host, finding) for host in reported for finding in to_tune(host)]
     reporting = () if report.restores else reported
-    looked = {concern for host in reporting for concern in host.statuses() if concern in HEADINGS}
+    asked = [host for host in reporting if not _asked_nothing(host)]
+    looked = {concern for host in asked for concern in host.statuses() if concern in HEADINGS}
     unseen = [concern for concern in HEADINGS if concern not in looked] if looked else []
     within = f" in the {len(looked)} of {plural(len(HEADINGS), 'concern')} that were looked at" if unseen else ""
     nameless = [host.name for host in reporting if looked and _names_none(host)]
@@ -167,6 +168,12 @@ def outside(host: HostReport) -> str:
     kind = str(host.platform.get("host_class", ""))
     seen = {finding.status for finding in host.findings} - {"refused", "not_applicable"}
     return kind if kind in _OUTSIDE and host.findings and not seen and not host.errors else ""
+
+
+def _asked_nothing(host: HostReport) -> bool:
+    """Whether the run left every concern of the host as it is, as without any option."""
+    left = {(finding.knob, finding.status) for finding in host.findings}
+    return left == {("state", "advice")} and not host.errors
 
 
 def _roles_outside(report: Report) -> List[str]:
@@ -233,12 +240,16 @@ def _say_restarts(reported: List[HostReport], more: str = "") -> str:
 
 
 def _say_nothing_left(report: Report, reported: List[HostReport], within: str) -> Iterable[str]:
-    clear = sum(not host.errors for host in reported)
+    idle = [] if report.restores else [host for host in reported if _asked_nothing(host)]
+    concerns = dict.fromkeys(concern for host in idle for concern in host.statuses())
+    clear = sum(not host.errors for host in reported) - len(idle)
     refused = sum(finding.status == "refused" for host in reported for finding in host.findings)
     left = "give back" if report.restores else "change"
     keeping = any(finding.upkeep and finding.status == "would_change" for host in reported for finding in host.findings)
     but = " but what keeps values over reboots" if keeping and not report.restores else ""
     yield f"Nothing{but} is left to {left} on {plural(clear, 'host')}{within}" if clear else ""
+    word = "nothing" if clear else "Nothing"
+    yield f"{word} of {span(tuple(concerns))} was asked for on {plural(len(idle), 'host')}" if idle else ""
     yield f"{plural(refused, 'setting')} {'was' if refused == 1 else 'were'} refused" if refused else ""
 
 

@@ -146,6 +146,18 @@ def test_the_verdict_of_hosts_that_need_nothing_or_said_nothing() -> None:
     assert dict(one.facts)["Risk"] == "none interrupts anything or needs a reboot"
 
 
+def test_a_role_without_any_option_was_asked_for_nothing() -> None:
+    idle = {**result_with(finding("hugepages", "advice", "state")), "workload": []}
+    alone = worth.verdict(reports.report(idle))
+    assert (alone.lead, alone.planned, alone.facts) == ("Nothing of hugepages was asked for on 1 host.", "", ())
+    both = worth.verdict(reports.report(idle, result_with(GOOD_CLOCK)))
+    assert both.lead == (
+        f"Nothing is left to change on 1 host{CLOCK_ALONE}; nothing of hugepages was asked for on 1 host."
+    )
+    advised = result_with(finding("hugepages", "advice", "state"), GOOD_CLOCK)
+    assert worth.verdict(reports.report(advised)).lead.startswith("Nothing is left to change on 1 host in the 2 of 13")
+
+
 WORDS = {
     "failed": ("1 host failed", "2 hosts failed"),
     "unreachable": ("1 host was unreachable", "2 hosts were unreachable"),
