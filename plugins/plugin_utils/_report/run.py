@@ -37,7 +37,15 @@ _LOGIN = (
 )
 _Loaded = TypeVar("_Loaded")
 # Extra variables that a command repeats, if their values are plain.
-_SHOWN = ("tune_workload", "tune_program", "tune_only", "tune_exclude", "tune_allow_not_ec2", "target")
+_SHOWN = (
+    "tune_workload",
+    "tune_workload_auto",
+    "tune_program",
+    "tune_only",
+    "tune_exclude",
+    "tune_allow_not_ec2",
+    "target",
+)
 _PLAIN = re.compile(r"[A-Za-z0-9_.]{1,64}(?:,[A-Za-z0-9_.]{1,64}){0,15}", re.ASCII)
 
 

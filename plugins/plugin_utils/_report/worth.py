@@ -30,11 +30,13 @@ WORTH = {
 }
 BASE = "base"  # the workload of a host that names none
 NOT_LOOKED_AT, NEXT = "Not looked at", "Next"  # facts that a terminal shows, too
-_SUGGEST = ("-e", "tune_workload=auto")
+_APPLY = ("-e", "tune_workload_auto=apply")
+_SUGGEST = ("-e", "tune_workload=auto", *_APPLY)
 _NAME_WORKLOADS = (
     "say in tune_workload what the hosts do, in group_vars beside the inventory: Ansible reads none beside your"
-    " playbook for a playbook of a collection; tune_workload: auto shows what their processes suggest"
+    " playbook for a playbook of a collection; tune_workload: auto with tune_workload_auto: apply plans for what runs"
 )
+_PLAN_SUITED = "tune_workload_auto: apply plans {} for what runs there"
 _TUNE_ANYWAY = "{}_allow_not_ec2: true looks at hosts outside EC2 too"
 # Classes of hosts of which nothing is looked at unless it is asked for, and what is said of them.
 _OUTSIDE = {"not_ec2": ("isn't on EC2", "aren't on EC2"), "container": ("is a container", "are containers")}
@@ -147,7 +149,9 @@ def verdict(report: Report) -> Verdict:
     unseen = [concern for concern in HEADINGS if concern not in looked] if looked else []
     within = f" in the {len(looked)} of {plural(len(HEADINGS), 'concern')} that were looked at" if unseen else ""
     nameless = [host.name for host in reporting if looked and _names_none(host)]
-    asks = report.run.command if nameless and len(nameless) == len(reported) and TUNE in report.run.command else ()
+    suited = {host.name: _unplanned(host) for host in reporting if _unplanned(host)}
+    every = bool(nameless) and len(nameless) == len(reported)
+    asks = report.run.command if (every or suited) and TUNE in report.run.command else ()
     beside = f" ({report.run.beside})" if report.run.beside else ""
     limit = ["--limit", report.run.limit] if report.run.limit else []
     return Verdict(
@@ -157,9 +161,14 @@ def verdict(report: Report) -> Verdict:
             *_facts(report, reported, changes),
             *([(NOT_LOOKED_AT, ", ".join(unseen))] if unseen else ()),
             *((NEXT, _TUNE_ANYWAY.format(role)) for role in _roles_outside(report)[:1]),
-            *([(NEXT, _say_nameless(nameless, len(reported)))] if nameless else ()),  # at last: the command follows
+            # At last, because the command follows.
+            *([(NEXT, _say_nameless(nameless, len(reported)))] if nameless else ()),
+            *([(NEXT, _PLAN_SUITED.format(span(tuple(suited), 4)))] if suited else ()),
         ),
-        shlex.join([*(AUDIT if word == TUNE else word for word in asks), *limit, *_SUGGEST]) + beside if asks else "",
+        shlex.join([*(AUDIT if word == TUNE else word for word in asks), *limit, *(_APPLY if suited else _SUGGEST)])
+        + beside
+        if asks
+        else "",
     )
 
 
@@ -204,6 +213,19 @@ def _names_none(host: HostReport) -> bool:
     return host.workload == BASE and all(finding.name != "tune.workload" for finding in host.findings)
 
 
+def _unplanned(host: HostReport) -> Tuple[str, ...]:
+    """The workloads that auto recognized on a host, if it was planned for base all the same."""
+    found = (str(one.wanted) for one in host.findings if one.name == "tune.workload" and one.status == "advice")
+    return tuple(name for name in dict.fromkeys(found) if name != BASE) if host.workload == BASE else ()
+
+
+def _say_unplanned(reported: List[HostReport]) -> Iterable[str]:
+    for names, count in Counter(filter(None, map(_unplanned, reported))).most_common():
+        runs = "runs" if count == 1 else "run"
+        are, were = ("are" if len(names) > 1 else "is"), ("was" if count == 1 else "were")
+        yield f"{plural(count, 'host')} {runs} what {span(names)} {are} for, and {were} planned for base alone"
+
+
 def _lead(
     report: Report, reported: List[HostReport], changes: List[Tuple[HostReport, ReportedFinding]], within: str
 ) -> str:
@@ -215,6 +237,7 @@ def _lead(
     parts = [
         *(_say_changes(report, changes) if changes else _say_nothing_left(report, reported, within)),
         _say_restarts(reported) if not changes or report.run.mode in ("tune", "restore") else "",
+        *([] if report.restores else _say_unplanned(reported)),
         f"{plural(errors, 'concern')} failed" if errors else "",
         *(
             f"{plural(away[kind], 'host')} {words[away[kind] != 1]}, and nothing was looked at there"

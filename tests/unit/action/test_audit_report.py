@@ -25,7 +25,8 @@ def test_without_our_callback_the_verdict_is_a_line_and_an_artifact(fleet: Fleet
     assert run.returncode == 0, run.stdout
     (line,) = (line for line in run.stdout.splitlines() if f" {LEAD} Not looked at: smt, " in line)
     assert line.startswith("Planned for: base on 2 hosts"), "before what looks like an all-clear"
-    assert "(ansible-playbook nearmetal.ec2.audit -i hosts.json -e tune_workload=auto). Reports: " in line
+    look = "ansible-playbook nearmetal.ec2.audit -i hosts.json -e tune_workload=auto -e tune_workload_auto=apply"
+    assert f"({look}). Reports: " in line
     stats = run.stdout.split("CUSTOM STATS:", 1)[1]
     assert f'"verdict": "{LEAD}"' in stats.replace("\n", " ")
 

@@ -55,7 +55,9 @@ def test_what_was_planned_stands_before_what_follows_from_it() -> None:
     text = " ".join(" ".join(lines).split())
     assert "Nothing is left to change on 2 hosts in the 1 of 13 concerns that were looked at." in text
     assert "Not looked at: smt, cpu_power, hugepages, " in text
-    assert "  ansible-playbook nearmetal.ec2.audit -i hosts.yml -e tune_workload=auto" in lines
+    assert (
+        "  ansible-playbook nearmetal.ec2.audit -i hosts.yml -e tune_workload=auto -e tune_workload_auto=apply" in lines
+    )
     named = shown(reports.report({**good, "workload": ["web"]}, good))
     assert "Planned for: web on 1 host, base on 1 host (no tune_workload)" in " ".join(named)
     assert [line for line in named if line.startswith("Next: h1 has no tune_workload: ")]

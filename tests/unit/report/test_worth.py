@@ -113,7 +113,26 @@ def test_what_a_service_keeps_until_it_starts_anew_is_no_setting_to_tune() -> No
 def test_the_next_command_is_for_the_hosts_of_this_run() -> None:
     run = dataclasses.replace(reports.RUN, limit="web:!web-1")
     found = worth.verdict(reports.collector({"h": result_with(GOOD_CLOCK)}).report(run))
-    assert found.command.endswith("-i hosts.yml --limit 'web:!web-1' -e tune_workload=auto")
+    assert found.command.endswith("-i hosts.yml --limit 'web:!web-1' -e tune_workload=auto -e tune_workload_auto=apply")
+
+
+def test_a_host_that_auto_only_advised_is_not_done() -> None:
+    auto = {**finding("tune", "advice", "workload", wanted="in_memory_database"), "where": "in_memory_database"}
+    none = finding("tune", "advice", "workload", wanted="base")
+    run = dataclasses.replace(reports.RUN, command=(*reports.COMMAND, "-e", "tune_workload=auto"))
+    advised = {"redis": result_with(GOOD_CLOCK, auto), "idle": result_with(GOOD_CLOCK, none)}
+    found = worth.verdict(reports.collector(advised).report(run))
+    assert found.lead == (
+        f"Nothing is left to change on 2 hosts{CLOCK_ALONE};"
+        " 1 host runs what in_memory_database is for, and was planned for base alone."
+    )
+    assert dict(found.facts)["Next"] == "tune_workload_auto: apply plans redis for what runs there"
+    assert found.command == (
+        "ansible-playbook nearmetal.ec2.audit -i hosts.yml -e tune_workload=auto -e tune_workload_auto=apply"
+    )
+    applied = {**auto, "status": "ok"}
+    done = worth.verdict(reports.report(result_with(GOOD_CLOCK, applied, workload="in_memory_database")))
+    assert (done.lead, done.command) == (f"Nothing is left to change on 1 host{CLOCK_ALONE}.", "")
 
 
 def test_the_verdict_of_hosts_that_need_nothing_or_said_nothing() -> None:

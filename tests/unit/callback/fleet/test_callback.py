@@ -231,7 +231,10 @@ def test_the_fix_of_an_audit_in_a_users_playbook_is_a_command_and_names_that_pla
     shown = well(fleet.run(playbook=str(play)))
     tune = "ansible-playbook nearmetal.ec2.tune -i hosts.json --limit db1"
     assert f"To apply the changes: {tune} (with the variables of site.yml)\n" in shown
-    look = "ansible-playbook nearmetal.ec2.audit -i hosts.json -e tune_workload=auto (with the variables of site.yml)"
+    look = (
+        "ansible-playbook nearmetal.ec2.audit -i hosts.json -e tune_workload=auto -e tune_workload_auto=apply"
+        " (with the variables of site.yml)"
+    )
     assert f"  {look}\n" in shown
     fleet.inventory({"db1": MIXED["db1"], "db2": MIXED["db1"]})
     shown = well(fleet.run(playbook=str(play)))
