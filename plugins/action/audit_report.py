@@ -20,7 +20,7 @@ from ..plugin_utils._ansible.results import follows_contract
 from ..plugin_utils._ansible.variables import warn
 from ..plugin_utils._benchmark import store
 from ..plugin_utils._benchmark.ranking import rankings
-from ..plugin_utils._files import brief, short_path, try_folder
+from ..plugin_utils._files import ELSEWHERE, brief, short_path, try_folder
 from ..plugin_utils._forms.write import write_all
 from ..plugin_utils._report import allowances, document, history, proven, summary, worth
 from ..plugin_utils._report.collect import Collector
@@ -114,7 +114,8 @@ def _try_folders(history_folder: str | None) -> None:
             if folder:
                 try_folder(folder)
         except OSError as error:
-            raise NearmetalError(f"{what}: can't write in {folder}: {error.strerror}; name another directory") from None
+            elsewhere = "name another directory" if what == "audit_history" else ELSEWHERE
+            raise NearmetalError(f"{what}: can't write in {folder}: {error.strerror}; {elsewhere}") from None
 
 
 def _summary(report: Report) -> dict[str, Any]:

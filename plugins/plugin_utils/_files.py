@@ -15,7 +15,9 @@ from ..module_utils._parse import json_text
 
 _UNSAFE_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 _MOST_READ = 20  # files per host; file names of different hosts may be the same
-_ELSEWHERE = "name another directory with NEARMETAL_REPORT_DIRECTORY"
+ELSEWHERE = (
+    "name another directory with NEARMETAL_REPORT_DIRECTORY, or report_directory below [nearmetal] in ansible.cfg"
+)
 
 
 def short_path(source: str) -> str:
@@ -43,7 +45,7 @@ def writing(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise NearmetalError(f"{what} can't be written: {error.strerror}; {_ELSEWHERE}") from None
+        raise NearmetalError(f"{what} can't be written: {error.strerror}; {ELSEWHERE}") from None
 
 
 def make_folder(path: str) -> None:

@@ -229,7 +229,7 @@ def _options(name: str, concern: Concern, given: Any) -> Mapping[str, Any]:
         knob = (managed(concern) or concern.checks)[0]
         raise NearmetalError(
             f"{name}.{concern.name} must be a mapping of options, not {shown(given)}; to leave {concern.name} out, name"
-            f" its knobs in exclude, such as {concern.name}.{knob}"
+            f" its knobs, as in tune_exclude: [{concern.name}.{knob}]"
         )
     return given
 

@@ -8,7 +8,7 @@ import os
 from typing import List
 
 from ...module_utils._error import NearmetalError
-from .._files import write
+from .._files import ELSEWHERE, write
 from .._report import document, model, summary
 from .._report.model import Report
 from . import ci, html, markdown, prometheus
@@ -60,6 +60,5 @@ def write_all(report: Report, directory: str) -> List[str]:
         return [*written, *kept]
     except OSError as error:
         raise NearmetalError(
-            f"report_directory: can't write {error.filename or directory}: {error.strerror};"
-            " name another directory with NEARMETAL_REPORT_DIRECTORY"
+            f"report_directory: can't write {error.filename or directory}: {error.strerror}; {ELSEWHERE}"
         ) from None

@@ -21,7 +21,10 @@ def test_report_directory_that_cannot_be_written(fleet: Fleet) -> None:
     fleet.reports.write_text("a file is in the way")
     done = fleet.run()
     assert done.returncode == 2, "before a host is asked: whoever reads the files would read old ones"
-    assert f"report_directory: can't write in {fleet.reports}: File exists; name another directory" in done.stdout
+    elsewhere = (
+        "name another directory with NEARMETAL_REPORT_DIRECTORY, or report_directory below [nearmetal] in ansible.cfg"
+    )
+    assert f"report_directory: can't write in {fleet.reports}: File exists; {elsewhere}" in done.stdout
     fleet.reports.unlink()
     assert fleet.run("-e", "audit_history=/proc/x").returncode == 2
 

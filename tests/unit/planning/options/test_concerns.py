@@ -19,7 +19,7 @@ INF, NAN = float("inf"), float("nan")
 HOSTS = ["metal", "nitro_big"]
 _INT = 2147483647
 _SOMAXCONN = "network_stack.somaxconn"
-_LEFT_OUT = "must be a mapping of options, not {}; to leave {} out, name its knobs in exclude, such as {}.{}"
+_LEFT_OUT = "must be a mapping of options, not {}; to leave {} out, name its knobs, as in tune_exclude: [{}.{}]"
 
 # concern, options, what the message begins with
 OPTIONS: List[Tuple[str, Any, str]] = [
