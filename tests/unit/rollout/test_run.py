@@ -170,15 +170,14 @@ def killed_while_it_tuned(fleet: Fleet, away: bool) -> "tuple[str, Dict[str, Dic
     return path, hosts
 
 
-def test_what_a_run_that_was_killed_has_harmed_is_no_state_before_the_tuning(fleet: Fleet) -> None:
-    for ill in ({"unhealthy": "", "failed_units": ["web.service"]}, {"unhealthy": "refused"}):
-        path, hosts = killed_while_it_tuned(fleet, away=False)
-        first = next(iter(hosts))
-        hosts[first].update(before=ill, after=ill, reached="failed_units" in ill)
-        assert not fleet.steps.permit(path, hosts)["held"]
-        decided = fleet.steps.decide(path, fleet.steps.watch(path, hosts), hosts)
-        assert (decided["decision"], decided["back"]) == ("back", list(hosts))
-        fleet.steps.end(path, dict.fromkeys(decided["back"], ""))
+@pytest.mark.parametrize("ill", [{"unhealthy": "", "failed_units": ["web.service"]}, {"unhealthy": "refused"}])
+def test_what_a_run_that_was_killed_has_harmed_is_no_state_before_the_tuning(fleet: Fleet, ill: Dict[str, Any]) -> None:
+    path, hosts = killed_while_it_tuned(fleet, away=False)
+    first = next(iter(hosts))
+    hosts[first].update(before=ill, after=ill, reached="failed_units" in ill)
+    assert not fleet.steps.permit(path, hosts)["held"]
+    decided = fleet.steps.decide(path, fleet.steps.watch(path, hosts), hosts)
+    assert (decided["decision"], decided["back"]) == ("back", list(hosts))
 
 
 def test_a_host_that_was_away_and_is_tuned_by_a_later_run_is_taken_back_too(fleet: Fleet) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import random
@@ -54,17 +55,14 @@ class Store:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection:
+        with connection, contextlib.suppress(OSError):  # a client that goes before its answer
             self._answer(connection)
 
     def _answer(self, connection: socket.socket) -> None:
         data, stalled = b"", False
         found, missed, stored = ANSWERS[self.protocol]
         while True:
-            try:
-                more = connection.recv(4096)
-            except OSError:
-                return
+            more = connection.recv(4096)
             if not more:
                 return
             data, answer, end = data + more, b"", 0
