@@ -26,6 +26,7 @@ import tomllib
 from dev import ROOT, suites, tree
 from dev.programs import pythons
 from dev.running import junit, lab_runs
+from dev.running.output import follow
 
 SAY = threading.Lock()
 # Suites that start as many tests at a time as there are cores.
@@ -57,20 +58,7 @@ class Done:
         return bool(self.cases) and self.count("passed") == len(self.cases)
 
 
-def _follow(process: "subprocess.Popen[str]", log_name: str, show: bool) -> str:
-    """Write the output of a process to its log, and to the terminal if `show`; the output."""
-    lines = []
-    with (suites.LOGS / log_name).open("w", encoding="utf-8") as log:
-        for line in process.stdout or ():
-            lines.append(line)
-            log.write(line)
-            log.flush()
-            if show:
-                print(f"    {line}", end="", flush=True)
-    return "".join(lines)
-
-
-def _end(process: "subprocess.Popen[str]") -> float:
+def _end(process: "subprocess.Popen[bytes]") -> float:
     """Wait for the process; the CPU seconds that it and its children took."""
     if process.stdout:
         process.stdout.close()
@@ -92,11 +80,9 @@ def run(job: suites.Job) -> Done:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
         )
         try:
-            output = _follow(process, f"{job.name}.log", job.live)
+            output = follow(process, suites.LOGS / f"{job.name}.log", job.live)
             cpu = _end(process)
         except KeyboardInterrupt:
             process.wait()
