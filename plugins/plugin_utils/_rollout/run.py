@@ -371,7 +371,8 @@ class Steps:
 
 def _delay(options: Mapping[str, Any]) -> float:
     """Seconds after which the values of a look are known."""
-    return float(options["cloudwatch"]["delay"] + cloudwatch.PERIOD) if options.get("cloudwatch") else 0.0
+    asked = any("cloudwatch" in metric for metric in options["metrics"])
+    return float(options["cloudwatch"]["delay"] + cloudwatch.PERIOD) if asked else 0.0
 
 
 def _is_well(vitals: Any) -> bool:

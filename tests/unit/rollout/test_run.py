@@ -126,6 +126,11 @@ def test_a_source_that_answers_in_every_other_interval_is_enough(fleet: Fleet) -
     assert all(line["decision"] == "go_on" for line in fleet.lines("decision"))
 
 
+def test_only_values_of_cloudwatch_are_waited_for(fleet: Fleet) -> None:
+    fleet.begin(cloudwatch={"regions": ["eu-west-1"]})
+    assert fleet.run()["outcome"] == "done"
+
+
 def test_the_first_batch_is_what_a_proof_says(fleet: Fleet) -> None:
     for verdict, outcome in (("worse", "taken_back"), ("same", "held")):
         order = fleet.begin(prove_first=True)["order"]
