@@ -219,14 +219,11 @@ class Cloud:
                 for wanted_series in series.get(instance_id, ())
             ]
             for part in parts(wanted, METRICS):
-                queries = [
-                    _query(f"m{index}", wanted_series) for index, (_instance_id, wanted_series) in enumerate(part)
+                stats = [
+                    stat(each.namespace, each.name, {each.dimension: each.value}, 300, each.statistic)
+                    for _instance_id, each in part
                 ]
-                request = {**period, "MetricDataQueries": queries}
-                results, error = pages(target, "cloudwatch", "get_metric_data", "MetricDataResults", request)
-                values: Dict[int, List[float]] = {}
-                for result in results:
-                    values.setdefault(int(result["Id"][1:]), []).extend(result["Values"])
+                values, error = metric_values(target, stats, period)
                 for index, (instance_id, wanted_series) in enumerate(part):
                     if error and index not in values:
                         answers.failed[instance_id] = error[1]
@@ -310,6 +307,26 @@ def pages(
             return items, (NearmetalError(trouble), trouble)
 
 
+def stat(namespace: str, name: str, dimensions: Mapping[str, str], period: int, statistic: str) -> Dict[str, Any]:
+    """One series of CloudWatch as GetMetricData asks for it; `period` is the seconds of a value."""
+    named = [{"Name": dimension, "Value": value} for dimension, value in dimensions.items()]
+    metric = {"Namespace": namespace, "MetricName": name, "Dimensions": named}
+    return {"Metric": metric, "Period": period, "Stat": statistic}
+
+
+def metric_values(
+    target: Target, stats: Sequence[Raw], period: Raw
+) -> Tuple[Dict[int, List[float]], Optional[Tuple[BaseException, str]]]:
+    """The values of at most METRICS series, by their place in `stats`; after an error those that came before it."""
+    queries = [{"Id": f"m{place}", "MetricStat": each} for place, each in enumerate(stats)]
+    request = {**period, "MetricDataQueries": queries}
+    results, error = pages(target, "cloudwatch", "get_metric_data", "MetricDataResults", request)
+    values: Dict[int, List[float]] = {}
+    for result in results:  # a series may go on on the next page
+        values.setdefault(int(result["Id"][1:]), []).extend(result["Values"])
+    return values, error
+
+
 def parts(values: List[Any], size: int) -> Iterator[List[Any]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
@@ -337,12 +354,3 @@ def _terminated(error: Optional[Tuple[BaseException, str]], part: List[str]) -> 
         return []
     named = _ID.findall(str(error[0]))
     return [instance_id for instance_id in part if instance_id in named]
-
-
-def _query(name: str, series: Series) -> Dict[str, Any]:
-    metric = {
-        "Namespace": series.namespace,
-        "MetricName": series.name,
-        "Dimensions": [{"Name": series.dimension, "Value": series.value}],
-    }
-    return {"Id": name, "MetricStat": {"Metric": metric, "Period": 300, "Stat": series.statistic}}

@@ -8,10 +8,10 @@ import json
 import math
 from datetime import datetime, timezone
 from functools import lru_cache
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Mapping, Sequence, Tuple
 
 from ...module_utils._cloud.accounts import Target, targets
-from ...module_utils._cloud.api import METRICS, pages, parts
+from ...module_utils._cloud.api import METRICS, metric_values, parts, stat
 from ...module_utils._cloud.argspec import aws_options
 from ...module_utils._error import NearmetalError
 from ...module_utils._planning.options import Spec
@@ -35,46 +35,27 @@ def ask(
     A host is asked for in one account and region after the other until it has a value. Raises NearmetalError.
     """
     begin = PERIOD * math.ceil(start / PERIOD)
-    ends = [datetime.fromtimestamp(when, timezone.utc) for when in (begin, begin + server["seconds"])]
+    ends = (datetime.fromtimestamp(when, timezone.utc) for when in (begin, begin + server["seconds"]))
+    period = dict(zip(("StartTime", "EndTime"), ends))
     found: Dict[str, Values] = {name: {} for name in wanted}
-    where = _targets(json.dumps({name: server.get(name) for name in aws_options()}))
-    for target in where:
+    for target in _targets(json.dumps({name: server.get(name) for name in aws_options()})):
         queries = [
-            (name, place.host, stat)
+            (name, place.host, stat(metric["namespace"], metric["metric"], dimensions, PERIOD, metric["statistic"]))
             for name, metric in wanted.items()
             for place in places
-            for stat in _stats(metric, place)
-            if place.host not in found[name]
+            for dimensions in [{str(key): filled(str(value), place) for key, value in metric["dimensions"].items()}]
+            # A host that lacks what a dimension names it by isn't asked for.
+            if place.host not in found[name] and all(dimensions.values())
         ]
         for part in parts(queries, METRICS):
-            request = {
-                "StartTime": ends[0],
-                "EndTime": ends[1],
-                "MetricDataQueries": [
-                    {"Id": f"m{n}", "MetricStat": stat} for n, (_name, _host, stat) in enumerate(part)
-                ],
-            }
-            results, error = pages(target, "cloudwatch", "get_metric_data", "MetricDataResults", request)
+            values, error = metric_values(target, [series for _name, _host, series in part], period)
             if error:
                 raise NearmetalError(error[1])
-            values: Dict[int, List[float]] = {}
-            for result in results:  # a metric may go on on the next page
-                values.setdefault(int(result["Id"][1:]), []).extend(result["Values"])
             for number, of_host in values.items():
+                name, host, _series = part[number]
                 if of_host:
-                    found[part[number][0]][part[number][1]] = sum(of_host) / len(of_host)
+                    found[name][host] = sum(of_host) / len(of_host)
     return found
-
-
-def _stats(metric: Mapping[str, Any], place: Place) -> List[Dict[str, Any]]:
-    """What to ask for; nothing of a host that lacks what a dimension names it by."""
-    dimensions = [
-        {"Name": str(name), "Value": filled(str(value), place)} for name, value in metric["dimensions"].items()
-    ]
-    if not all(dimension["Value"] for dimension in dimensions):
-        return []
-    named = {"Namespace": metric["namespace"], "MetricName": metric["metric"], "Dimensions": dimensions}
-    return [{"Metric": named, "Period": PERIOD, "Stat": metric["statistic"]}]
 
 
 @lru_cache(maxsize=1)
