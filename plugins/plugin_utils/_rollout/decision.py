@@ -12,7 +12,7 @@ from ...module_utils._prove.statistics.interval import percent
 from ...module_utils._prove.statistics.metrics import LARGER
 from ...module_utils._prove.statistics.rules import UNSAFE, WORSE
 from ...module_utils._words import counted
-from .effect import Draws, Watch, evidence_of_harm, gains, p_missing
+from .effect import NOTHING, Draws, Watch, Won, evidence_of_harm, gains, p_missing
 
 GO_ON, HOLD, BACK = "go_on", "hold", "back"
 _FEWEST = 3  # hosts of each side, with fewer of which a batch is judged by guards alone
@@ -55,11 +55,12 @@ class Judgment(NamedTuple):
         return {"decision": self.decision, "reasons": list(self.reasons)}
 
 
-def judge(settings: Settings, watch: Watch, over: bool = False, won: Optional[Dict[str, float]] = None) -> Judgment:
+def judge(settings: Settings, watch: Watch, over: bool = False, won: Optional[Dict[str, Won]] = None) -> Judgment:
     """The decision by the metrics, at any look; `over` where none can follow. Guards are judged beside it.
 
-    Whoever asks look by look gives an empty `won`, which keeps the evidence of each metric until the next look.
+    Whoever asks look by look gives a `won`, in which the evidence of each metric is kept for the next look.
     """
+    won = {} if won is None else won
     waiting = len(watch.strata) - watch.tuned
     if not settings.metrics:
         return Judgment(GO_ON, ("no metric was asked for: guards alone",))
@@ -85,16 +86,14 @@ def _of_metric(
     metric: Tuple[str, str, float],
     needed: float,
     ends: bool,
-    kept: Optional[Dict[str, float]],
+    won: Dict[str, Won],
 ) -> Tuple[str, str]:
     """The harm that is shown in one metric, and what is missing to exclude it; either may be empty."""
     name, better, margin = metric
     larger = better == LARGER
-    won = evidence_of_harm(watch, name, larger, settings.most_looks, None if kept is None else kept.get(name, 0.0))
-    if kept is not None:
-        kept[name] = won
-    if won >= needed:
-        return f"{name} became worse, with evidence of {_to_one(won)} ({needed:.0f}:1 is needed)", ""
+    won[name] = evidence_of_harm(watch, name, larger, settings.most_looks, won.get(name, NOTHING))
+    if won[name].evidence >= needed:
+        return f"{name} became worse, with evidence of {_to_one(won[name].evidence)} ({needed:.0f}:1 is needed)", ""
     if not ends:
         return "", ""
     found, before = gains(watch, name, larger), gains(watch._replace(after=watch.before), name, larger)

@@ -83,17 +83,27 @@ def pairs(watch: Watch, found: Sequence[Optional[float]]) -> List[float]:
     return paired
 
 
-def evidence_of_harm(watch: Watch, name: str, larger: bool, most_looks: int, earlier: Optional[float] = None) -> float:
-    """What speaks for harm, to 1, at whichever look this is asked; `earlier` is what it was at the look before.
+class Won(NamedTuple):
+    """What the bets on harm in one metric have won."""
+
+    looks: int  # of the batch, that were bet on
+    evidence: float  # to 1
+
+
+NOTHING = Won(looks=0, evidence=0.0)
+
+
+def evidence_of_harm(watch: Watch, name: str, larger: bool, most_looks: int, before: Won = NOTHING) -> Won:
+    """What speaks for harm, at whichever look this is asked; `before` is what it was at an earlier look.
 
     The evidence of the pairs at each look is a bet of its own, with an equal part of the money: the sum of what they
     have won only grows, and exceeds a number n in at most one of n batches without effect (Markov), at any look.
     """
-    won = earlier or 0.0
-    for looks in range(1 if earlier is None else len(watch.after), len(watch.after) + 1):
+    evidence = before.evidence
+    for looks in range(before.looks + 1, len(watch.after) + 1):
         steps = path(pairs(watch, gains(watch._replace(after=watch.after[:looks]), name, larger)))
-        won += 2 * steps[-1].below / most_looks if steps else 0.0
-    return won
+        evidence += 2 * steps[-1].below / most_looks if steps else 0.0
+    return Won(len(watch.after), evidence)
 
 
 class Draws:

@@ -15,6 +15,7 @@ from ...module_utils._words import plain, sentence
 from .._files import short_path, write, writing
 from . import cloudwatch, draw, guards, metrics, page, permission, prometheus, record, sentences
 from .decision import BACK, GO_ON, HOLD, Judgment, Settings, by_proof, figures, judge, judgment_with, outcome_of
+from .effect import Won
 
 STEPS = ("begin", "open", "look", "permit", "claim", "watch", "decide", "release", "end")
 OPTIONS: Spec = {
@@ -241,7 +242,7 @@ class Steps:
         looks = 0 if not settings.metrics or batch.last == batch.end else settings.most_looks
         deadline = time.time() + options["watch_at_most"] + _PATIENCE * options["interval"] + _delay(options)
         judged = Judgment("", ())
-        won: Dict[str, float] = {}
+        won: Dict[str, Won] = {}
         for count in range(1, len(batch.after) + 1):  # of a run that was killed
             judged = judge(settings, kept.watch(batch, count), won=won)
             if judged.decision:
@@ -258,7 +259,7 @@ class Steps:
             )
             return Judgment(HOLD, (words,))
         self._pause(batch.tuned + options["watch"] - time.time())
-        return judge(settings, kept.watch(batch), over=True)
+        return judge(settings, kept.watch(batch), over=True, won=won)
 
     def decide(self, path: str, judged: Mapping[str, Any], hosts: Mapping[str, Host]) -> Dict[str, Any]:
         """The decision on the batch, by the metrics and by what became of each host; who is to be taken back."""

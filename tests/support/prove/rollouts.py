@@ -14,7 +14,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence
 
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._rollout.decision import BACK, GO_ON, HOLD, Settings, judge
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._rollout.draw import batch_ends, draw, strata_of, watched
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._rollout.effect import Watch
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._rollout.effect import Watch, Won
 
 METRICS = ("requests", "p99", "cpu")
 BETTER = ("larger", "smaller", "smaller")
@@ -91,7 +91,7 @@ def roll_out(
         before = [fleet.look(begin, last, begin, minute) for minute in range(-_BEFORE, 0)]
         watch = Watch(end - begin, fleet.strata[begin:last], before, [])
         decision = ""
-        won: Dict[str, float] = {}
+        won: Dict[str, Won] = {}
         for minute in range(_MOST + 5):
             look = fleet.look(begin, last, end, minute)
             if any(value is not None for value in look[METRICS[0]]):

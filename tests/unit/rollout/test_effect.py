@@ -55,6 +55,7 @@ def test_what_comes_later_changes_no_look_that_was_judged() -> None:
     later = first._replace(after=[*first.after, {"m": [0, 20, 0, 20]}])
     before = effect.evidence_of_harm(first, "m", True, 2)
     assert effect.evidence_of_harm(later, "m", True, 2) == effect.evidence_of_harm(later, "m", True, 2, before)
+    assert effect.evidence_of_harm(first, "m", True, 2, before) == before, "a look is bet on once"
     gained = effect.gains(later, "m", True)
     assert gained[0] == pytest.approx(math.log(1 / 10) / 2)  # a zero counts as a tenth of the least, which was 10
 
@@ -112,7 +113,7 @@ def test_evidence_at_every_look_is_false_as_rarely_as_it_says() -> None:
         levels = [coin.gauss(0, 0.3) for _host in range(40)]  # what a host keeps is in all looks
         rows = [[math.exp(level + coin.gauss(0, 0.05)) for level in levels] for _look in range(looks)]
         watch = watch_of([[1.0] * 40], [list(row) for row in rows], 20)
-        alarms += effect.evidence_of_harm(watch, "m", True, looks) >= 20
+        alarms += effect.evidence_of_harm(watch, "m", True, looks).evidence >= 20
     assert alarms <= 8
 
 
