@@ -6,10 +6,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+
+import jinja2
+import pytest
+import yaml
 
 from tests.support.aws.fake_aws import FakeAws
 from tests.support.fleet import Fleet
-from tests.support.simulated import simulate
+from tests.support.simulated import ROOT, simulate
 
 RECORD = """
 import json
@@ -50,3 +55,15 @@ def test_interfaces_are_attached_and_proven_by_a_load_over_all_of_them(fleet: Fl
     assert given["load_on"] == ["client-1", "client-2"]
     assert given["benchmark_options"]["server"] == "10.0.0.12,10.0.1.12,10.0.2.12,10.0.3.12"
     assert given["tune"]["concerns"] == {"network_irq": {"policy": "auto", "rps": "auto"}}
+
+
+@pytest.mark.parametrize("playbook", ["many_interfaces", "benchmark_between"])
+@pytest.mark.parametrize("given", ["each", "10.0.0.12,10.0.1.12", ["10.0.0.12", "10.0.1.12"]])
+def test_addresses_are_all_of_the_host_or_a_list_that_a_command_line_can_give_too(playbook: str, given: Any) -> None:
+    plays = yaml.safe_load((ROOT / f"playbooks/{playbook}.yml").read_text())
+    (text,) = [play["vars"]["addresses"] for play in plays if "addresses" in play.get("vars", {})]
+    known = {
+        "ansible_facts": {"all_ipv4_addresses": ["10.0.0.12", "10.0.1.12"]},
+        f"{playbook.partition('_between')[0]}_addresses": given,
+    }
+    assert jinja2.Environment().from_string(text).render(known) == "['10.0.0.12', '10.0.1.12']"
