@@ -65,10 +65,9 @@ class ActionModule(ActionBase):
         ended = steps.end(path, self._restored(given.get("hosts") or [], known))
         for line in ended["lines"]:
             self._display.display(line)
-        failed = ended["outcome"] != "done"
         data = {"nearmetal": {"rollout": {name: ended[name] for name in ("outcome", "record")}}}
         ended["ansible_stats"] = {"data": data, "per_host": False, "aggregate": True}
-        return {**ended, "failed": failed and not given.get("judged"), "msg": ended["lines"][0]}
+        return {**ended, "failed": ended["outcome"] != "done", "msg": ended["lines"][0]}
 
     def _on_host(self, given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         """The step's result on the host; one that can't be reached is a result too."""

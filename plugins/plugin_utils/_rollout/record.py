@@ -94,7 +94,7 @@ class Record:
         elif kind == "look":
             batch = self.batches[-1]
             (batch.after if batch.tuned else batch.before).append(line["values"])
-            batch.asked = line.get("due", 0.0)
+            batch.asked = line["due"]
         elif kind == "hold":
             self.held = line["reasons"]
             if self.batches and not self.batches[-1].tuning:
@@ -103,15 +103,15 @@ class Record:
             batch = self.batches[-1]
             batch.tuning, batch.run = batch.tuning or line["at"], batch.run or len(self.runs)
             self.without.update(line["without"])
-            self.without.difference_update(line.get("vitals", ()))  # it is there again when a rollout goes on
-            batch.vitals.update(line.get("vitals", {}))
+            self.without.difference_update(line["vitals"])  # it is there again when a rollout goes on
+            batch.vitals.update(line["vitals"])
         elif kind == "tuned":
             self.batches[-1].tuned = self.batches[-1].tuned or line["at"]
-            self.without.update(line.get("without", ()))
+            self.without.update(line["without"])
         elif kind == "decision":
             batch = self.batches[-1]
             batch.decision, batch.judgment, batch.closed = line["decision"], dict(line), True
-            self.without.update(line.get("without", ()))
+            self.without.update(line["without"])
         elif kind == "restored":
             self.restored.update(line["hosts"])
         elif kind == "end":

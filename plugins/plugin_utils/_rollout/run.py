@@ -87,8 +87,7 @@ class Steps:
         begins = [0, *ends]
         order = kept.hosts[begins[first] : ends[-1]]
         sizes = [ends[number] - begins[number] for number in range(first, len(ends))]
-        lines, health = sentences.plan(kept.start, first), kept.start["options"]["health"]
-        return {"record": kept.path, "order": order, "sizes": sizes, "lines": lines, "health": health}
+        return {"record": kept.path, "order": order, "sizes": sizes, "lines": sentences.plan(kept.start, first)}
 
     def _validated(self, given: Mapping[str, Any]) -> Dict[str, Any]:
         options = validate("rollout", OPTIONS, given)
@@ -169,9 +168,13 @@ class Steps:
         number = self._first_batch(kept) + 1
         ends, hosts = kept.start["ends"], len(kept.hosts)
         options = kept.start["options"]
-        opened = {"number": number, "batches": len(ends), "health": options["health"], "held": True, "hosts": []}
-        opened["lease"] = options["lease"] + options["watch_at_most"] if options.get("lease") else 0
-        opened["prove"] = bool(options.get("prove_first")) and number == 1
+        opened = {
+            "health": options["health"],
+            "prove": options["prove_first"] and number == 1,
+            "held": True,
+            "hosts": [],
+        }
+        opened["lease"] = options["lease"] + options["watch_at_most"] if options["lease"] else 0
         if self._hold(kept):
             return opened
         if not kept.batches or kept.batches[-1].number != number:
@@ -267,7 +270,7 @@ class Steps:
         if kept.held:
             for line in sentences.held(kept, self._first_batch(kept) + 1):
                 self._show(line)
-            return {**judged, "back": [], "ended": "held"}
+            return {**judged, "back": []}
         batch, options = kept.batches[-1], kept.start["options"]
         fired = {name: self._fired(options["guards"], host, batch.vitals.get(name)) for name, host in hosts.items()}
         fired = {name: words for name, words in fired.items() if words}
@@ -283,8 +286,7 @@ class Steps:
         if last.decision == BACK:
             own = set(kept.hosts[batch.begin :] if options["on_back"] == "batch" else kept.hosts)
             back = [host for host in kept.tuned() if host in own]
-        ended = outcome_of(last.decision, batch.number == len(kept.start["ends"]))
-        return {**decided, "back": back, "ended": ended or ""}
+        return {**decided, "back": back}
 
     def _fired(self, limits: Mapping[str, float], host: Host, earlier: Optional[Mapping[str, Any]]) -> List[str]:
         seen, after = host.get("before"), host.get("after")
@@ -321,7 +323,7 @@ class Steps:
         self._show(words)
         self._pause(due + _delay(options) - time.time())
         hosts = slice(batch.begin, batch.last)
-        of_hosts = (start[name][hosts] for name in ("hosts", "addresses", "instance_ids") if name in start)
+        of_hosts = (start[name][hosts] for name in ("hosts", "addresses", "instance_ids"))
         found = self._ask(options, [metrics.Place(*place) for place in zip(*of_hosts)], due)
         values = {
             metric["name"]: [_rounded(found.get(metric["name"], {}).get(host)) for host in start["hosts"][hosts]]

@@ -20,10 +20,10 @@ def begun(folder: Path) -> record.Record:
     """A record whose first batch is tuned."""
     kept = record.begin(str(folder / "rollout" / "x.jsonl"), START)
     kept.add("batch", number=1, begin=0, end=1, last=4, at=2.0)
-    kept.add("look", at=3.0, values={"m": [1.0, 2.0, None, 4.0]})
-    kept.add("tuning", at=3.5, without=[])
-    kept.add("tuned", at=4.0, failed={})
-    kept.add("look", at=5.0, values={"m": [2.0, 2.0, None, 4.0]})
+    kept.add("look", at=3.0, due=3.0, values={"m": [1.0, 2.0, None, 4.0]})
+    kept.add("tuning", at=3.5, without=[], vitals={})
+    kept.add("tuned", at=4.0, failed={}, without=[])
+    kept.add("look", at=5.0, due=5.0, values={"m": [2.0, 2.0, None, 4.0]})
     return kept
 
 
@@ -44,7 +44,7 @@ def test_a_line_that_was_cut_is_left_out_and_the_next_one_is_whole(tmp_path: Pat
     Path(path).write_bytes(data[:-20])
     kept = record.read(path)
     assert kept.batches[0].after == []
-    kept.add("look", at=5.5, values={"m": [3.0, None, None, None]})
+    kept.add("look", at=5.5, due=5.5, values={"m": [3.0, None, None, None]})
     assert record.read(path).batches[0].after == [{"m": [3.0, None, None, None]}]
 
 
@@ -72,7 +72,7 @@ def test_a_batch_that_was_held_before_its_tuning_counts_for_nothing(tmp_path: Pa
 def test_a_host_that_was_left_out_isnt_tuned(tmp_path: Path) -> None:
     kept = begun(tmp_path)
     kept.add("batch", number=2, begin=1, end=4, last=4, at=6.0)
-    kept.add("tuning", at=7.0, without=["c"])
+    kept.add("tuning", at=7.0, without=["c"], vitals={})
     assert record.read(kept.path).tuned() == ["a", "b", "d"]
 
 
