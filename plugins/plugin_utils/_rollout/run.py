@@ -75,7 +75,8 @@ class Steps:
                 return {**nothing, "lines": sentences.plan(start)}
             record.require_alone(self._directory, list(hosts))
             name = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(start["at"]))
-            path = os.path.join(record.folder_of(self._directory), f"{name}-{start['settings']['seed']}.jsonl")
+            # By this name hosts know whose lease they have, also if two begin at once on two controllers.
+            path = os.path.join(record.folder_of(self._directory), f"{name}-{secrets.token_hex(4)}.jsonl")
             kept = record.begin(path, start)
         given_again = {name: options[name] for name in permission.PERMISSION if options[name]}
         kept.add("run", at=time.time(), pid=self._parent, controller=os.uname().nodename, options=given_again)

@@ -239,6 +239,15 @@ def test_outside_the_window_nothing_is_tuned(fleet: Fleet) -> None:
     assert f"  no batch begins outside {begin}-{end}" in fleet.said
 
 
+def test_two_that_begin_in_the_same_second_have_a_name_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: 1.8e9)
+    names = set()
+    for controller in "ab":
+        (tmp_path / controller).mkdir()
+        names.add(Path(Fleet(tmp_path / controller).begin()["record"]).name)
+    assert len(names) == 2, "the lease on a host says by it which rollout has the host"
+
+
 def test_another_rollout_of_the_same_hosts_is_refused_until_the_first_has_ended(fleet: Fleet) -> None:
     fleet.begin()
     with pytest.raises(NearmetalError, match="hasn't ended: go on with it by -e rollout_resume="):
