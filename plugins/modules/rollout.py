@@ -30,8 +30,8 @@ options:
       - What must not get worse, a mapping for each metric, with C(name), C(better), which is V(larger) or V(smaller),
         and C(command), C(prometheus) or C(cloudwatch).
       - C(command) is for C(/bin/sh) on the controller, and runs once for each host and look. The last word that it
-        prints is the value. C({host}) in it stands for the host's name in the inventory, and C({address}) for its
-        C(ansible_host).
+        prints, of at most 64 KiB, is the value. C({host}) in it stands for the host's name in the inventory, and
+        C({address}) for its C(ansible_host).
       - C(prometheus) is a query in PromQL, for the range of each look. In it C({host}) or C({address}) stands for a
         regular expression of several hosts, so it belongs behind C(=~).
       - C(cloudwatch) is a mapping of C(namespace), C(metric), C(dimensions) and C(statistic), by default C(Average). In

@@ -10,6 +10,8 @@ import shlex
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Timer
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ...module_utils._error import NearmetalError
@@ -29,6 +31,7 @@ SOURCES = ("command", "prometheus", "cloudwatch")
 _NAMED = re.compile(r"\{\{ *(host|address|instance_id) *\}\}|\{(host|address|instance_id)\}")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _AT_ONCE = 32  # commands
+_MOST_OUTPUT = 64 * 1024  # bytes of a command
 
 Values = Dict[str, Optional[float]]  # host → its value
 
@@ -63,7 +66,10 @@ def filled(text: str, place: Place, quote: Callable[[str], str] = str) -> str:
 
 
 def by_command(metric: Mapping[str, Any], places: Sequence[Place], seconds: float) -> Values:
-    """The last number that a command prints on the controller, for each host; None where it fails."""
+    """The last word that a command prints on the controller, for each host; None where it fails or it's no number.
+
+    A command that prints more than 64 KiB, or takes longer than these seconds, is ended.
+    """
 
     def ask(place: Place) -> Optional[float]:
         line = filled(metric["command"], place, shlex.quote)
@@ -77,14 +83,22 @@ def by_command(metric: Mapping[str, Any], places: Sequence[Place], seconds: floa
             )
         except OSError:
             return None
+        late = Timer(seconds, _kill, [ran.pid])
         with ran:
-            try:
-                output = ran.communicate(timeout=seconds)[0]
-            except subprocess.TimeoutExpired:
-                os.killpg(ran.pid, signal.SIGKILL)  # with what the shell started
-                return None
-        words = output[-4096:].decode("utf-8", "replace").split()
+            late.start()
+            output = ran.stdout.read(_MOST_OUTPUT + 1) if ran.stdout else b""
+            if len(output) > _MOST_OUTPUT:
+                _kill(ran.pid)
+            ran.wait()
+            late.cancel()
+        words = output.decode("utf-8", "replace").split()
         return float(words[-1]) if not ran.returncode and words and _NUMBER.fullmatch(words[-1]) else None
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return dict(zip([place.host for place in places], pool.map(ask, places)))
+
+
+def _kill(group: int) -> None:
+    """Kill the shell with what it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)

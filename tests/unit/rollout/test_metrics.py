@@ -27,10 +27,19 @@ PLACES = [Place("web-1", "10.0.0.1"), Place("web 2; exit", "10.0.0.2")]
         ("echo 5; exit 1", [None, None]),
         ("echo nan", [None, None]),
         ("true", [None, None]),
+        ("head -c 60000 /dev/zero | tr '\\0' x; echo ' 5'", [5.0, 5.0]),
+        ("head -c 70000 /dev/zero | tr '\\0' x; echo ' 5'", [None, None]),
+        ("exec >&-; exit 1", [None, None]),
     ],
 )
 def test_the_last_word_of_a_command_is_the_value_of_its_host(command: str, values: Any) -> None:
     assert list(metrics.by_command({"command": command}, PLACES, 10.0).values()) == values
+
+
+def test_a_command_that_prints_without_end_is_ended_at_once() -> None:
+    began = time.monotonic()
+    assert metrics.by_command({"command": "yes 5"}, PLACES, 600.0) == {"web-1": None, "web 2; exit": None}
+    assert time.monotonic() - began < 60
 
 
 def test_a_command_that_hangs_has_no_value_and_leaves_nothing_that_runs(tmp_path: Path) -> None:
