@@ -67,7 +67,7 @@ class ActionModule(ActionBase):
             self._display.display(line)
         data = {"nearmetal": {"rollout": {name: ended[name] for name in ("outcome", "record")}}}
         ended["ansible_stats"] = {"data": data, "per_host": False, "aggregate": True}
-        return {**ended, "failed": ended["outcome"] != "done", "msg": ended["lines"][0]}
+        return ended
 
     def _on_host(self, given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         """The step's result on the host; one that can't be reached is a result too."""

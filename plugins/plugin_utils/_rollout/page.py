@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from ...module_utils._prove.statistics.interval import percent
-from ...module_utils._words import counted, plain
+from ...module_utils._words import counted, plain, sentence
 from .._page import fill
 from . import sentences
 from .decision import BACK, GO_ON
@@ -35,7 +35,7 @@ class Plot(NamedTuple):
 
 def render(kept: Record) -> str:
     """The text of the page, in which no name or message is markup."""
-    lines = sentences.end(kept, kept.path)
+    lines = sentences.end(kept)
     first = kept.batches[0].began if kept.batches else kept.start["at"]
     last = max([kept.start["at"] + 1, *(_end(batch) for batch in kept.batches)])
     batches = [_row(kept, batch) for batch in kept.batches]
@@ -45,12 +45,12 @@ def render(kept: Record) -> str:
         headline=lines[0].partition("  ")[2],
         look={"done": "better", "taken_back": "worse"}.get(kept.outcome, "open"),
         facts=[line.strip() for line in [*lines[1:], *sentences.plan(kept.start)[1:]]],
-        reasons=[plain(reason) for reason in kept.held],
+        reasons=[sentence(reason) for reason in kept.held],
         batches=batches,
         bars=[_bar(batch, first, last) for batch in kept.batches],
         span=[_time(first), _time(last)],
         plots=[plot for batch in kept.batches for plot in _plots(kept, batch)],
-        back=[(plain(host), plain(why) or "restored") for host, why in list(kept.restored.items())[:_MOST]],
+        back=[(plain(host), sentence(why) or "restored") for host, why in list(kept.restored.items())[:_MOST]],
         without=[plain(host) for host in sorted(kept.without)[:_MOST]],
         more=max(0, len(kept.restored) - _MOST),
         width=WIDTH,
@@ -68,7 +68,7 @@ def _row(kept: Record, batch: Batch) -> Dict[str, Any]:
         "looks": f"{len(batch.before)} before, {len(batch.after)} after",
         "decision": sentences.WORDS.get(batch.decision, "not decided"),
         "look": _LOOKS.get(batch.decision, "open"),
-        "why": sentences.few([*figures, *(plain(reason) for reason in batch.judgment.get("reasons", ()))]),
+        "why": sentences.few([*figures, *(sentence(reason) for reason in batch.judgment.get("reasons", ()))]),
     }
 
 

@@ -84,7 +84,7 @@ class Steps:
         ends = kept.start["ends"]
         if first == len(ends):  # the last batch was held, or the run was killed after it
             kept.add("end", at=time.time(), outcome="done")
-            return {**nothing, "lines": sentences.end(kept, kept.path)}
+            return {**nothing, "lines": sentences.end(kept)}
         begins = [0, *ends]
         order = kept.hosts[begins[first] : ends[-1]]
         sizes = [ends[number] - begins[number] for number in range(first, len(ends))]
@@ -314,8 +314,9 @@ class Steps:
         page_path = f"{path.removesuffix('.jsonl')}.html"
         with writing(f"the report {page_path}"):
             write(page_path, page.render(kept))
-        lines = [*sentences.end(kept, path), f"  page: {short_path(page_path)}"]
-        return {"outcome": outcome or "open", "record": path, "lines": lines, "tuned": kept.tuned()}
+        lines = [*sentences.end(kept), f"  page: {short_path(page_path)}"]
+        ended = {"outcome": outcome or "open", "record": path, "lines": lines, "tuned": kept.tuned()}
+        return {**ended, "msg": sentences.why(kept)}
 
     def _look(self, kept: record.Record, batch: record.Batch, words: str) -> bool:
         """Wait for the next look, and write down what it saw; whether it saw anything."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from typing import Any, List, Mapping
 
-from ...module_utils._words import counted, plain
+from ...module_utils._words import counted, plain, sentence
 from .._files import short_path
 from .decision import BACK, GO_ON, HOLD
 from .record import Batch, Record
@@ -49,7 +49,7 @@ def decision(kept: Record, batch: Batch) -> List[str]:
     last = batch.number == len(kept.start["ends"]) and batch.decision == GO_ON
     head = f"{TITLE}  batch {batch.number} of {len(kept.start['ends'])}: {'stays' if last else WORDS[batch.decision]}"
     return [head, *(f"  {line}" for line in few([figure(data) for data in batch.judgment["figures"]]))] + [
-        f"  {plain_line(reason)}" for reason in few(batch.judgment["reasons"])
+        f"  {sentence(reason)}" for reason in few(batch.judgment["reasons"])
     ]
 
 
@@ -73,21 +73,22 @@ def figure(data: Mapping[str, Any]) -> str:
     return f"{data['name']}: {change}, {data['better']} is better; {hosts}"
 
 
-def plain_line(text: str) -> str:
-    """A reason, which may quote a host."""
-    return " ".join(text.split())
+def why(kept: Record) -> str:
+    """How a run ended, and why, in one sentence."""
+    reasons = kept.held or (kept.batches[-1].judgment.get("reasons", ()) if kept.batches else ())
+    return sentence(": ".join(filter(None, (f"rollout {OUTCOMES[kept.outcome]}", "; ".join(few(list(reasons)))))))
 
 
-def end(kept: Record, path: str) -> List[str]:
+def end(kept: Record) -> List[str]:
     """The lines at the end of a run."""
     count = len(kept.tuned())
     lines = [f"{TITLE}  {OUTCOMES[kept.outcome]}: {count} of {counted(len(kept.hosts), 'host')} tuned"]
-    open_hosts = {host: why for host, why in kept.restored.items() if why}
+    left = {host: reason for host, reason in kept.restored.items() if reason}
     if kept.restored:
-        lines.append(f"  taken back: {len(kept.restored) - len(open_hosts)} of {counted(len(kept.restored), 'host')}")
-    lines += few([f"  not taken back: {plain(host)}: {plain_line(why)}" for host, why in open_hosts.items()])
-    if open_hosts:
-        lines.append(f"  finish it: ansible-playbook nearmetal.ec2.restore -e target={','.join(sorted(open_hosts))}")
+        lines.append(f"  taken back: {len(kept.restored) - len(left)} of {counted(len(kept.restored), 'host')}")
+    lines += few([f"  not taken back: {plain(host)}: {sentence(reason)}" for host, reason in left.items()])
+    if left:
+        lines.append(f"  finish it: ansible-playbook nearmetal.ec2.restore -e target={','.join(sorted(left))}")
     if kept.outcome in ("", "held"):
-        lines.append(f"  go on: ansible-playbook nearmetal.ec2.rollout -e rollout_resume={short_path(path)}")
-    return [*lines, f"  record: {short_path(path)}"]
+        lines.append(f"  go on: ansible-playbook nearmetal.ec2.rollout -e rollout_resume={short_path(kept.path)}")
+    return [*lines, f"  record: {short_path(kept.path)}"]

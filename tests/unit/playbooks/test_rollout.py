@@ -78,6 +78,7 @@ class Fleet:
             ANSIBLE_CONFIG=str(self.folder / "ansible.cfg"),
             ANSIBLE_HOME=str(self.folder / "home"),
             NEARMETAL_REPORT_DIRECTORY=str(self.folder / "reports"),
+            ANSIBLE_SHOW_CUSTOM_STATS="true",
             COLUMNS="200",
         )
         program = str(Path(sys.executable).with_name("ansible-playbook"))
@@ -159,6 +160,9 @@ def test_what_suffers_is_taken_back_before_the_play_ends(fleet: Fleet) -> None:
     assert set(ran.lines("restored")[0]["hosts"].values()) == {""}
     assert "requests became worse" in ran.output
     assert "ROLLOUT  taken back: 0 of 10 hosts tuned" in ran.output
+    assert "TASK [nearmetal.ec2.rollout : Fail, because not all batches are done]" in ran.output
+    assert '"msg": "rollout taken back: requests became worse' in ran.output
+    assert '"outcome": "taken_back"' in ran.output.partition("CUSTOM STATS")[2]
     assert not fleet.leases()
 
 
