@@ -27,11 +27,13 @@ def version_of(host: Host, packages: Sequence[str]) -> Optional[str]:
 
 def _of_rpm(host: Host, packages: Sequence[str]) -> Optional[str]:
     place = next((path for path in _RPM if host.exists(path)), None)
+    try:
+        import sqlite3
+    except ImportError:  # a Python that was built without it
+        return None
     if place is None:
         return None
     try:
-        import sqlite3  # which some hosts lack
-
         # Immutable: it is read without a lock, and nothing is written beside it.
         database = sqlite3.connect(f"file:{host.real(place)}?mode=ro&immutable=1", uri=True)
         try:
@@ -39,5 +41,5 @@ def _of_rpm(host: Host, packages: Sequence[str]) -> Optional[str]:
             return next((versions.rpm(row[0]) for row in rows if row and isinstance(row[0], bytes)), "")
         finally:
             database.close()
-    except (ImportError, sqlite3.Error):
+    except sqlite3.Error:
         return None

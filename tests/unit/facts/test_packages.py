@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sqlite3
 import struct
+import sys
 from pathlib import Path
 from typing import Optional, Sequence, Union
 
@@ -63,6 +64,12 @@ def test_a_header_without_a_version_names_none(blob: Union[bytes, str], tmp_path
 
 def test_a_file_that_is_no_database_is_as_none(tmp_path: Path) -> None:
     lay_out(tmp_path, {f"/{AMAZON}": "no database"})
+    assert version_of(Host(str(tmp_path)), ["mongodb-org-server"]) is None
+
+
+def test_a_python_without_sqlite_reads_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database(tmp_path, AMAZON, header("mongodb-org-server", "8.0.4"))
+    monkeypatch.setitem(sys.modules, "sqlite3", None)
     assert version_of(Host(str(tmp_path)), ["mongodb-org-server"]) is None
 
 
