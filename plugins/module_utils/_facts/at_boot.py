@@ -14,7 +14,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from .._parse import boot_commands, boot_entry, cmdline, udev_rules
 from .._parse.link_settings import fits
-from . import boot, boot_lines, boot_programs, disk, link_files
+from . import boot, boot_lines, boot_programs, disk, link_files, sysctl
 from .host import Host
 
 _NEARMETAL = "nearmetal-"  # the names of its files in tmpfiles.d begin so, and in sysctl.d after 99-
@@ -166,7 +166,7 @@ def _of_device(
         if key == "ATTR":
             yield key, part if part.startswith("/") else f"{folder}/{part}", said
         elif key == "SYSCTL":
-            yield key, f"/proc/sys/{boot_lines.dotted(part).replace('.', '/')}", said
+            yield key, sysctl.path(boot_lines.dotted(part)), said
         elif key == "RUN":
             variables = {"DEVNAME": f"/dev/{device}", "INTERFACE": device, "DEVPATH": f"/devices/{device}"}
             yield from ((key, *setting) for _owner, setting in boot_programs.commands(host, "", value, variables))

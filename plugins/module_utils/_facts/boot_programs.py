@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
 from .._parse import boot_commands
-from . import boot_units
+from . import boot_units, sysctl
 from .boot_lines import LIMIT, sysctl_lines_of
 from .boot_units import variables_of, words
 from .host import Host
@@ -169,7 +169,7 @@ def commands(host: Host, owner: str, text: str, variables: Mapping[str, str], re
             yield from script(host, owner, path, {**variables, **numbered}, read)
         elif name == boot_commands.FILE:
             for line in sysctl_lines_of(host, str(value)):
-                yield owner, (f"/proc/sys/{line.name.replace('.', '/')}", line.value)
+                yield owner, (sysctl.path(line.name), line.value)
         else:
             yield owner, (name, value)
 
@@ -198,5 +198,5 @@ def _sap_file(path: str, text: str) -> Found:
         key, sign, value = line.partition("=")
         name, word = key.strip(), value.split("#")[0].strip(" \t\"'")
         if sign and (name in _OF_SAP or re.fullmatch(r"(?:vm|net|kernel|fs)\.[\w.-]+", name, re.ASCII)):
-            target = _OF_SAP.get(name, f"/proc/sys/{name.replace('.', '/')}")
+            target = _OF_SAP.get(name, sysctl.path(name))
             yield path, (target, word.rpartition(":")[2].split(",")[0] if name in _OF_SAP else word)

@@ -10,7 +10,7 @@ import shlex
 from typing import Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from .._parse import link_settings
-from . import boot_lines
+from . import boot_lines, cpu
 from .host import Host
 
 _ETC, _RUN, *_LIB = (f"{root}/systemd/system" for root in boot_lines.ROOTS)
@@ -167,7 +167,7 @@ def variables_of(host: Host, path: str) -> Dict[str, str]:
 def matching(host: Host, pattern: str) -> List[str]:
     """The files of a pattern whose last part may have wildcards."""
     folder, _slash, name = pattern.rpartition("/")
-    return [f"{folder}/{file}" for file in host.names(folder) if link_settings.fits(file, name)]
+    return [f"{folder}/{file}" for file in host.names(folder or "/") if link_settings.fits(file, name)]
 
 
 def words(text: str) -> List[str]:
@@ -231,8 +231,7 @@ def _holds(host: Host, name: str, word: str) -> Optional[bool]:
 def _virtual(host: Host, word: str) -> Optional[bool]:
     """systemd before 243 calls Nitro kvm, and later ones amazon; processors of Arm don't say that they are virtual."""
     xen = host.exists("/proc/xen") or host.line("/sys/hypervisor/type") == "xen"
-    flags = re.search(r"^flags\s*:.*$", host.text("/proc/cpuinfo", 4096) or "", re.MULTILINE)
-    virtual = xen or (re.search(r"\bhypervisor\b", flags[0]) is not None if flags is not None else None)
+    virtual = xen or cpu.under_hypervisor(cpu.first_processor(host))
     if word in _SWITCHES:
         return None if virtual is None else virtual is _SWITCHES[word]
     if word in ("kvm", "amazon") and not xen:

@@ -45,6 +45,11 @@ def first_processor(host: Host) -> cpuinfo.CpuInfo:
     return cpuinfo.parse(host.text("/proc/cpuinfo", _FIRST_PROCESSOR) or "")
 
 
+def under_hypervisor(processor: cpuinfo.CpuInfo) -> Optional[bool]:
+    """The x86 CPU flag; None on arm64, which has no such flag, and where the file can't be read."""
+    return processor.flags is not None and "hypervisor" in processor.flags if processor.x86 else None
+
+
 def observe(host: Host) -> CpuFacts:
     """Read /proc/cpuinfo."""
     first = first_processor(host)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Dict, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .._parse import link_settings, os_release, tuned_profile
 from . import at_boot, boot_units, systemd
@@ -48,13 +48,15 @@ def observe(host: Host) -> OwnersFacts:
     lines = (host.line(path) or "" for path in (_ACTIVE, _POST_LOADED))
     enabled = boot_units.wanted(host)
     active = " ".join(filter(None, lines)) if "tuned" in running or "tuned.service" in enabled else ""
-    profile = _whole(host, active.split())
+    main = tuned_profile.parse("[main]\n" + (host.text(_MAIN, limit=65536) or ""))["main"]
+    folders = (*reversed(re.findall(r"[^,;\s]+", main.get("profile_dirs", ""))), *_PROFILES)  # the last one wins
+    profile = _whole(host, active.split(), folders)
     kubelet = "kubelet" in running or host.exists("/etc/kubernetes/kubelet.conf") or host.exists("/var/lib/kubelet")
     return OwnersFacts(
         running=running,
         tuned_profile=active or None,
         tuned=_settings(host, profile),
-        tuned_reapplies=_reapplies(host),
+        tuned_reapplies=main.get("reapply_sysctl", "1").lower() in tuned_profile.TRUE,
         at_boot=at_boot.observe(
             host,
             systemd.runs(host, "systemd-networkd.service") or "systemd-networkd.service" in enabled,
@@ -65,17 +67,12 @@ def observe(host: Host) -> OwnersFacts:
     )
 
 
-def _reapplies(host: Host) -> bool:
-    text = "[main]\n" + (host.text(_MAIN, limit=65536) or "")
-    return tuned_profile.parse(text)["main"].get("reapply_sysctl", "1").lower() in tuned_profile.TRUE
-
-
-def _whole(host: Host, names: "list[str]") -> tuned_profile.Profile:
+def _whole(host: Host, names: Sequence[str], folders: Sequence[str]) -> tuned_profile.Profile:
     """The profiles as one, with the variables that a file of theirs has."""
     whole: tuned_profile.Profile = {}
     read: Set[str] = set()
     for name in names:
-        whole = tuned_profile.merged(whole, _profile(host, name, read))
+        whole = tuned_profile.merged(whole, _profile(host, name, folders, read))
     variables = whole.get("variables", {})
     path = variables.get("include", "")
     text = f"[variables]\n{(host.text(path, limit=65536) if path.startswith('/') else None) or ''}"
@@ -161,14 +158,12 @@ def _cheap(pattern: str) -> bool:
     return len(pattern) <= 200 and repeats <= 2 and choices <= 8 and not re.search(_REPEATED_GROUP, pattern)
 
 
-def _profile(host: Host, name: str, read: Set[str]) -> tuned_profile.Profile:
+def _profile(host: Host, name: str, folders: Sequence[str], read: Set[str]) -> tuned_profile.Profile:
     """A profile with those that it includes. No file is read twice: a site's may include the package's of its name.
 
     A profile whose name begins with `-` may be missing.
     """
     name = name[1:] if name.startswith("-") else name
-    main = tuned_profile.parse("[main]\n" + (host.text(_MAIN, limit=65536) or ""))["main"]
-    folders = (*reversed(re.findall(r"[^,;\s]+", main.get("profile_dirs", ""))), *_PROFILES)  # the last one wins
     paths = (f"{folder}/{name}/tuned.conf" for folder in folders if re.fullmatch(_PROFILE_NAME, name, re.ASCII))
     path = next((path for path in paths if path not in read and host.exists(path)), None)
     if path is None:
@@ -181,7 +176,7 @@ def _profile(host: Host, name: str, read: Set[str]) -> tuned_profile.Profile:
             options["script"] = f"{os.path.dirname(path)}/{options['script']}"
     whole: tuned_profile.Profile = {}
     for parent in re.split(r"[,;\s]+", settings.get("main", {}).get("include", "")):
-        whole = tuned_profile.merged(whole, _profile(host, parent, read))
+        whole = tuned_profile.merged(whole, _profile(host, parent, folders, read))
     return tuned_profile.merged(whole, settings)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, Optional, Tuple
 from .._error import NearmetalError
 from .._parse import kernel_release, os_release
 from .._parse.cpuinfo import CpuInfo
-from .cpu import first_processor
+from .cpu import first_processor, under_hypervisor
 from .host import Host
 
 DMI = "/sys/devices/virtual/dmi/id"
@@ -60,7 +60,7 @@ class PlatformFacts(NamedTuple):
 def observe(host: Host) -> PlatformFacts:
     """Read DMI, the Xen files, the first processor, os-release and the boot files. No metadata service."""
     processor = first_processor(host)
-    flag = processor.flags is not None and "hypervisor" in processor.flags if processor.x86 else None
+    flag = under_hypervisor(processor)
     container = _container(host)
     under, virtualization, on_ec2 = _machine(host, flag)
     if container != "none":

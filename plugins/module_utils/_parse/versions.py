@@ -12,8 +12,7 @@ _NUMBERS = re.compile(r"(?:[0-9]{1,9}:)?([0-9]{1,6}(?:\.[0-9]{1,6}){0,3})", re.A
 _PACKAGE = re.compile(r"^Package: (.+)$", re.MULTILINE)
 _VERSION = re.compile(r"^Version: (.+)$", re.MULTILINE)
 _RPM_VERSION = 1001  # RPMTAG_VERSION in rpmtag.h
-_INSTALLED = "\nStatus: install ok installed\n"
-_HELD = "\nStatus: hold ok installed\n"  # by `apt-mark hold`
+_INSTALLED = re.compile(r"^Status: (?:install|hold) ok installed$", re.MULTILINE)  # hold: by `apt-mark hold`
 
 
 def numbers(text: str) -> str:
@@ -27,14 +26,9 @@ def debian(text: str, names: Container[str]) -> Dict[str, str]:
     versions = {}
     for paragraph in text.split("\n\n"):
         package = _PACKAGE.search(paragraph)
-        if (
-            package is None
-            or package[1] not in names
-            or not any(status in f"{paragraph}\n" for status in (_INSTALLED, _HELD))
-        ):
-            continue
-        version = _VERSION.search(paragraph)
-        versions[package[1]] = numbers(version[1]) if version else ""
+        if package is not None and package[1] in names and _INSTALLED.search(paragraph):
+            version = _VERSION.search(paragraph)
+            versions[package[1]] = numbers(version[1]) if version else ""
     return versions
 
 
@@ -53,4 +47,5 @@ def rpm(header: bytes) -> str:
 
 def render(installed: Mapping[str, str]) -> str:
     """These packages and versions in the words of dpkg's status file."""
-    return "\n\n".join(f"Package: {package}{_INSTALLED}Version: {version}" for package, version in installed.items())
+    lines = "Package: {}\nStatus: install ok installed\nVersion: {}".format
+    return "\n\n".join(lines(package, version) for package, version in installed.items())

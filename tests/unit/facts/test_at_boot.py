@@ -25,7 +25,7 @@ HARDWARE = {
     "/sys/block/nvme0n1/nsid": "1\n",
     "/sys/block/nvme0n1/dev": "259:0\n",
     "/sys/block/nvme0n1/queue/read_ahead_kb": "128\n",
-    "/proc/cpuinfo": "flags\t: fpu hypervisor\n",
+    "/proc/cpuinfo": "vendor_id\t: GenuineIntel\nflags\t: fpu hypervisor\n",
     "/proc/cmdline": "ro\n",
 }
 MTU, RING, AHEAD = f"network.mtu {NIC}", f"network.rings {NIC}/rx", f"block.read_ahead_kb {DISK}"

@@ -20,7 +20,7 @@ UNIT = f"{LIB}/site.service"
 PATH = "/proc/sys/vm/swappiness"
 SET = "/sbin/sysctl -w vm.swappiness=60"
 RC, TUNE = "/etc/rc.local", {"/opt/tune": f"#!/bin/sh\n{SET}\n"}
-VIRTUAL = {"/proc/cpuinfo": "flags\t: fpu hypervisor lahf_lm\n"}
+VIRTUAL = {"/proc/cpuinfo": "vendor_id\t: GenuineIntel\nflags\t: fpu hypervisor lahf_lm\n"}
 
 
 def wanted(by: str = f"{ETC}/multi-user.target", name: str = "site.service") -> Dict[str, str]:
@@ -286,6 +286,10 @@ def test_files_that_look_like_much_work_are_read_in_time(name: str, tmp_path: Pa
 def test_an_empty_folder_is_one(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert setters(tmp_path, enabled(SET, "ConditionPathIsDirectory=/empty")) == [UNIT]
+
+
+def test_a_pattern_in_the_root_folder_matches_also_on_the_host_that_runs() -> None:
+    assert boot_units.matching(Host(), "/et*") == ["/etc"]
 
 
 def test_a_unit_of_a_generator_hides_the_package_s(tmp_path: Path) -> None:
