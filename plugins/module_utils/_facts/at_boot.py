@@ -31,10 +31,9 @@ _PATTERNS = (
     "/sys/devices/system/cpu/cpu*/power/energy_perf_bias",
 )
 _COMPUTES = "a value that it computes"
-
-
 # What rules ask of a disk and older kernels or captures lack.
 _ATTRIBUTES = {"queue/rotational": "0"}
+
 _Assigned = Tuple[str, str, Optional[str]]  # key of a rule, file, value
 
 
@@ -143,11 +142,10 @@ def _of_events(host: Host, text: str, subsystem: str, device: str, action: str) 
     yield from _of_device(host, text, "bdi", device, action, number) if number else ()
 
 
-def _of_device(
-    host: Host, text: str, subsystem: str, device: str, action: str, kernel: str = ""
-) -> Iterator[_Assigned]:
-    folder = f"/sys/class/net/{device}" if subsystem == "net" else f"/sys/block/{device}"
-    folder = f"{folder}/bdi" if subsystem == "bdi" else folder
+def _assigned(
+    host: Host, text: str, subsystem: str, device: str, action: str, kernel: str
+) -> Iterator[udev_rules.Term]:
+    folder = _folder(subsystem, device)
 
     def attribute(name: str) -> Optional[str]:
         path = name if name.startswith("/") else f"{folder}/{name}"
@@ -157,11 +155,23 @@ def _of_device(
         places = (f"{folder}/{up}{name}" for up in ("", "device/", "device/device/"))
         return [text for text in map(host.line, places) if text is not None]
 
-    known = {"ACTION": action, "SUBSYSTEM": subsystem, "KERNEL": kernel or device, "NAME": device}
+    known = {"ACTION": action, "SUBSYSTEM": subsystem, "KERNEL": kernel, "NAME": device}
     known.update({"ENV{DEVTYPE}": "disk"} if subsystem == "block" else {"ENV{INTERFACE}": device})
     driver = host.link(f"{folder}/device/driver") or host.link(f"{folder}/device/device/driver") or ""
     known.update({"DRIVERS": driver.rpartition("/")[2]} if driver else {})
-    for key, part, _sign, value in udev_rules.assignments(text, known, attribute, above):
+    return udev_rules.assignments(text, known, attribute, above)
+
+
+def _folder(subsystem: str, device: str) -> str:
+    folder = f"/sys/class/net/{device}" if subsystem == "net" else f"/sys/block/{device}"
+    return f"{folder}/bdi" if subsystem == "bdi" else folder
+
+
+def _of_device(
+    host: Host, text: str, subsystem: str, device: str, action: str, kernel: str = ""
+) -> Iterator[_Assigned]:
+    folder = _folder(subsystem, device)
+    for key, part, _sign, value in _assigned(host, text, subsystem, device, action, kernel or device):
         said = None if re.search(r"[$%]", value) else value
         if key == "ATTR":
             yield key, part if part.startswith("/") else f"{folder}/{part}", said
@@ -178,8 +188,7 @@ def _started_by_rules(host: Host, devices: _Devices) -> Iterator[str]:
         text = host.text(path, boot_lines.LIMIT) or ""
         for subsystem, found in (("block", devices.disks), ("net", devices.nics)):
             for device in found if "SYSTEMD_WANTS" in text else ():
-                known = {"ACTION": "add", "SUBSYSTEM": subsystem, "KERNEL": device, "NAME": device}
-                for key, part, _sign, value in udev_rules.assignments(text, known, lambda name: ""):
+                for key, part, _sign, value in _assigned(host, text, subsystem, device, "add", device):
                     yield from value.split() if (key, part) == ("ENV", "SYSTEMD_WANTS") else ()
 
 

@@ -76,14 +76,25 @@ RULES: Dict[str, Given] = {
         rule(f'{NET}, RUN+="/opt/ring %k"', **{"/opt/ring": "#!/bin/sh\nethtool -G $1 rx 512\n"}),
         "512",
     ),
-    "a unit": (
-        RING,
-        rule(
-            f'{NET}, TAG+="systemd", ENV{{SYSTEMD_WANTS}}+="ring@%k.service"',
-            **{"/usr/lib/systemd/system/ring@.service": "[Service]\nExecStart=/sbin/ethtool -G %i rx 512\n"},
-        ),
-        "512",
-    ),
+    **{
+        f"a unit {condition}": (
+            RING,
+            rule(
+                f'{NET}{condition}, TAG+="systemd", ENV{{SYSTEMD_WANTS}}+="ring@%k.service"',
+                **{"/usr/lib/systemd/system/ring@.service": "[Service]\nExecStart=/sbin/ethtool -G %i rx 512\n"},
+            ),
+            value,
+        )
+        for condition, value in (
+            ("", "512"),
+            (', ATTR{address}=="02:ab:*"', "512"),
+            (', ATTR{address}=="0e:*"', ""),
+            (', ATTR{address}!="02:ab:*"', ""),
+            (', DRIVERS=="ena"', "512"),
+            (', DRIVERS=="ixgbevf"', ""),
+            (', TEST=="none"', ""),
+        )
+    },
     "tmpfiles.d \\n": (f"sysfs.{KSM}", {"/etc/tmpfiles.d/a.conf": f"w {KSM} - - - - 1\\n\n"}, "1"),
 }
 MANAGERS: Dict[str, Given] = {
