@@ -14,7 +14,7 @@ from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 from .._parse import boot_commands
 from . import boot_units, sysctl
 from .boot_lines import LIMIT, sysctl_lines_of
-from .boot_units import variables_of, words
+from .boot_units import variables_of
 from .host import Host
 
 # Each is a script, or a folder of scripts; those of network managers run whenever an interface comes up.
@@ -109,7 +109,7 @@ def setter(host: Host, path: str) -> str:
     names = {name, name.replace("/", "."), re.sub(r"\bpolicy\*/", "", name)}
     for unit in boot_units.started(host):
         for command in unit.commands:
-            programs = [word for word in words(command)[:2] if word.startswith("/")]
+            programs = [word for word in boot_commands.words_of(command)[:2] if word.startswith("/")]
             for text in (host.text(program, _PROGRAM) or "" for program in programs):
                 inner = re.findall(r"/(?:usr|opt|etc)/[\w./-]+", text) if text[:2] == "#!" else ()
                 if any(
@@ -164,7 +164,7 @@ def commands(host: Host, owner: str, text: str, variables: Mapping[str, str], re
     read = set() if read is None else read
     for name, value in boot_commands.settings(text, variables):
         if name == boot_commands.SCRIPT:
-            path, *given = words(str(value))
+            path, *given = boot_commands.words_of(str(value))
             numbered = {str(number): word for number, word in enumerate(given, 1)}
             yield from script(host, owner, path, {**variables, **numbered}, read)
         elif name == boot_commands.FILE:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from typing import Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from .._parse import link_settings
+from .._parse.boot_commands import words_of
 from . import boot_lines, cpu
 from .host import Host
 
@@ -149,7 +149,7 @@ def _variables(host: Host, lines: link_settings.Lines) -> Dict[str, str]:
         if section != "Service":
             continue
         if key == "Environment":
-            assigned = (word.partition("=") for word in words(value))
+            assigned = (word.partition("=") for word in words_of(value))
             variables.update({name: text for name, sign, text in assigned if sign})
         elif key == "EnvironmentFile":
             for path in matching(host, value.lstrip("-")):
@@ -168,14 +168,6 @@ def matching(host: Host, pattern: str) -> List[str]:
     """The files of a pattern whose last part may have wildcards."""
     folder, _slash, name = pattern.rpartition("/")
     return [f"{folder}/{file}" for file in host.names(folder or "/") if link_settings.fits(file, name)]
-
-
-def words(text: str) -> List[str]:
-    """The words of a command, as far as its quotes are closed."""
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return text.split()
 
 
 def conditions_hold(host: Host, lines: link_settings.Lines, section: str) -> bool:

@@ -13,7 +13,6 @@ import os
 import re
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from .._number import is_number
 from .._parse import link_settings
 from . import boot_programs, boot_units
 from .boot_lines import LIMIT, files
@@ -168,9 +167,10 @@ def _keyfiles(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settin
     for _name, path in (*main, *files(host, "NetworkManager/conf.d", ".conf")):
         defaults = link_settings.lines(host.text(path, limit=LIMIT) or "")
         said = {(section, key): value for section, key, value in defaults}
-        here = {name for name, _key, _value in defaults if _is_listed(said.get((name, "match-device"), "*"), nic)}
+        matched = {name: said.get((name, "match-device"), "*") for name, _key, _value in defaults}
+        here = {name for name, devices in matched.items() if link_settings.has_device(devices, nic.keys)}
         off = any(name.startswith("device") and said.get((name, "managed")) in ("0", "false", "no") for name in here)
-        if off or _is_listed(said.get(("keyfile", "unmanaged-devices"), ""), nic):
+        if off or link_settings.has_device(said.get(("keyfile", "unmanaged-devices"), ""), nic.keys):
             return
         folders += [said[("keyfile", "path")]] if ("keyfile", "path") in said else []
         sections = {name for name in here if name.startswith("connection")}
@@ -180,12 +180,12 @@ def _keyfiles(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settin
     for path in _of_folders(host, tuple(folders), ""):
         lines = link_settings.lines(host.text(path, limit=LIMIT) or "")
         said = {(section.replace("802-3-", ""), key): value for section, key, value in lines if value}
-        named = [(_listed(said[key]), nic.keys.get(word)) for key, word in _NAMED_BY if key in said]
+        named = [(link_settings.listed(said[key]), nic.keys.get(word)) for key, word in _NAMED_BY if key in said]
         fits = all(text is None or link_settings.met(words, text) for words, text in named)
         denied = [
             word
             for name in ("blacklist", "denylist")
-            for word in _listed(said.get(("ethernet", f"mac-address-{name}"), ""))
+            for word in link_settings.listed(said.get(("ethernet", f"mac-address-{name}"), ""))
         ]
         taken = bool(nic.connection) and said.get(("connection", "uuid")) == nic.connection
         starts = taken or said.get(("connection", "autoconnect"), "true") not in ("0", "false", "no")
@@ -196,29 +196,6 @@ def _keyfiles(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settin
     used = [profile for profile in profiles if profile[0]] or sorted(profiles, key=lambda profile: profile[1])
     for _taken, _is_named, path, lines in used:
         yield path, link_settings.settings(lines, *_NM_SECTIONS)
-
-
-def _listed(text: str) -> List[str]:
-    """The words of a list; a hardware address may be six numbers."""
-    words = text.replace(";", " ").split()
-    numbers = [int(word) for word in words if is_number(word) and int(word) < 256]
-    return [":".join(f"{number:02x}" for number in numbers)] if len(numbers) == len(words) == 6 else words
-
-
-def _is_listed(text: str, nic: _Nic) -> bool:
-    """Whether a list of devices in NetworkManager.conf(5) has the interface."""
-    kinds = {"interface-name": "Name", "mac": "MACAddress", "driver": "Driver", "type": "Type"}
-    found = {True: False, False: False}
-    words = re.split(r"[,;\s]+", text.strip(" ,;"))
-    for word in filter(None, words):
-        bare = word[len("except:") :] if word.startswith("except:") else word
-        kind, _colon, value = bare.partition(":")
-        glob = value.lstrip("=~").replace("ethernet", "ether") if kind in kinds else bare
-        keys = (kinds[kind],) if kind in kinds else ("Name", "MACAddress")
-        hit = bare == "*" or any(link_settings.met([glob], nic.keys[key]) for key in keys)
-        found[bare == word] = found[bare == word] or hit
-    only_exceptions = bool(text) and all(word.startswith("except:") for word in words)
-    return (found[True] or only_exceptions) and not found[False]
 
 
 def _of_folders(host: Host, folders: Tuple[str, ...], suffix: str) -> List[str]:

@@ -89,6 +89,14 @@ def settings(text: str, variables: Optional[Mapping[str, str]] = None) -> Iterat
                 yield from _of_line(_expanded(bare, {**known, name: value}), known["PWD"], functions)
 
 
+def words_of(text: str, comments: bool = False) -> List[str]:
+    """The words of a command, as far as its quotes are closed."""
+    try:
+        return shlex.split(text, comments=comments)
+    except ValueError:
+        return text.split()
+
+
 def _expanded(text: str, known: Mapping[str, str]) -> str:
     """The text with the variables that are known; what is computed becomes a mark."""
     text = _VARIABLE.sub(lambda name: known.get(name[1] or name[2], name[0])[:_LONGEST_WORD], text)
@@ -98,11 +106,7 @@ def _expanded(text: str, known: Mapping[str, str]) -> str:
 def _of_line(line: str, folder: str, functions: Container[str]) -> Iterator[Setting]:
     said: Optional[str] = None  # what the command before a | prints
     for command, sign in re.findall(r"((?:[^;|&'\"]|'[^']*'|\"[^\"]*\")+)(\|?)", line):
-        try:
-            words = shlex.split(command, comments=True)
-        except ValueError:
-            words = command.split()
-        words, paths = _redirected(_bare(words))
+        words, paths = _redirected(_bare(words_of(command, comments=True)))
         words = _bare(words)
         program = words[0].lstrip("@-+!:").rpartition("/")[2] if words else ""
         if program in _WRITERS:

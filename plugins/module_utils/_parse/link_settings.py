@@ -12,6 +12,8 @@ import re
 from fnmatch import fnmatchcase
 from typing import Dict, Iterator, List, Mapping, Optional, Tuple
 
+from .._number import is_number
+
 # Section, key and value of each line that assigns, in the file's order.
 Lines = Tuple[Tuple[str, str, str], ...]
 # Lever, with a field of its table: network.rings/rx → the value; None for one that only the driver knows.
@@ -39,6 +41,8 @@ _WORDS = {**dict.fromkeys(("on", "yes", "true"), "1"), **dict.fromkeys(("off", "
 _NUMBER = re.compile(r"(0x[0-9a-f]{1,8}|0b[01]{1,32}|0o[0-7]{1,11}|[0-9]{1,10}(?:\.[0-9]{1,3})?) ?(k|m|us|ms|s)?b?")
 _UNITS = {"k": 1024, "m": 1024**2, "us": 1, "ms": 1000, "s": 10**6}
 _SECTION = re.compile(r"\[([^\]]*)\]")
+_LISTED = re.compile(r"[^,;\s]+")
+_KINDS = {"interface-name": "Name", "mac": "MACAddress", "driver": "Driver", "type": "Type"}
 _IFACE = re.compile(r"(auto|allow-\S+|iface|mapping|source|source-directory|no-\S+|rename)\s+(\S+)")
 # Limits on the cost of a condition in a hostile file.
 _MOST_GLOBS, _LONGEST_GLOB, _MOST_STARS = 256, 64, 4
@@ -137,6 +141,28 @@ def ifupdown(text: str) -> Iterator[Tuple[str, Lines]]:
         elif name and line and not line.startswith("#"):
             key, _blank, value = line.partition(" ")
             options.append(("", key, value.strip()))
+
+
+def listed(text: str) -> List[str]:
+    """The words of a list of NetworkManager's; a hardware address may be six numbers."""
+    words = _LISTED.findall(text)
+    numbers = [int(word) for word in words if is_number(word) and int(word) < 256]
+    return [":".join(f"{number:02x}" for number in numbers)] if len(numbers) == len(words) == 6 else words
+
+
+def has_device(text: str, interface: Mapping[str, str]) -> bool:
+    """Whether a list of devices in NetworkManager.conf(5) has the interface, which is known as for `matches`."""
+    found = {True: False, False: False}
+    words = _LISTED.findall(text)
+    for word in words:
+        bare = word[len("except:") :] if word.startswith("except:") else word
+        kind, _colon, value = bare.partition(":")
+        glob = value.lstrip("=~").replace("ethernet", "ether") if kind in _KINDS else bare
+        keys = (_KINDS[kind],) if kind in _KINDS else ("Name", "MACAddress")
+        hit = bare == "*" or any(met([glob], interface[key]) for key in keys)
+        found[bare == word] = found[bare == word] or hit
+    only_exceptions = bool(words) and all(word.startswith("except:") for word in words)
+    return (found[True] or only_exceptions) and not found[False]
 
 
 def netplan(text: str) -> Iterator[Tuple[str, Lines]]:
