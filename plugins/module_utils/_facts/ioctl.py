@@ -20,6 +20,9 @@ _GET_LOG_PAGE = 0x02
 _NAMESPACE = 1  # EBS has one namespace per device
 # struct nvme_admin_cmd: opcode, namespace, address and length of the data, the first of six command words.
 _NVME_COMMAND = struct.Struct("<B3xI8x8xQ4xII20x8x")
+_LARGEST = 4 * 1024 * 1024  # a host with more routes is a router, and has its own routing daemon
+_PART = 65536  # the kernel's parts of a list have at most 32 KiB
+_SECONDS = 5.0
 
 
 def ethtool(device: str, record: bytes) -> bytes:
@@ -59,11 +62,6 @@ def nvme_command(page: int, size: int, address: int) -> bytes:
     """The command that puts `size` bytes of a log page at `address`."""
     dwords = size // 4 - 1  # counted from zero
     return _NVME_COMMAND.pack(_GET_LOG_PAGE, _NAMESPACE, address, size, dwords << 16 | page)
-
-
-_LARGEST = 4 * 1024 * 1024  # a host with more routes is a router, and has its own routing daemon
-_PART = 65536  # the kernel's parts of a list have at most 32 KiB
-_SECONDS = 5.0
 
 
 def ask_routes(request: bytes) -> bytes:

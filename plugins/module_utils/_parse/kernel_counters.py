@@ -15,11 +15,27 @@ _PROTOCOL_VALUES = re.compile(r"([A-Za-z0-9]{1,32}):((?: -?[0-9]{1,20}){1,400}) 
 # One line per CPU in hexadecimal: packets, dropped, squeezed, … (softnet_seq_show() in net/core/net-procfs.c).
 _SOFTNET = re.compile(r"([0-9a-f]{8}) ([0-9a-f]{8}) ([0-9a-f]{8})(?: [0-9a-f]{1,16}){0,20} *", re.ASCII)
 _CPU = re.compile(r"^(cpu[0-9]{0,5})((?: +[0-9]{1,20}){8,10})\s*$", re.ASCII | re.MULTILINE)
-Ticks = Dict[str, List[int]]  # "cpu" for all, "cpu0", … → user, nice, system, idle, iowait, irq, softirq, steal
 _SWAP = r"(/\S{0,4096})\s+(partition|file)\s+[0-9]{1,20}\s+[0-9]{1,20}\s+-?[0-9]{1,10}\s*"
 _DEVICE = r"/dev/([A-Za-z0-9_-]{1,32})"
 # Major and minor number, name, and ten counters of which the tenth is the milliseconds in which it was in use.
 _DISK = r" *[0-9]{1,5} +[0-9]{1,7} ([A-Za-z0-9_-]{1,32})(?: [0-9]{1,20}){9} ([0-9]{1,20})(?: [0-9]{1,20})*"
+
+Ticks = Dict[str, List[int]]  # "cpu" for all, "cpu0", … → user, nice, system, idle, iowait, irq, softirq, steal
+
+
+class Softnet(NamedTuple):
+    """Counts of all CPUs since boot. The first column is left out: on a busy CPU its 32 bits overflow in an hour."""
+
+    dropped: int  # packets for which a CPU's queue (net.core.netdev_max_backlog) had no room
+    squeezed: int  # rounds that ended at their limit (net.core.netdev_budget) with packets left
+
+
+class Times(NamedTuple):
+    """Ticks of one CPU, or of all, since boot."""
+
+    total: int
+    interrupts: int  # irq and softirq
+    stolen: int = 0  # by other guests of the same host
 
 
 def parse_counts(text: str) -> Dict[str, int]:
@@ -54,27 +70,12 @@ def parse_netstat(text: str) -> Dict[str, int]:
     return statistics
 
 
-class Softnet(NamedTuple):
-    """Counts of all CPUs since boot. The first column is left out: on a busy CPU its 32 bits overflow in an hour."""
-
-    dropped: int  # packets for which a CPU's queue (net.core.netdev_max_backlog) had no room
-    squeezed: int  # rounds that ended at their limit (net.core.netdev_budget) with packets left
-
-
 def parse_softnet(text: str) -> Optional[Softnet]:
     """The counts of all CPUs; None when no line has this form."""
     matches = [match for match in map(_SOFTNET.fullmatch, text.splitlines()) if match is not None]
     if not matches:
         return None
     return Softnet(sum(int(match[2], 16) for match in matches), sum(int(match[3], 16) for match in matches))
-
-
-class Times(NamedTuple):
-    """Ticks of one CPU, or of all, since boot."""
-
-    total: int
-    interrupts: int  # irq and softirq
-    stolen: int = 0  # by other guests of the same host
 
 
 def ticks(text: str) -> Ticks:
