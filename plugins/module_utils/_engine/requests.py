@@ -109,7 +109,7 @@ def tune_requests(
     limits = only_options(only, CONCERNS)
     # Imported late, because the unit, which plans from what is stored, never needs it.
     from .._requests.combined import chooser, combined, reason_of
-    from .._requests.program_values import asked
+    from .._requests.program_values import asked, overruled
 
     named, contradictions = combined(workloads, CONCERNS)
     of_programs = {claim.wish.knob.partition(".")[0] for claim in claims}
@@ -150,6 +150,7 @@ def tune_requests(
         undecided = _undecided(open_questions, concern, by, program.values)
         reasons = {option: reason_of(("base", *workloads), name, option, of_workload[option]) for option in by}
         reasons.update({option: reason for option, reason in program.reasons.items() if option in by})
+        reasons.update(overruled(claims, concern, of_user))
         wanted = Wanted(options, by, reasons={option: reason for option, reason in reasons.items() if reason})
         if limits:
             wanted = _beside_earlier(concern, wanted, limits[name], on_host.get(name))
@@ -210,7 +211,9 @@ def _undecided(
 ) -> Tuple[Finding, ...]:
     """A finding for each option of the concern on which workloads or programs differ, unless somebody above decides."""
     return tuple(
-        Finding(concern.name, contradiction.option, "advice", contradiction.sentence(), reference=REFERENCE)
+        Finding(
+            concern.name, contradiction.option, "advice", contradiction.sentence(), reference=contradiction.reference
+        )
         for contradiction in contradictions
         if contradiction.concern == concern.name
         and by.get(contradiction.option) in ("workload", PROGRAM)

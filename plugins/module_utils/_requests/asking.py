@@ -20,6 +20,7 @@ from .._programs.program import Program, Wish
 from .._programs.registry import NAMES, program_of
 from .._words import choices, in_words, shown
 from .._workloads.registry import WORKLOADS
+from .combined import PAGE
 from .program_values import Claim
 from .recognized import PROGRAM, asking_before
 from .versions import installed_version
@@ -27,7 +28,6 @@ from .versions import installed_version
 if TYPE_CHECKING:
     from .._facts.running import Program as Running
 
-PAGE = "docs/programs.md"
 _AUTO = "auto"
 _LONGEST = 40  # characters of a value in a sentence
 _MOST_NAMES = 3  # of programs in the name of a run

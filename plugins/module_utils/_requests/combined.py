@@ -13,10 +13,12 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from .._error import NearmetalError
 from .._planning.bounds import satisfying
 from .._planning.concern import Concern
+from .._planning.waivers import REFERENCE
 from .._programs.registry import NAMES, program_of
 from .._words import choices, in_words, shown
 from .._workloads.registry import OWN, WORKLOADS
 
+PAGE = "docs/programs.md"
 _LONGEST = 40  # characters of a value in a sentence
 
 
@@ -27,6 +29,12 @@ class Contradiction(NamedTuple):
     option: str
     claims: Tuple[Tuple[str, Any], ...]
     of_programs: bool = False
+    exact: bool = False  # the last one wants exactly its value, the others more or less of a limit
+
+    @property
+    def reference(self) -> str:
+        """The page that says how they are combined."""
+        return PAGE if self.of_programs else REFERENCE
 
     def sentence(self) -> str:
         """Who wants what, what is used, and how to decide."""
@@ -42,8 +50,9 @@ class Contradiction(NamedTuple):
             for names, value in groups
         ]
         last, value = self.claims[-1]
+        why = "wants exactly that" if self.exact else "comes last"
         return (
-            f"{', '.join(wishes)}: {in_words(value, 'nothing', _LONGEST)} is used, because {last} comes last; set"
+            f"{', '.join(wishes)}: {in_words(value, 'nothing', _LONGEST)} is used, because {last} {why}; set"
             f" tune_concerns.{self.concern}.{self.option} to decide otherwise"
             + (", leave one of them out of tune_program, or give each a host of its own" if self.of_programs else "")
         )

@@ -3,7 +3,7 @@
 """What programs ask of a concern, over what the workload has for it. Pure. PRIVATE to the collection.
 
 A program beats the workload, which is only for its kind. Of a limit the value that satisfies both is used. Where an
-exact value of the workload suits every program, it stays.
+exact value of the workload suits every program, it stays. A user's own value beats both, and its finding says so.
 """
 
 from __future__ import annotations
@@ -54,10 +54,12 @@ def asked(
         of_option, bound = (strict, None) if strict else (claimed, concern.bounds.get(option))
         exact.update([option] if strict else [])
         value = _satisfying(bound, present, of_option) if bound else _suiting(present, of_option)
-        if value is None:
-            value = of_option[-1].wish.value
-            claims_of_it = tuple((claim.title, claim.wish.value) for claim in of_option)
-            contradictions.append(Contradiction(concern.name, option, claims_of_it, of_programs=True))
+        agreed = value is not None
+        value = value if agreed else of_option[-1].wish.value
+        if not all(_content(concern, claim, value) for claim in claimed):
+            by_weight = sorted(claimed, key=lambda claim: claim.wish.exact)  # who decides comes last
+            claims_of_it = tuple((claim.title, claim.wish.value) for claim in by_weight)
+            contradictions.append(Contradiction(concern.name, option, claims_of_it, of_programs=True, exact=agreed))
         if value == present:
             continue
         values[option] = value
@@ -66,6 +68,28 @@ def asked(
         says = f"{chooser.title}'s maintainers say {_short(value)}"
         reasons[option] = (f"{before}{says}: {chooser.wish.reason}", chooser.wish.page.reference)
     return Asked(values, reasons, frozenset(exact), tuple(contradictions))
+
+
+def overruled(claims: Sequence[Claim], concern: Concern, of_user: Mapping[str, Any]) -> Dict[str, Tuple[str, str]]:
+    """Option → what its finding says of a user's own value with which a program isn't content, and the source."""
+    said: Dict[str, Tuple[str, str]] = {}
+    for claim in claims:
+        name, _dot, option = claim.wish.knob.partition(".")
+        own = of_user.get(option)
+        if name == concern.name and own is not None and not _content(concern, claim, own):
+            wish = claim.wish
+            words = f"you say {_short(own)}, {claim.title}'s maintainers say {_short(wish.value)}: {wish.reason}"
+            said[option] = words, wish.page.reference
+    return said
+
+
+def _content(concern: Concern, claim: Claim, value: Any) -> bool:
+    """Whether a program is content with this value."""
+    wish = claim.wish
+    bound = concern.bounds.get(wish.knob.partition(".")[2])
+    if bound is None or wish.exact:
+        return wish.suits(value)
+    return str(satisfying(bound, value, wish.value)) == str(value)
 
 
 def _satisfying(bound: str, present: Any, claims: Sequence[Claim]) -> Any:

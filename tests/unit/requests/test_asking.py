@@ -70,8 +70,11 @@ def test_a_program_lowers_a_limit_and_the_unit_keeps_it_there(tmp_path: Path, ca
 
 def test_the_users_own_value_beats_the_programs(tmp_path: Path, call: Call) -> None:
     host = running(tmp_path)
-    call(tune.main, host, program="aerospike", concerns={"memory": {"swappiness": 5}})
+    result = call(tune.main, host, program="aerospike", concerns={"memory": {"swappiness": 5}})
     assert swappiness(host) == "5"
+    (finding,) = [finding for finding in result["findings"] if finding["knob"] == "swappiness"]
+    assert "; you say 5, Aerospike's maintainers say 0: it checks this at its start" in finding["reason"]
+    assert finding["reference"] == "Aerospike server, checks at start"
 
 
 @pytest.mark.parametrize(

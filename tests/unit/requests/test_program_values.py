@@ -9,7 +9,12 @@ from typing import Any, Dict
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._programs.program import Page, Wish
-from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.program_values import Asked, Claim, asked
+from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.program_values import (
+    Asked,
+    Claim,
+    asked,
+    overruled,
+)
 
 PAGE = Page("a page", "2026-11-27", "2027-11-27")
 
@@ -47,6 +52,42 @@ def test_an_exact_value_of_a_limit_wins_over_those_that_only_want_enough() -> No
     )
     found = merged({"read_ahead_kb": 1024}, *claims)
     assert (found.values, found.exact) == ({"read_ahead_kb": 4}, {"read_ahead_kb"})
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_limit_that_an_exact_value_breaks_is_a_contradiction(first: int) -> None:
+    claims = [claim("A", "memory.swappiness", 0), claim("B", "memory.swappiness", 1, exact=True)]
+    found = merged({}, claims[first], claims[1 - first])
+    assert found.values == {"swappiness": 1}
+    (contradiction,) = found.contradictions
+    assert contradiction.sentence().startswith(
+        "A wants 0, B wants 1: 1 is used, because B wants exactly that; set tune_concerns.memory.swappiness"
+    )
+    enough = claim("C", "memory.swappiness", 10)
+    assert merged({}, claims[1], enough).contradictions == (), "1 is at most 10"
+
+
+OWN = [
+    # what a program wants, a user's value, and whether the finding says that they differ
+    (claim("A", "memory.swappiness", 1), 5, True),
+    (claim("A", "memory.swappiness", 1), 0, False),
+    (claim("A", "memory.swappiness", 1, exact=True), 0, True),
+    (claim("A", "network_stack.somaxconn", 4096), 1024, True),
+    (claim("A", "network_stack.somaxconn", 4096), 65535, False),
+    (claim("A", "hugepages.thp", "never", also=("madvise",)), "always", True),
+    (claim("A", "hugepages.thp", "never", also=("madvise",)), "madvise", False),
+    (claim("A", "network_stack.rx_ring", "1024", exact=True), "max", True),
+    (claim("A", "network_stack.rx_ring", "1024"), "max", False),
+]
+
+
+@pytest.mark.parametrize(("wanted", "own", "differs"), OWN)
+def test_a_users_own_value_that_a_program_asks_against_is_said(wanted: Claim, own: Any, differs: bool) -> None:
+    concern, _dot, option = wanted.wish.knob.partition(".")
+    said = overruled([wanted], CONCERNS[concern], {option: own})
+    sentence = f"you say {own}, A's maintainers say {wanted.wish.value}: it says so"
+    assert said == ({option: (sentence, "a page")} if differs else {})
+    assert overruled([wanted], CONCERNS[concern], {}) == {}
 
 
 def test_programs_without_a_common_value_contradict_each_other() -> None:
