@@ -7,7 +7,7 @@ It changes nothing: these are settings of the services themselves.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
 
 from .._error import NearmetalError
 from .._facts.facts import Facts
@@ -143,19 +143,18 @@ def _start(facts: Facts, unit: str, load: ServiceLoad) -> Plan:
         if version is None:
             continue
         known, undecided = program.asks(version, facts.platform.architecture if facts.platform is not None else None)
-        checked: Dict[str, List[Wish]] = {}
-        for wish in (*known, *undecided):
-            if wish.checked:
-                checked.setdefault(wish.knob, []).append(wish)
-        wrong = [*_unfit(facts, load, program.checks), *filter(None, (_unmet(facts, one) for one in checked.values()))]
-        pages = [*(one.page for one in program.checks), *(one.page for wishes in checked.values() for one in wishes)]
+        checked = [wish for wish in known if wish.checked]
+        by_version = sorted({wish.knob for wish in undecided if wish.checked})
+        wrong = [*_unfit(facts, load, program.checks), *filter(None, (_unmet(facts, wish) for wish in checked))]
+        pages = [*(check.page for check in program.checks), *(wish.page for wish in checked)]
+        unknown = f"; of {', '.join(by_version)} its version decides, which isn't known here" if by_version else ""
         source = "; ".join(dict.fromkeys(page.reference for page in pages))
         knob = _START.at(unit, unit)._replace(reference=source)
         if wrong:
-            remedy = f": tune_program: {name} sets what is the host's, a drop-in of {unit} its limits"
+            remedy = f": tune_program: {name} sets what is the host's, a drop-in of {unit} its limits{unknown}"
             plans.append(knob.says("advice", f"{program.title} checks this at its start: {'; '.join(wrong)}{remedy}"))
         elif pages:
-            plans.append(knob.says("ok", f"{program.title} has nothing to say of this host when it starts"))
+            plans.append(knob.says("ok", f"{program.title} has nothing to say of this host when it starts{unknown}"))
     return joined(*plans)
 
 
@@ -166,24 +165,19 @@ def _unfit(facts: Facts, load: ServiceLoad, checks: Iterable[Check]) -> Iterator
             yield f"{what} is {text}, not {'unlimited' if least == UNLIMITED else least}, so {otherwise}"
 
 
-def _unmet(facts: Facts, wishes: Sequence[Wish]) -> str:
-    """What the host has in place of a wish that the program checks; empty where it has what is wished, or lacks it.
-
-    Of several wishes of one knob, between which an unknown version decides, the host has what suits one.
-    """
-    concern, _dot, option = wishes[0].knob.partition(".")
-    asked = " or ".join(str(wish.value) for wish in wishes)
+def _unmet(facts: Facts, wish: Wish) -> str:
+    """What the host has in place of a wish that the program checks; empty where it has what is wished, or lacks it."""
+    concern, _dot, option = wish.knob.partition(".")
     if concern == "hugepages":
         now = getattr(facts.hugepages, option, None)
-        what = "transparent huge pages are" if option == "thp" else f"{wishes[0].knob} is"
-        return "" if now is None or any(wish.suits(now) for wish in wishes) else f"{what} {now}, not {asked}"
+        what = "transparent huge pages are" if option == "thp" else f"{wish.knob} is"
+        return "" if now is None or wish.suits(now) else f"{what} {now}, not {wish.value}"
     parameter = next((one for one in (*MEMORY, *NETWORK_STACK) if one.option == option), None)
     key, choices = (parameter.key, parameter.spec.get("choices")) if parameter else (ZONE_RECLAIM, None)
     text, bound = (facts.sysctl or {}).get(key, ""), parameter.bound if parameter else ""
-    if not is_number(text) or any(_fits(wish, int(text), choices, bound) for wish in wishes):
+    if not is_number(text) or _fits(wish, int(text), choices, bound):
         return ""
-    goal = " or ".join(str(choices.index(wish.value)) for wish in wishes) if choices else asked
-    return f"{key} is {text}, not {goal}"
+    return f"{key} is {text}, not {choices.index(wish.value) if choices else wish.value}"
 
 
 def _fits(wish: Wish, number: int, choices: Optional[Sequence[str]], bound: str) -> bool:

@@ -31,11 +31,20 @@ MONGODB = Program(
             checked=True,
         ),
         Wish("hugepages.thp_defrag", "defer+madvise", "it warns of another", _PAGE, since="8.0", checked=True),
+        Wish(
+            "memory.overcommit",
+            "heuristic",
+            "it warns at its start of overcommit that is off",
+            _CHECKS,
+            also=("always",),
+            before="8.0",
+            checked=True,
+        ),
         Wish("memory.overcommit", "always", "its guide sets it together with always", _PAGE, since="8.0"),
         Wish(
             "hugepages.max_ptes_none", 0, "it warns of more, which is unused memory", _PAGE, since="8.0", checked=True
         ),
-        Wish("memory.swappiness", 1, "it warns of more on a host with swap", _CHECKS, since="8.0", checked=True),
+        Wish("memory.swappiness", 1, "it warns of more, with or without swap", _CHECKS, since="8.0", checked=True),
         Wish("numa.zone_reclaim_mode", 0, "it warns of another value", _CHECKS, checked=True),
         Wish(
             "memory.max_map_count",
@@ -49,7 +58,7 @@ MONGODB = Program(
     packages=("mongodb-org-server", "mongodb-enterprise-server", "mongodb-server-core", "mongodb-server"),
     checks=(
         Check("Max open files", 64000, _CHECKS),
-        Check("Max processes", 32000, _CHECKS),
+        Check("Max processes", 32000, _CHECKS, "its older versions warn at their start"),
         Check("Max locked memory", 65536, _CHECKS),
     ),
     left="`numactl --interleave=all` on several nodes, XFS, `GLIBC_TUNABLES=glibc.pthread.rseq=0` from version 8, and a"
