@@ -31,7 +31,7 @@ class Program(NamedTuple):
     processes: int
     contained: int  # processes in a PID namespace of their own, as in a container
     ports: Tuple[int, ...]  # TCP ports on which it listens
-    version: str = ""  # in the name of a jar; empty: not known from there
+    version: str = ""  # in the name of its jar or its archive's folder; empty: none, or not the same for all processes
     packaged: bool = True  # each of its processes may run what a package of this host brings
 
 
@@ -46,12 +46,12 @@ def observe(host: Host) -> RunningFacts:
     """Observe the known programs that run. A process that ends meanwhile isn't counted."""
     pids = process_numbers(host.names("/proc"))[:_MOST_PROCESSES]
     pids_of: Dict[str, List[int]] = {}
-    versions: Dict[str, str] = {}
+    versions: Dict[str, Set[str]] = {}
     for pid in pids:
         name, version = program_of(host, pid)
         if name:
             pids_of.setdefault(name, []).append(pid)
-            versions[name] = versions.get(name) or version
+            versions.setdefault(name, set()).add(version)
     outside = host.link("/proc/1/ns/pid") if pids_of else None
     tables: Dict[Optional[str], Mapping[str, int]] = {}
     programs = []
@@ -62,14 +62,15 @@ def observe(host: Host) -> RunningFacts:
         for pid in numbers[:_FIRST_PROCESSES]:
             ports.update(_ports(host, pid, tables))
         packaged = all(of_package(host, pid) for pid in numbers[:_FIRST_PROCESSES])
+        version = versions[name].pop() if len(versions[name]) == 1 else ""
         programs.append(
-            Program(name, len(numbers), contained, tuple(sorted(ports)), versions[name], packaged and not contained)
+            Program(name, len(numbers), contained, tuple(sorted(ports)), version, packaged and not contained)
         )
     return RunningFacts(tuple(programs), len(pids))
 
 
 def program_of(host: Host, pid: int) -> Tuple[str, str]:
-    """The known program that a process runs, and the version in the name of its jar; empty where there is none."""
+    """The known program that a process runs, and the version in names of its files; empty where there is none."""
     name = program.by_comm(host.text(f"/proc/{pid}/comm", _COMM) or "")
     if name is None:
         return "", ""
@@ -77,7 +78,9 @@ def program_of(host: Host, pid: int) -> Tuple[str, str]:
     executable = host.link(f"/proc/{pid}/exe")
     if executable is None or program.is_interpreter(program.file_name(executable)):
         return "", ""
-    return program.on_java(host.text(f"/proc/{pid}/cmdline", _COMMAND_LINE) or "") if name == "java" else (name, "")
+    words = (host.text(f"/proc/{pid}/cmdline", _COMMAND_LINE) or "") if name == "java" else ""
+    name = program.on_java(words) if name == "java" else name
+    return name, program.version_in(name, executable) or program.version_in(name, words)
 
 
 def of_package(host: Host, pid: int) -> bool:

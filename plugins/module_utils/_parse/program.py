@@ -55,14 +55,15 @@ PACKAGES: Mapping[str, str] = {
     "org.elasticsearch.": "elasticsearch",
     "org.opensearch.": "opensearch",
 }
-# The jar of a program that runs on Java, or the folder of its archive: its name has the version.
-_JARS = {
-    name: re.compile(rf"{jar}-([0-9]{{1,4}}(?:\.[0-9]{{1,4}}){{1,3}})(?:\.jar|/|-D)", re.ASCII)
-    for name, jar in (
+# A program's jar, or the folder of its archive: its name has the version.
+_VERSIONED = {
+    name: re.compile(rf"{words}-([0-9]{{1,4}}(?:\.[0-9]{{1,4}}){{1,3}})(?:\.jar|/|-D)", re.ASCII)
+    for name, words in (
         ("cassandra", r"/apache-cassandra"),
         ("elasticsearch", r"/elasticsearch"),
         ("flink", r"/flink-dist"),
         ("kafka", r"/kafka_[0-9.]{1,8}"),
+        ("mongod", r"/mongodb-linux[a-z0-9_-]{1,40}"),
         ("opensearch", r"/opensearch"),
         ("spark", r"/spark-core_[0-9.]{1,8}"),
     )
@@ -89,11 +90,15 @@ def by_comm(text: str) -> Optional[str]:
     return _BY_COMM.get(text[:-1] if text.endswith("\n") else text)
 
 
-def on_java(command_line: str) -> Tuple[str, str]:
-    """What a Java virtual machine runs, a known program or java, and the version in the name of its jar, or ""."""
-    name = next((PACKAGES[package] for package in packages(command_line)), "java")
-    jar = _JARS[name].search(command_line) if name in _JARS else None
-    return name, jar[1] if jar else ""
+def on_java(command_line: str) -> str:
+    """What a Java virtual machine runs: a known program, or java."""
+    return next((PACKAGES[package] for package in packages(command_line)), "java")
+
+
+def version_in(name: str, text: str) -> str:
+    """The version of a program in the names of files with which it runs, or ""."""
+    named = _VERSIONED[name].search(text) if name in _VERSIONED else None
+    return named[1] if named else ""
 
 
 def packages(command_line: str) -> List[str]:

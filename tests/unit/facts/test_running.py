@@ -75,6 +75,35 @@ def test_the_version_of_a_java_program_is_in_the_name_of_its_jar(
     assert found.version == version
 
 
+MONGOD = "/opt/mongodb-linux-x86_64-rhel90-8.0.4/bin/mongod"
+JAVA = "/opt/elasticsearch-8.15.3/jdk/bin/java"
+AT_A_LINK = ["java", "-Des.path.home=/opt/elasticsearch", "org.elasticsearch.bootstrap.Elasticsearch"]
+
+
+@pytest.mark.parametrize(
+    ("processes", "version"),
+    [
+        ([("mongod", MONGOD, [])], "8.0.4"),
+        ([("mongod", MONGOD.replace("x86_64", "aarch64"), [])], "8.0.4"),
+        ([("mongod", "/srv/mongodb-linux-x86_64-enterprise-ubuntu2204-7.0.14/bin/mongod", [])], "7.0.14"),
+        ([("mongod", "/usr/local/bin/mongod", [])], ""),
+        ([("mongod", "/opt/mongodb/bin/mongod", [])], ""),
+        ([("mongod", MONGOD.replace("8.0.4", "8.0.4-rc0"), [])], ""),
+        ([("mongod", MONGOD, []), ("mongod", MONGOD, [])], "8.0.4"),
+        ([("mongod", MONGOD, []), ("mongod", MONGOD.replace("8.0.4", "7.0.14"), [])], ""),
+        ([("mongod", MONGOD, []), ("mongod", "/usr/bin/mongod", [])], ""),
+        ([("java", JAVA, AT_A_LINK)], "8.15.3"),
+        ([("java", "/opt/jdk/bin/java", AT_A_LINK)], ""),
+    ],
+)
+def test_the_version_of_an_archive_is_in_its_folders_name_unless_two_differ(
+    processes: Any, version: str, host_of: Build
+) -> None:
+    files = [process(70 + number, *what, ports=[27017]) for number, what in enumerate(processes)]
+    (found,) = running.observe(host_of(together(first(), *files))).programs
+    assert (found.version, found.packaged) == (version, False)
+
+
 @pytest.mark.parametrize(
     ("words", "name"),
     [
