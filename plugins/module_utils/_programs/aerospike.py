@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from .program import Check, Page, Program, Wish
 
-_CHECKS = Page(reference="Aerospike server, checks at start", read="2026-11-27", again="2027-11-27")
+_CHECKS = Page(reference="Aerospike server, checks at start", read="2026-11-28", again="2027-11-28")
 
 AEROSPIKE = Program(
     "Aerospike",

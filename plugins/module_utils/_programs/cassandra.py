@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from .program import UNLIMITED, Check, Page, Program, Wish
 
-_CHECKS = Page(reference="Cassandra, startup checks", read="2026-11-27", again="2027-11-27")
+_CHECKS = Page(reference="Cassandra, startup checks", read="2026-11-28", again="2027-11-28")
 _PRODUCTION = Page(reference="Cassandra guide, production", read="2026-11-27", again="2027-11-27")
 _LIMITS = Page(reference="Cassandra, its checks of limits", read="2026-11-27", again="2027-11-27")
 _LOCKED = Page(reference="Cassandra, its locked memory", read="2026-11-28", again="2027-11-28")

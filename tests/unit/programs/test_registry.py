@@ -21,7 +21,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.programs i
 from ansible_collections.nearmetal.ec2.plugins.module_utils._programs.registry import NAMES, program_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 from ansible_collections.nearmetal.ec2.plugins.modules import tune
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms.sources import links
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms.sources import links, sources
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import probe, routed
@@ -76,7 +76,9 @@ def test_a_programs_data_is_whole(name: str) -> None:
             validate(concern, CONCERNS[concern].options, {option: value})
         assert wish.reason[0].islower()
         assert not wish.reason.endswith(".")
-        assert all(url for _words, url in links(wish.page.reference))
+    for page in (each.page for each in (*program.wishes, *program.checks)):
+        assert all(url for _words, url in links(page.reference))
+        assert page.read == sources()[page.reference].checked, f"{page.reference} was read on two days"
 
 
 def test_the_page_says_what_each_program_looks_at_itself() -> None:
