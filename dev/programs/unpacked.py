@@ -62,6 +62,7 @@ CLOUD_INIT = Packages(
 SERVERS = Packages(
     "servers",
     {
+        "apache2-bin": ("usr/sbin/apache2",),
         "haproxy": ("usr/sbin/haproxy",),
         "mariadb-server": ("usr/sbin/mariadbd",),
         "memcached": ("usr/bin/memcached",),

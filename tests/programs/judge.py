@@ -40,6 +40,7 @@ class Server(NamedTuple):
     config: str = ""
     prepare: str = ""
     of_itself: str = "^$"  # its warnings about its own settings, or about the empty network in which it runs here
+    changes: Tuple[Tuple[str, str], ...] = ()  # what else its untuned host has
 
 
 def started(host: FakeKernel, server: Server, argv: Sequence[str], place: Path) -> servers.Started:
@@ -53,8 +54,8 @@ def untuned(root: Path, changes: Dict[str, str]) -> FakeKernel:
 
 
 def service(name: str, files: Dict[str, str]) -> Dict[str, str]:
-    """The files of the program's service, with those of its real process, if it got ready."""
-    process = program_of(name).processes[0]
+    """The files of the program's service, with those of its real process, if it got ready; Java's for a collector."""
+    process = next(iter(program_of(name).processes), "java")
     files = {"comm": process, "cmdline": f"{process}\0", "limits": "", **files}
     return {
         f"/sys/fs/cgroup/system.slice/{name}.service/cgroup.procs": "812\n",
@@ -67,10 +68,12 @@ def service(name: str, files: Dict[str, str]) -> Dict[str, str]:
 
 def judge(name: str, server: Server, argv: Sequence[str], root: Path, place: Path, call: Modules) -> None:
     """Start it untuned and tuned for it: no warning about the host is left, or a finding says why."""
-    before = started(untuned(root / "before", UNTUNED), server, argv, place)
+    kernel = {**UNTUNED, **dict(server.changes)}
+    before = started(untuned(root / "before", kernel), server, argv, place)
+    assert before.files or server.of_host or server.of_limits, before.text
     for pattern in (*server.of_host, *(pattern for pattern, _says in server.of_limits)):
         assert before.warnings(pattern), f"{name} doesn't say {pattern} of the untuned host:\n{before.text}"
-    host = untuned(root / "host", {**UNTUNED, **service(name, before.files)})
+    host = untuned(root / "host", {**kernel, **service(name, before.files)})
     result = call(tune.main, host, workload=program_of(name).workload, program=name)
     assert not result.get("failed"), result["msg"]
     after = started(host, server, argv, place)

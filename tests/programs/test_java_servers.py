@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Servers on Java as judges of a simulated host: Cassandra, Kafka, and OpenSearch's own checks."""
+"""Servers on Java as judges of a simulated host: Java itself, Cassandra, Kafka, and OpenSearch's own checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from dev.programs import jars
 from tests.programs import servers
-from tests.programs.judge import Server, judge
+from tests.programs.judge import THP, Server, judge
 from tests.unit.conftest import Modules
 
 CASSANDRA = """cluster_name: t
@@ -31,6 +31,10 @@ log.dirs={place}/logs
 # What Cassandra's start script opens to it of Java.
 OPENED = "java.base/java.lang java.base/java.nio java.base/sun.nio.ch java.base/jdk.internal.ref java.base/java.io"
 OPENS = " ".join(f"--add-opens={name}=ALL-UNNAMED --add-exports={name}=ALL-UNNAMED" for name in OPENED.split())
+# The machine itself, with each collector: where huge pages are off, it says so and does without.
+COLLECTS = "java -Xmx256m -XX:+{} -XX:+UseTransparentHugePages -Xlog:gc+init,pagesize -version"
+NO_PAGES = ("UseTransparentHugePages disabled",)
+NEVER = ((f"{THP}/enabled", "always madvise [never]\n"),)
 JAVA = "java -Xmx256m -XX:TieredStopAtLevel=1 -cp {place}:{jars}"
 SERVERS_BY_NAME = {
     "cassandra": Server(
@@ -43,6 +47,7 @@ SERVERS_BY_NAME = {
         of_itself=r"\] (?:INFO|DEBUG|TRACE) |jemalloc|JMX|OutOfMemoryError|commitlog volume|free across"
         "|Security ?Manager|terminally deprecated|report this to the maintainers",
     ),
+    "java": Server(COLLECTS.format("UseG1GC"), "^$", NO_PAGES, changes=NEVER),
     # It says nothing of its host: its guide asks for more files.
     "kafka": Server(
         f"{JAVA} -Dlog4j2.level=INFO kafka.Kafka {{place}}/config",
@@ -58,6 +63,8 @@ SERVERS_BY_NAME = {
         (("max file descriptors .1024.", "Max open files is 1024, not 65535"),),
         prepare=f"javac -d {{place}} -cp {{jars}} {Path(__file__).parent}/Judge.java",
     ),
+    "shenandoah": Server(COLLECTS.format("UseShenandoahGC"), "^$", NO_PAGES, changes=NEVER),
+    "zgc": Server(COLLECTS.format("UseZGC"), "^$", NO_PAGES, changes=NEVER),
 }
 
 

@@ -21,6 +21,13 @@ NGINX = """daemon off; pid {place}/pid; error_log stderr notice; events {{ worke
 http {{ access_log off; client_body_temp_path {place}/b; proxy_temp_path {place}/p; fastcgi_temp_path {place}/f;
 uwsgi_temp_path {place}/u; scgi_temp_path {place}/s; server {{ listen unix:{place}/socket; }} }}
 """
+APACHE = """ServerRoot {place}
+ServerName localhost
+PidFile {place}/pid
+ErrorLog "|/bin/cat"
+LoadModule mpm_event_module {home}/usr/lib/apache2/modules/mod_mpm_event.so
+Listen 127.0.0.1:8080
+"""
 HAPROXY = """global
  maxconn 4096
 defaults
@@ -34,6 +41,7 @@ frontend one
 BIN, SBIN, POSTGRES = "usr/bin", "usr/sbin", "usr/lib/postgresql/*/bin"
 REDIS = f"{BIN}/redis-server --dir {{place}} --disable-thp no"
 SERVERS_BY_NAME = {
+    "apache": Server(f"{SBIN}/apache2 -D FOREGROUND -f {{place}}/config", "resuming normal operations", config=APACHE),
     "redis": Server(
         REDIS,
         "Ready to accept connections|ready to exit",
@@ -97,7 +105,7 @@ def test_no_warning_about_the_host_is_left_or_a_finding_says_why(
     name: str, tmp_path: Path, place: Path, call: Modules
 ) -> None:
     server = SERVERS_BY_NAME[name]
-    (place / "config").write_text(server.config.format(place=place))
+    (place / "config").write_text(server.config.format(place=place, home=SERVERS.home))
     if server.prepare:
         servers.run(words(server.prepare, place))
     judge(name, server, words(server.argv, place), tmp_path, place, call)

@@ -27,24 +27,31 @@ JAVA = Program(
 )
 
 SHENANDOAH = Program(
-    "Shenandoah, Java's other concurrent collector",
-    "jvm",
-    (
-        Wish("hugepages.thp", "madvise", "its heap asks for huge pages by -XX:+UseTransparentHugePages", _SHENANDOAH),
-        Wish("hugepages.thp_defrag", "madvise", "only its heap waits for huge pages, at its start alone", _SHENANDOAH),
-    ),
-)
-
-ZGC = Program(
-    "ZGC, Java's concurrent collector",
+    "Shenandoah",
     "jvm",
     (
         Wish(
             "hugepages.thp",
             "madvise",
-            "its heap asks for huge pages by -XX:+UseTransparentHugePages",
+            "its heap asks for huge pages by -XX:+UseTransparentHugePages, of which Java warns where they are off",
+            _SHENANDOAH,
+            checked=True,
+        ),
+        Wish("hugepages.thp_defrag", "madvise", "only its heap waits for huge pages, at its start alone", _SHENANDOAH),
+    ),
+)
+
+ZGC = Program(
+    "ZGC",
+    "jvm",
+    (
+        Wish(
+            "hugepages.thp",
+            "madvise",
+            "its heap asks for huge pages by -XX:+UseTransparentHugePages, of which Java warns where they are off",
             _ZGC,
             also=("always",),
+            checked=True,
         ),
         Wish("hugepages.thp_shmem", "advise", "its heap is shared memory, which has a switch of its own", _ZGC),
     ),
