@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from ..._error import NearmetalError
 from ..._prove.statistics.metrics import Metric
 from ..._words import plain, shown
+from . import histogram
 from .benchmark import Benchmark, Command, Limits, Options, Reader, Result, Run, Tool, seconds_option
 
 FIO = Tool("fio", ("--version",), {"debian": "fio", "fedora": "fio", "amzn": "fio", "suse": "fio"})
@@ -18,7 +19,6 @@ _READER = Reader(FIO.program)
 _MIB = 1024 * 1024
 STEPS = tuple(range(10, 130, 10))  # percent of the most that the disk does
 _ERRORS = 4096  # the kernel's numbers of errors are below it
-_LATE = 3  # times the soonest median of a sweep: beyond it, answers come late
 _SLOWEST = 20  # MiB a second at which fio may write the file before it measures
 _ABOVE = 1.05  # times the most: a step that does more shows that the first run didn't find the most
 _DEVICE = re.compile(r"/dev/[A-Za-z0-9][A-Za-z0-9!:@._+=-]*(/[A-Za-z0-9][A-Za-z0-9!:@._+=-]*)*", re.ASCII)
@@ -196,13 +196,9 @@ def _steps(outputs: Sequence[str], shape: Shape) -> List[Dict[str, Any]]:
 
 
 def _knee(steps: Sequence[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
-    """The last step before half of the answers come late; None where the last step is early enough, too.
-
-    By medians, because single late answers, by which a 99th percentile jumps, also come at low rates.
-    """
-    soonest = min(step["p50_ms"] for step in steps)
-    early = [step for step in steps if step["p50_ms"] <= _LATE * soonest]
-    return early[-1] if early[-1] is not steps[-1] else None
+    """The last step before half of the answers come late; None where the last step is early enough, too."""
+    early = steps[histogram.last_early([step["p50_ms"] for step in steps])]
+    return early if early is not steps[-1] else None
 
 
 def _above(most: float, steps: Sequence[Dict[str, Any]]) -> str:

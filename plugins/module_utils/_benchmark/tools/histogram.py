@@ -17,6 +17,7 @@ Histogram = Tuple[Tuple[float, int], ...]  # microseconds, and how many answers 
 MOST_BINS = 20000
 _MANY = 10000  # answers, ten of which are later than p99.9
 _SHARE = "%"  # the unit of what several clients don't add up
+_LATE = 3  # times the soonest median of several rates: beyond it, answers come late
 _TOGETHER = 0.8  # of the longest load that all of them run at the same time
 
 
@@ -62,6 +63,14 @@ def details(histograms: Mapping[str, Histogram], figures: Sequence[Metric]) -> D
     known = {name: metric for prefix, each in histograms.items() for name, metric in times(prefix, each).items()}
     named = [metric.name for metric in figures]
     return {f"{name}_ms": round(metric.value, 4) for name, metric in known.items() if name not in named}
+
+
+def last_early(medians: Sequence[float]) -> int:
+    """The place of the knee among the medians at rising rates: the last at which half of the answers aren't late.
+
+    By medians, because single late answers, by which a 99th percentile jumps, also come at low rates.
+    """
+    return max(place for place, median in enumerate(medians) if median <= _LATE * min(medians))
 
 
 def require_together(clients: Sequence[str], spans: Sequence[Any]) -> None:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import Any, Callable, Dict, Mapping
+from typing import Any, Callable, Mapping
 
 from ....module_utils._benchmark.tools import histogram, registry
 from ....module_utils._error import NearmetalError
@@ -16,7 +16,6 @@ from ....module_utils._words import shown
 PRIMARY: Mapping[str, str] = {"key_value": "get_p99", "web": "p99", "cache": "p99"}
 STEPS = tuple(range(40, 110, 10))  # percent of the most that is answered
 _FIRST = 3  # loads without a rate, by whose median the most is known
-_LATE = 3  # times the soonest median: beyond it, answers come late
 
 Load = Mapping[str, Any]
 
@@ -38,12 +37,8 @@ def load_at(percent: int, load: str, clients: int, run: Callable[[str], Load], s
     The knee is the highest of some rates at which the median of the answers comes within three times the soonest one.
     """
     most = median(_rate(run(load)) for _load in range(_FIRST))
-    medians: Dict[float, float] = {}
-    for step in STEPS:
-        rate = most * step / 100
-        medians[rate] = _median_time(run(_offering(load, rate, clients)))
-    soonest = min(medians.values())
-    knee = max(rate for rate, time in medians.items() if time <= _LATE * soonest)
+    rates = [most * step / 100 for step in STEPS]
+    knee = rates[histogram.last_early([_median_time(run(_offering(load, rate, clients))) for rate in rates])]
     offered = max(clients, round(knee * percent / 100))
     show(
         f"knee of the untuned host: {knee:,.0f} of at most {most:,.0f} requests a second; the loads offer {percent} %"
