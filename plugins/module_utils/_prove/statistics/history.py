@@ -25,7 +25,7 @@ class Attempt(NamedTuple):
     measurements: Tuple[Measurement, ...]
     firings: Tuple[Firing, ...]
     concern: str = ""  # in EACH the concern that the untuned state is without
-    counts: Mapping[str, float] = {}  # the metrics that are 0 somewhere in the run, with what is added to them
+    added: Mapping[str, float] = {}  # to each metric that is 0 somewhere in the run
 
     @property
     def valid(self) -> bool:
@@ -49,7 +49,7 @@ class Attempt(NamedTuple):
     def level(self, measurement: Measurement, name: str) -> float:
         """ln of a metric, with what is added to one that is 0 somewhere; the sign is turned where smaller is better."""
         metric = next(metric for metric in measurement.metrics if metric.name == name)
-        logarithm = math.log(metric.value + self.counts.get(name, 0.0))
+        logarithm = math.log(metric.value + self.added.get(name, 0.0))
         return -logarithm if metric.better == SMALLER else logarithm
 
     @property
@@ -119,12 +119,12 @@ def history_of(record: Record) -> History:
         generator_share=SATURATED_SHARE if record.start.format >= SEVERAL_CLIENTS else GENERATOR_SHARE,
     )
     judged = []
-    counts = _added(record)
+    added = _added(record)
     for measurement in record.measurements:
         firings = firings_of(measurement, reference, record.start.settings)
         part = measurement.phase == EACH
         attempts = parts.setdefault(measurement.concern, []) if part else attempts_of[measurement.phase]
-        _put(attempts, measurement, firings, counts)
+        _put(attempts, measurement, firings, added)
         judged.append((measurement, firings))
         reference = reference.with_measurement(measurement, firings)
     kinds = reference.kinds
@@ -152,14 +152,14 @@ def _added(record: Record) -> Mapping[str, float]:
 
 
 def _put(
-    attempts: List[Attempt], measurement: Measurement, firings: Tuple[Firing, ...], counts: Mapping[str, float]
+    attempts: List[Attempt], measurement: Measurement, firings: Tuple[Firing, ...], added: Mapping[str, float]
 ) -> None:
     key = (measurement.phase, measurement.pair, measurement.attempt)
     if attempts and attempts[-1][:3] == key:
         last = attempts[-1]
         attempts[-1] = last._replace(measurements=(*last.measurements, measurement), firings=(*last.firings, *firings))
     else:
-        attempts.append(Attempt(*key, (measurement,), firings, measurement.concern, counts))
+        attempts.append(Attempt(*key, (measurement,), firings, measurement.concern, added))
 
 
 def guards_of(attempts: Sequence[Attempt]) -> "Counter[str]":

@@ -140,8 +140,8 @@ def _comparisons(record: Record, history: History) -> Tuple[Comparison, ...]:
         needed = NEEDED if primary else rules.needed_for_secondary(history)
         margin = math.log1p((settings.margin if primary else settings.limit_of(metric.name)) / 100)
         changes = differences(history.pairs, metric.name)
-        added = [attempt.counts[metric.name] for attempt in history.pairs if metric.name in attempt.counts]
-        shown = metric._replace(unit=f"{metric.unit or 'count'} + {added[0]:g}") if added else metric
+        added = next((attempt.added.get(metric.name) for attempt in history.pairs), None)
+        shown = metric._replace(unit=f"{metric.unit or 'count'} + {added:g}") if added else metric
         comparisons.append(comparison_of(changes, shown, margin, needed, primary, history.wagers))
     return tuple(comparisons)
 
