@@ -18,7 +18,7 @@ _READER = Reader(PROGRAM)
 LOOPBACK = "127.0.0.1"
 # Seconds that a server waits for its client: Ansible starts one after the other, which takes long on slow hosts.
 WAITS = 120
-# A name or an address of IPv4: memcaslap divides its argument at the first colon.
+# A name or an address of IPv4: nginx and wrk take what follows a colon for the port.
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
 
 OPTIONS: Spec = {

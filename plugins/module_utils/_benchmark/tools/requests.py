@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Sequence, Tuple
+from typing import Dict, Sequence, Tuple
 
 from ..._planning.options import Spec
 from ..._prove.statistics.metrics import Metric
@@ -24,7 +24,7 @@ _SHARE = 4  # of the memory that is available, one part
 KINDS = ("get", "set")
 
 
-def options_of(size: int, **more: Any) -> Spec:
+def options_of(size: int) -> Spec:
     """What both benchmarks let one choose; `size` is that of a value."""
     return {
         "requests": {"type": "int", "range": (0, 1000000000), "default": 0},
@@ -34,7 +34,6 @@ def options_of(size: int, **more: Any) -> Spec:
         "pipeline": {"type": "int", "range": (1, 1000), "default": 1},
         "threads": {"type": "int", "range": (1, MOST_THREADS)},
         "client_threads": {"type": "int", "range": (1, MOST_THREADS)},
-        **more,
         **pair.RATE,
         **pair.OPTIONS,
     }
