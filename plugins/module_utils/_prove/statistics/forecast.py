@@ -8,21 +8,24 @@ Pure. PRIVATE to the collection.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from statistics import median, variance
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from .history import Attempt, History
+from .interval import interval
 from .order import TUNED, UNTUNED
 from .record import Measurement
 from .rules import MOST_SHAMS, MOST_WARM_UPS
-from .settings import Settings
+from .settings import FEWEST_PAIRS, Settings
 
 # Pairs that show an effect in four runs of five: so many times the square of noise by effect, and a few more. Found by
 # simulation of white noise from 1 to 65 %, with the stays that follow. A test of a fixed number of pairs needs 7.85
 # times it: the rest is what it costs to look after each pair, and to stop as soon as the answer is clear.
 _PAIRS_PER_SQUARE, _EXTRA_PAIRS = 18.0, 3
+_BESIDE = 0.6  # of what noise hides, beside what few pairs don't show without any
+_FEW = 50  # pairs; of more, noise alone decides what they show, as the least that is wagered on is 0.1 %
 _SHARE_OF_MARGIN = 0.75  # found in the same simulation: half of the margin ends as `same` in half of the runs
-_FEWEST_NEEDED = 7  # with fewer not even a large gain is shown in four runs of five
 
 
 def noise(*groups: Sequence[float]) -> Optional[float]:
@@ -39,12 +42,24 @@ def noise(*groups: Sequence[float]) -> Optional[float]:
 def smallest_visible(deviation: float, pairs: int, margin: float = 0.0) -> float:
     """The effect, a logarithm of a ratio, that so many pairs show in four runs of five; one that is smaller than most
     of the margin ends as `same` before, however many pairs there are."""
-    return max(deviation * math.sqrt(_PAIRS_PER_SQUARE / (pairs - _EXTRA_PAIRS)), _SHARE_OF_MARGIN * margin)
+    of_noise = deviation * math.sqrt(_PAIRS_PER_SQUARE / (pairs - _EXTRA_PAIRS))
+    least = _visible_without_noise(min(pairs, _FEW)) + _BESIDE * of_noise
+    return max(of_noise, least, _SHARE_OF_MARGIN * margin)
+
+
+@lru_cache(maxsize=None)
+def _visible_without_noise(pairs: int) -> float:
+    """The effect that so many equal differences just show: on a small one only the largest wagers win, and what they
+    win in few pairs isn't enough."""
+    return 1.0 - interval([1.0] * pairs).low
 
 
 def pairs_needed(deviation: float, effect: float) -> int:
     """How many pairs show an effect, a logarithm of a ratio, in four runs of five."""
-    return max(_FEWEST_NEEDED, math.ceil(_PAIRS_PER_SQUARE * (deviation / effect) ** 2) + _EXTRA_PAIRS)
+    pairs = max(FEWEST_PAIRS, math.ceil(_PAIRS_PER_SQUARE * (deviation / effect) ** 2) + _EXTRA_PAIRS)
+    while pairs < _FEW and smallest_visible(deviation, pairs) > effect:
+        pairs += 1
+    return pairs
 
 
 def measurements_at_most(settings: Settings, concerns: int) -> int:
