@@ -218,6 +218,12 @@ def test_a_test_may_be_named_after_a_file_only_while_the_file_is_there(tmp_path:
     assert gate(copy_with(tmp_path / "alone", **{test: ""})) == [f"{test}: named after no file"]
 
 
+def test_a_test_of_a_room_is_not_named_after_a_file_beside_the_rooms(tmp_path: Path) -> None:
+    test = "tests/unit/ansible/test_artifacts.py"
+    files = {"ansible.cfg": "", "plugins/plugin_utils/_ansible/results.py": "", test: ""}
+    assert GATES["tests-have-their-place"](copy_with(tmp_path, **files)) == [f"{test}: named after no file"]
+
+
 ROLE = {
     "roles/x/README.md": "x",
     "roles/x/defaults/main.yml": "x_a: 1\n",
