@@ -49,6 +49,10 @@ RISK = {
     REBOOT: "takes effect after a reboot",
     INTERRUPTS: "may interrupt for a moment",
 }
+_SAID = {  # of one and of several
+    INTERRUPTS: ("may interrupt traffic or work for a moment",) * 2,
+    REBOOT: ("takes effect after a reboot", "take effect after a reboot"),
+}
 CHANGES = ("would_change", "changed", "needs_reboot", "needs_restart")
 _SETTLED = ("ok", "not_applicable", "waived")
 _WITHOUT_REPORT = {
@@ -150,10 +154,6 @@ def verdict(report: Report) -> Verdict:
     within = f" in the {len(looked)} of {plural(len(HEADINGS), 'concern')} that were looked at" if unseen else ""
     nameless = [host.name for host in reporting if looked and _names_none(host)]
     suited = {host.name: _unplanned(host) for host in reporting if _unplanned(host)}
-    every = bool(nameless) and len(nameless) == len(reported)
-    asks = report.run.command if (every or suited) and TUNE in report.run.command else ()
-    beside = f" ({report.run.beside})" if report.run.beside else ""
-    limit = ["--limit", report.run.limit] if report.run.limit else []
     return Verdict(
         _planned(reported, [concern for concern in HEADINGS if concern in looked]) if looked else "",
         _lead(report, reported, changes, within),
@@ -165,11 +165,18 @@ def verdict(report: Report) -> Verdict:
             *([(NEXT, _say_nameless(nameless, len(reported)))] if nameless else ()),
             *([(NEXT, _PLAN_SUITED.format(span(tuple(suited), 4)))] if suited else ()),
         ),
-        shlex.join([*(AUDIT if word == TUNE else word for word in asks), *limit, *(_APPLY if suited else _SUGGEST)])
-        + beside
-        if asks
-        else "",
+        _next_command(report, _APPLY if suited else _SUGGEST) if suited or 0 < len(nameless) == len(reported) else "",
     )
+
+
+def _next_command(report: Report, variables: Tuple[str, ...]) -> str:
+    """The command that audits the same hosts with these variables too; empty for a run that isn't one of tune."""
+    run = report.run
+    if TUNE not in run.command:
+        return ""
+    limit = ("--limit", run.limit) if run.limit else ()
+    words = shlex.join([*(AUDIT if word == TUNE else word for word in run.command), *limit, *variables])
+    return f"{words} ({run.beside})" if run.beside else words
 
 
 def outside(host: HostReport) -> str:
@@ -319,20 +326,14 @@ def _facts(
 
 def _risk(changes: List[Tuple[HostReport, ReportedFinding]]) -> str:
     costs = {host.name: risks_of(host) for host, _finding in changes}
-    count: Counter[str] = Counter()
-    hosts: Dict[str, set[str]] = {}
+    hosts: Dict[str, List[str]] = {FREE: []}
     for host, finding in changes:
-        kind = risk_of(finding, costs[host.name])
-        count[kind] += 1
-        hosts.setdefault(kind, set()).add(host.name)
-    if set(count) == {FREE}:
+        hosts.setdefault(risk_of(finding, costs[host.name]), []).append(host.name)
+    if set(hosts) == {FREE}:
         return "none interrupts anything or needs a reboot"
-    parts = []
-    for kind, singular, plurals in (
-        (INTERRUPTS, "may interrupt traffic or work for a moment", "may interrupt traffic or work for a moment"),
-        (REBOOT, "takes effect after a reboot", "take effect after a reboot"),
-    ):
-        if count[kind]:
-            where = plural(len(hosts[kind]), "host")
-            parts.append(f"{count[kind]:,} {singular if count[kind] == 1 else plurals} on {where}")
-    return "; ".join([*parts, *([f"{count[FREE]:,} without either"] if count[FREE] else [])])
+    said = [
+        f"{len(hosts[kind]):,} {words[len(hosts[kind]) != 1]} on {plural(len(set(hosts[kind])), 'host')}"
+        for kind, words in _SAID.items()
+        if kind in hosts
+    ]
+    return "; ".join([*said, *([f"{len(hosts[FREE]):,} without either"] if hosts[FREE] else [])])
