@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Fragments `nearmetal.ec2.state`, `.common` and `.notes`."""
+    """Fragments `nearmetal.ec2.state`, `.common`, `.selection` and `.notes`."""
 
     # Options of each module that plans a concern, and of `tune`, and the group in whose module_defaults they can be.
     COMMON = r"""
@@ -45,6 +45,50 @@ attributes:
     support: full
     membership:
       - nearmetal.ec2.tuning
+"""
+
+    # What a run of several concerns leaves as it is.
+    SELECTION = r"""
+options:
+  exclude:
+    description:
+      - Options to leave out, whoever wants them, as C(concern.option), such as V(cpu_power.idle).
+      - They are left out for single disks and interfaces too. What an earlier run had set is taken back.
+      - Checks of P(nearmetal.ec2.kernel_check#module) and P(nearmetal.ec2.blkfront_check#module) can be left out too,
+        such as V(kernel_check.steal), and V(tune.workload), the choice of V(auto).
+    type: list
+    elements: str
+    default: []
+  only:
+    description:
+      - Concerns, or options as C(concern.option), to which the run is limited, such as V(clocksource.source).
+      - Everything else stays as earlier runs left it, also what they set for single disks and interfaces. How a concern
+        is set, such as C(persist), counts for all of it.
+      - For a single change, such as the fix of one finding in a report. It can't be combined with O(prune).
+    type: list
+    elements: str
+    default: []
+  waivers:
+    description:
+      - Options to leave as the host has them, each with a reason and a last day; they are reported as C(waived).
+      - After that day the option is managed again, and a finding says so.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      knob:
+        description:
+          - The option as C(concern.option), a check, such as V(kernel_check.distribution), or V(tune.workload).
+        type: str
+        required: true
+      reason:
+        description: The reason, for readers of the report; at most 200 characters.
+        type: str
+        required: true
+      expires:
+        description: The last day on which the waiver holds, in UTC, such as V(2027-01-31).
+        type: str
+        required: true
 """
 
     # What a module that changes one concern has beside those.

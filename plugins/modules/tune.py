@@ -34,7 +34,7 @@ options:
     description:
       - Programs of this host, such as V(aerospike), or V(auto) for those that run. What a program's maintainers ask of
         its host wins over O(workload), which is for its kind; O(concerns) wins over both.
-      - A program's version, of which some wishes depend, is read from the database of packages or the name of a jar.
+      - A program's version, on which some wishes depend, is read from the database of packages or the name of a jar.
         Where it can't be, name it, as in V(mongodb=8.0).
       - A list, or names separated by commas. Of limits the value that satisfies all is used. Where programs contradict
         each other, a finding names them, and the later one wins.
@@ -67,45 +67,6 @@ options:
         O(exclude) to leave a concern out.
     type: dict
     default: {}
-  exclude:
-    description:
-      - Options to leave out, whoever wants them, as C(concern.option), such as V(cpu_power.idle).
-      - They are left out for single disks and interfaces too. What an earlier run had set is taken back.
-      - Checks of P(nearmetal.ec2.kernel_check#module) and P(nearmetal.ec2.blkfront_check#module) can be left out too,
-        such as V(kernel_check.steal), and V(tune.workload), the choice of V(auto).
-    type: list
-    elements: str
-    default: []
-  only:
-    description:
-      - Concerns, or options as C(concern.option), to which the run is limited, such as V(clocksource.source).
-      - Everything else stays as earlier runs left it, also what they set for single disks and interfaces. How a concern
-        is set, such as C(persist), counts for all of it.
-      - For a single change, such as the fix of one finding in a report. It can't be combined with O(prune).
-    type: list
-    elements: str
-    default: []
-  waivers:
-    description:
-      - Options to leave as the host has them, each with a reason and a last day; they are reported as C(waived).
-      - After that day the option is managed again, and a finding says so.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      knob:
-        description:
-          - The option as C(concern.option), a check, such as V(kernel_check.distribution), or V(tune.workload).
-        type: str
-        required: true
-      reason:
-        description: The reason, for readers of the report; at most 200 characters.
-        type: str
-        required: true
-      expires:
-        description: The last day on which the waiver holds, in UTC, such as V(2027-01-31).
-        type: str
-        required: true
   on_failure:
     description: When a concern fails, V(keep) leaves the concerns that worked, V(rollback) takes the whole run back.
     type: str
@@ -148,6 +109,7 @@ options:
     choices: [findings, commands]
     default: findings
 extends_documentation_fragment:
+  - nearmetal.ec2.state.selection
   - nearmetal.ec2.state.common
   - nearmetal.ec2.state.notes
   - nearmetal.ec2.attributes
