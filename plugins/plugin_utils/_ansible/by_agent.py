@@ -1,6 +1,9 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's side of tasks that the agent does on a host: its own agent, or one sent along. PRIVATE."""
+"""The controller's side of modules: of every one, and of those that the host's agent does, or one that is sent along.
+
+PRIVATE to the collection.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Another host of the inventory, for an action that works on two; and a reboot of its own. PRIVATE to the collection.
+"""What an action starts beside its module: modules on another host, and a reboot. PRIVATE to the collection.
 
 Ansible connects an action to one host. The other host is reached as with `delegate_to`: with its own variables, and
 with the keywords and options of the play that it has no variable for. Only `become` is left to the host's variables.

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Results of tasks: what is in them, for AWX too, and in a callback the names since ansible-core 2.19. PRIVATE."""
+"""What a callback reads from a task's result with any ansible-core, and what an action adds for AWX. PRIVATE."""
 
 from __future__ import annotations
 
