@@ -42,10 +42,15 @@ _CLOUD = ("/etc/cloud/cloud.cfg", "/etc/cloud/cloud.cfg.d")
 _SYSFS = ("/etc/sysfs.conf", "/etc/sysfs.d")
 _PROGRAM = 4 << 20  # bytes that are read of a program
 _ELF = "\x7fE"  # a program begins so; all else is taken for a script
-_SOURCED = re.compile(r"^(.*?(?:^|[;&{]|\bthen)[ \t]*)(?:\.|source)[ \t]+\"?(/[\w./@+-]+)", re.MULTILINE)
 _NOT_SHELL = re.compile(r"#!.*\b(?:python|perl|ruby|node|lua)")
 _WRITES = re.compile(r"""["'][wa]\+?["']|write|>""")
 _KERNEL_FILE = re.compile(r"/(?:sys|proc/sys)/[\w./*-]+")
+_HOLE = re.compile(r"""["']\s*[+.]\s*\w+\s*[+.]\s*["']|\{[^{}\n]{0,40}\}|%s|\$\w+|#\*""")  # in a text of theirs
+_NAMED_FILE = re.compile(r"""^\s*(?:my\s+)?[$@]?(\w+)\s*=.*?["'](/(?:sys|proc/sys)/[^"']+)["']""")
+_FUNCTION = re.compile(r"^(?:def|sub|function)\s+(\w+)|^(?=\S)")
+_RUNS = re.compile(r"\b(?:subprocess|Popen|check_call|check_output|system|exec\w*|spawn\w*|run)\b[\w.]*\s*\(")
+_TEXTS = re.compile(r"""["']([^"']*)["']""")
+_OWN_PROGRAMS = ("/usr/local/sbin", "/usr/local/bin")  # those of a site, which scripts call without a folder
 _MOST_SCRIPTS = 16  # that start or read each other
 # The words of SAP's sapconf and of notes of saptune for what others call differently.
 _OF_SAP: Mapping[str, str] = {
@@ -139,7 +144,7 @@ def _boot_commands_of_cloud(text: str) -> str:
 def _unit(host: Host, unit: boot_units.Unit) -> Found:
     owner = unit.name if unit.path.startswith("/run") else unit.path
     for command in unit.commands:
-        yield from commands(host, owner, command, unit.variables)
+        yield from commands(host, owner, command.replace("$$", "$"), unit.variables)
     yield from ((owner, (f"/proc/sys/{parameter}", None)) for parameter in _ADJUSTED.get(unit.name, ()))
     yield from _of_sap(host, unit.name)
 
@@ -151,24 +156,60 @@ def script(host: Host, owner: str, path: str, variables: Mapping[str, str], read
         return
     read.add(path)
     text = host.text(path, LIMIT) or ""
-    if _NOT_SHELL.match(text):
-        for line in filter(_WRITES.search, text.splitlines()):
-            yield from ((owner, (name, None)) for name in _KERNEL_FILE.findall(line))
+    if _NOT_SHELL.match(text) or path.endswith((".py", ".pl", ".rb")):
+        for name, command in _of_language(text):
+            if name:
+                yield owner, (name, None)
+            yield from commands(host, owner, command, {"0": path}, read)
         return
-    inside = _SOURCED.sub(lambda line: f"{host.text(line[2], LIMIT) or ''}\n{line[0]}", text, count=_MOST_SCRIPTS)
-    yield from commands(host, owner, inside, variables, read)
+    yield from commands(host, owner, text, {**variables, "0": path}, read)
+
+
+def _of_language(text: str) -> Iterator[Tuple[str, str]]:
+    """A file that a script in Python, Perl or Ruby writes; or else a command that it starts."""
+    files: Dict[str, List[str]] = {}
+    writers: Set[str] = set()
+    function, lines = "", text.splitlines()
+    for line in lines:
+        named, defined = _NAMED_FILE.match(line), _FUNCTION.match(line)
+        function = defined[1] or "" if defined is not None else function
+        if named is not None:
+            files.setdefault(named[1], []).append(_HOLE.sub("*", named[2]))
+        if function and _WRITES.search(line):
+            writers.add(function)
+    words_of_it = re.compile(r"\w+")
+    for line in lines:
+        words = set(words_of_it.findall(line))
+        if line.lstrip().startswith("#") or _NAMED_FILE.match(line):
+            continue
+        if _WRITES.search(line) or words & writers:
+            named_here = [path for word in sorted(words & set(files)) for path in files[word]]
+            yield from ((path, "") for path in (*_KERNEL_FILE.findall(_HOLE.sub("*", line)), *named_here))
+        if _RUNS.search(line):
+            yield "", " ".join(_TEXTS.findall(line))
+
+
+def _programs_of(host: Host, path: str) -> List[str]:
+    """The files of a program's path, folder or pattern; one without a folder is one of the site's."""
+    if "/" not in path:
+        return [f"{folder}/{path}" for folder in _OWN_PROGRAMS]
+    if re.search(r"[*?\[]", path):
+        return boot_units.matching(host, path)
+    return [f"{path}/{name}" for name in host.names(path)] or [path]
 
 
 def commands(host: Host, owner: str, text: str, variables: Mapping[str, str], read: Optional[Set[str]] = None) -> Found:
     """What commands set, and the scripts that they start."""
     read = set() if read is None else read
-    for name, value in boot_commands.settings(text, variables):
+    for name, value in boot_commands.settings(text, variables, lambda path: host.text(path, LIMIT) or ""):
         if name == boot_commands.SCRIPT:
             path, *given = boot_commands.words_of(str(value))
             numbered = {str(number): word for number, word in enumerate(given, 1)}
-            yield from script(host, owner, path, {**variables, **numbered}, read)
+            for program in _programs_of(host, path):
+                yield from script(host, owner, program, {**variables, **numbered}, read)
         elif name == boot_commands.FILE:
-            for line in sysctl_lines_of(host, str(value)):
+            paths = boot_units.matching(host, str(value)) if "*" in str(value) else [str(value)]
+            for line in (line for path in paths for line in sysctl_lines_of(host, path)):
                 yield owner, (sysctl.path(line.name), line.value)
         else:
             yield owner, (name, value)

@@ -154,6 +154,8 @@ def _variables(host: Host, lines: link_settings.Lines) -> Dict[str, str]:
         elif key == "EnvironmentFile":
             for path in matching(host, value.lstrip("-")):
                 variables.update(variables_of(host, path))
+        elif key == "WorkingDirectory":
+            variables["PWD"] = value.lstrip("-")
     return variables
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Container, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Container, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .._number import is_number
 
 # A setting and its value: "/sys/…" or "/proc/sys/…", which may hold *, or a lever with the kernel's name of a device:
-# "network.rings ens5/rx". `FILE` names a file of lines as in sysctl.d, and `SCRIPT` a program with what it is told.
+# "network.rings ens5/rx". `FILE` names a file of lines as in sysctl.d, and `SCRIPT` a program, or a folder or a pattern
+# of programs, with what it is told; one without a folder is in one of the shell's.
 Setting = Tuple[str, Optional[str]]
 FILE = "sysctl -p"
 SCRIPT = "script"
@@ -23,12 +24,15 @@ _BIAS = "/sys/devices/system/cpu/cpu*/power/energy_perf_bias"
 # Programs that choose a value by themselves, whatever their options: of Ubuntu up to 20.04, and of cpufrequtils.
 _CHOOSING = {"set-cpufreq": GOVERNOR, "loadcpufreq": GOVERNOR}
 _BEFORE_COMMAND = ("do", "then", "else", "exec", "command", "time", "{", "(", "if", "!")
-_SHELLS = ("sh", "bash", "dash", "ksh", "zsh", ".", "source")
+_SHELLS = ("sh", "bash", "dash", "ksh", "zsh")
+_LANGUAGES = re.compile(r"(?:python|perl|ruby|node)[\d.]*")
 # They start the command that comes after their options.
 _STARTERS = (
     *("sudo", "env", "nohup", "nice", "ionice", "chrt", "taskset", "timeout", "setsid", "stdbuf", "numactl", "flock"),
     *("systemd-run", "systemd-cat", "run-parts", "runuser", "chronic", "unshare", "xargs", "cloud-init-per"),
+    "busybox",
 )
+_PRINTERS = ("echo", "printf", "cat")
 _KNOWN = (
     "sysctl",
     "cpupower",
@@ -47,7 +51,21 @@ _FUNCTION = re.compile(r"^[ \t]*(?:function[ \t]+)?([\w.-]+)[ \t]*\(\)\s*\{?", r
 _SHELL = re.compile(r"""(?<!\S)\S{0,32}?(?:ba|da|k|z)?sh\s+-\w{0,8}c\s+(["'])(.*)\1""")
 _ASSIGNED = re.compile(r"""(?:export\s+|readonly\s+|local\s+)?(\w+)=("[^"]*"|'[^']*'|\S*)\s*(?:;|$)""")
 _LOOP = re.compile(r"for\s+(\w+)\s+in\s+([^;]*)")
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_READ_LOOP = re.compile(r"^(.*)\|\s*while\s+(?:IFS=\S*\s+)?read\s+(?:-\w+\s+)*(\w+)")
+_SOURCED = re.compile(r"(?:^|[;&{]|\b(?:then|do)\b)\s*(?:\.|source)\s+([^\s;&|]+)")
+_VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^${}]*))?\}|(\w+))")
+# What scripts compute about their own place, and the files that they list.
+_OWN_PATH = re.compile(r"\$\{?BASH_SOURCE(?:\[0\])?\}?")
+_OWN_FOLDER = re.compile(r"\$\(dirname (?:-- )?\"?([^\"()]*)\"?\)|`dirname \"?([^`\"]*)\"?`|\$\{0%/\*\}")
+_SAME_FOLDER = re.compile(r"\$\(cd (?:-P )?\"?([^\"()&;]*?)\"?\s*(?:&&|;)\s*pwd(?: -P)?\)")
+_LISTED = re.compile(r"\$\(((?:ls|find|echo)\s[^()]*)\)|`((?:ls|find|echo)\s[^`]*)`")
+# By its last part, a file of the kernel whose folder a script computes.
+_ENDS = (
+    (re.compile(r".*/((?:queue|bdi)/\w+)"), r"/sys/block/*/\1"),
+    (re.compile(r".*/(transparent_hugepage/\w+)"), r"/sys/kernel/mm/\1"),
+    (re.compile(r".*/(mtu|tx_queue_len)"), r"/sys/class/net/*/\1"),
+    (re.compile(r".*/scaling_governor"), GOVERNOR),
+)
 _COMPUTED = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^}]*\}|\$[\w@*#?]+")
 _UNKNOWN = "\0"
 _TABLES = {
@@ -57,36 +75,104 @@ _TABLES = {
     "network.queues": ("-L", "--set-channels"),
 }
 _SWITCHES = {"on": "1", "off": "0"}
-_LONGEST, _LONGEST_LINE, _LONGEST_WORD, _MOST_VALUES = 65536, 4096, 512, 4
+_LONGEST, _LONGEST_LINE, _LONGEST_WORD, _MOST_VALUES, _MOST_FILES = 65536, 4096, 512, 4, 16
 
 
-def settings(text: str, variables: Optional[Mapping[str, str]] = None) -> Iterator[Setting]:
-    """The settings of a script, in its order; where branches give a variable several values, those of each."""
+def settings(
+    text: str, variables: Optional[Mapping[str, str]] = None, read: Callable[[str], str] = lambda path: ""
+) -> Iterator[Setting]:
+    """The settings of a script, in its order; where a variable may have several values, those of each.
+
+    The variable `0` is its own path, `PWD` its folder; `read` gives the text of a file that it reads in.
+    """
     known: Dict[str, str] = dict(variables or {})
     others: Dict[str, List[str]] = {}
     branch = False
     functions = set(_FUNCTION.findall(text[:_LONGEST]))
-    for raw in text[:_LONGEST].replace("\\\n", " ").splitlines():
-        line = raw.strip()
+    todo = _lines(text)
+    files = _MOST_FILES
+    while todo:
+        line = _placed(todo.pop().strip(), known)
         if not line or line.startswith("#") or len(line) > _LONGEST_LINE:
             continue
         branch = (branch or line.startswith(("elif", "else"))) and not line.startswith("fi")
-        loop = _LOOP.search(line)
-        if loop is not None:
-            words = _expanded(loop[2], known).split()
-            known[loop[1]] = words[0] if len(words) == 1 else _UNKNOWN
+        for name, values in _given(line, known):
+            several = len(values) <= _MOST_VALUES
+            known[name], others[name] = (values[0], values[1:]) if several and values else (_UNKNOWN, [])
         assigned = _ASSIGNED.match(line)
         if assigned is not None:
             name = assigned[1]
             others[name] = [*others.get(name, []), known[name]][:_MOST_VALUES] if branch and name in known else []
             known[name] = _expanded(assigned[2].strip("\"'"), known)
         bare = _CASE.sub("", _FUNCTION.sub("", _SHELL.sub(r"\2", line)))
-        changed = re.match(r"(?:cd|pushd)\s+(/\S+)", bare)
+        changed = re.search(r"(?:^|&&|;)\s*(?:cd|pushd)\s+\"?(/[^\s;&\"]+)", _expanded(bare, known))
         known["PWD"] = changed[1] if changed else known.get("PWD", "")
-        yield from _of_line(_expanded(bare, known), known["PWD"], functions)
-        for name in sorted(set(re.findall(r"\w+", bare)).intersection(others))[:_MOST_VALUES]:
-            for value in others[name]:
-                yield from _of_line(_expanded(bare, {**known, name: value}), known["PWD"], functions)
+        several_of = sorted(set(re.findall(r"\w+", bare)).intersection(others))[:_MOST_VALUES]
+        meanings = [known, *({**known, name: value} for name in several_of for value in others[name])]
+        for values_of in meanings:
+            yield from _of_line(_expanded(bare, values_of), known["PWD"], functions)
+        for path in _SOURCED.findall(bare):
+            paths = dict.fromkeys(_expanded(path.strip("\"'"), values_of) for values_of in meanings)
+            texts = [read(_whole(each, known["PWD"])) for each in list(paths)[:files] if "/" in each]
+            files -= len(texts)
+            functions.update(name for each in texts for name in _FUNCTION.findall(each[:_LONGEST]))
+            todo += [part for each in reversed(texts) for part in _lines(each)]
+
+
+def _lines(text: str) -> List[str]:
+    """The lines, the last one first."""
+    return text[:_LONGEST].replace("\\\n", " ").splitlines()[::-1]
+
+
+def _placed(line: str, known: Mapping[str, str]) -> str:
+    """The line with the folder of its script, and with the files that a command in it lists."""
+    if "$" not in line and "`" not in line:
+        return line
+    own = known.get("0", "")
+    line = _OWN_PATH.sub("$0", line)
+    line = _OWN_FOLDER.sub(lambda of: _expanded(of[1] or of[2] or own, known).rpartition("/")[0] or _UNKNOWN, line)
+    line = _SAME_FOLDER.sub(r"\1", line)
+    return _LISTED.sub(
+        lambda command: " ".join(_found(words_of(_expanded((command[1] or command[2]).partition("|")[0], known)))), line
+    )
+
+
+def _given(line: str, known: Mapping[str, str]) -> Iterator[Tuple[str, List[str]]]:
+    """The variable of a loop, and its values."""
+    loop, reads = _LOOP.search(line), _READ_LOOP.search(line)
+    if loop is not None:
+        yield loop[1], _expanded(loop[2], known).replace('"', "").split()
+    if reads is not None:
+        yield reads[2], _found(words_of(_expanded(reads[1].partition("|")[0], known)))
+
+
+def _found(words: List[str]) -> List[str]:
+    """The files that ls, find or echo print; a mark for those that aren't known."""
+    program = words[0].rpartition("/")[2] if words else ""
+    paths = [word for word in words[1:] if word.startswith("/")]
+    if program == "echo":
+        return words[1:]
+    if program == "find":
+        named = [word for option, word in zip(words, words[1:]) if option in ("-name", "-path", "-wholename")]
+        return [word if word.startswith("/") else f"{path.rstrip('/')}/{word}" for path in paths[:1] for word in named]
+    listed = [path for path in paths if "-d" in words or re.search(r"[*?\[]", path)]
+    return listed if program == "ls" and listed else [_UNKNOWN]
+
+
+def _whole(path: str, folder: str) -> str:
+    """The path from the root on."""
+    return path if path.startswith("/") else f"{folder}/{path[2:] if path.startswith('./') else path}"
+
+
+def _expanded(text: str, known: Mapping[str, str]) -> str:
+    """The text with the variables that are known; what is computed becomes a mark."""
+
+    def value(name: "re.Match[str]") -> str:
+        if name[2] is not None:
+            return (known.get(name[1]) or name[2])[:_LONGEST_WORD]
+        return known.get(name[1] or name[3], name[0])[:_LONGEST_WORD]
+
+    return _COMPUTED.sub(_UNKNOWN, _VARIABLE.sub(value, text)[:_LONGEST_LINE])[:_LONGEST_LINE]
 
 
 def words_of(text: str, comments: bool = False) -> List[str]:
@@ -97,17 +183,19 @@ def words_of(text: str, comments: bool = False) -> List[str]:
         return text.split()
 
 
-def _expanded(text: str, known: Mapping[str, str]) -> str:
-    """The text with the variables that are known; what is computed becomes a mark."""
-    text = _VARIABLE.sub(lambda name: known.get(name[1] or name[2], name[0])[:_LONGEST_WORD], text)
-    return _COMPUTED.sub(_UNKNOWN, text[:_LONGEST_LINE])[:_LONGEST_LINE]
-
-
 def _of_line(line: str, folder: str, functions: Container[str]) -> Iterator[Setting]:
     said: Optional[str] = None  # what the command before a | prints
-    for command, sign in re.findall(r"((?:[^;|&'\"]|'[^']*'|\"[^\"]*\")+)(\|?)", line):
-        words, paths = _redirected(_bare(words_of(command, comments=True)))
-        words = _bare(words)
+    found: List[str] = []  # the files that it lists
+    for command, sign in re.findall(r"((?:[^;|&'\"]|'[^']*'|\"[^\"]*\")+)(\|?)", line.replace("\\;", "")):
+        every, paths = _redirected(words_of(command, comments=True))
+        words = _bare(every)
+        listed = _found(words) if words and words[0] in ("find", "ls", "echo") else []
+        if words[:1] == ["find"] and "-exec" in words:
+            words, found = _bare(words[words.index("-exec") + 1 :]), listed
+        elif "xargs" in every and "{}" not in (*words, *paths):
+            words = [*words, *found]
+        if found:
+            words, paths = ([word.replace("{}", found[0]) for word in part] for part in (words, paths))
         program = words[0].lstrip("@-+!:").rpartition("/")[2] if words else ""
         if program in _WRITERS:
             paths += [word[3:] if program == "dd" else word for word in words[1:] if word.startswith(("/", "of=/"))]
@@ -120,16 +208,21 @@ def _of_line(line: str, folder: str, functions: Container[str]) -> Iterator[Sett
             filled = "".join(piece + word for piece, word in zip(pieces, [*rest, *pieces])) + pieces[-1]
             printed = filled if len(pieces) > 1 else " ".join((form, *rest))
         value = said if program in ("tee", "dd") else printed
-        for path in (path if path.startswith("/") else f"{folder}/{path}" for path in paths):
+        for path in (path if path[:1] in ("/", _UNKNOWN) else f"{folder}/{path}" for path in paths):
             if path.startswith(("/sys/", "/proc/sys/")):
                 yield path.replace(_UNKNOWN, "*"), _known(value)
+            elif path.startswith(_UNKNOWN):
+                known = (end.sub(whole, path) for end, whole in _ENDS if end.fullmatch(path))
+                yield from ((name, _known(value)) for name in known)
         for name, word in _of_program(program, words[1:]):
             yield name.replace(_UNKNOWN, "*"), _known(word)
-        if program in _SHELLS:
+        if program in _SHELLS or _LANGUAGES.fullmatch(program):
             words = [word for word in words if not word.startswith("-")][1:]
-        if words and words[0].startswith("/") and not (program in _KNOWN and "bin/" in words[0]):
-            yield SCRIPT, " ".join(map(shlex.quote, words))
-        said = printed if sign else None
+        if words and not (program in _KNOWN and "bin/" in words[0]):
+            start = _whole(words[0], folder) if "/" in words[0] else words[0]
+            if start.startswith("/") or re.fullmatch(r"[\w.-]+", start):
+                yield SCRIPT, " ".join(map(shlex.quote, (start, *words[1:])))
+        said, found = printed if sign else None, listed if sign else []
 
 
 def _bare(words: List[str]) -> List[str]:
@@ -138,7 +231,7 @@ def _bare(words: List[str]) -> List[str]:
         if words[0] in _BEFORE_COMMAND or re.fullmatch(r"\w+=\S*", words[0]):
             words = words[1:]
         elif words[0].rpartition("/")[2] in _STARTERS:
-            names = (*_KNOWN, *_WRITERS, *_SHELLS)
+            names = (*_KNOWN, *_WRITERS, *_SHELLS, *_PRINTERS)
             starts = (place for place, word in enumerate(words) if place and (word in names or word.startswith("/")))
             words = words[next(starts, len(words)) :]
         else:
@@ -174,7 +267,7 @@ def _of_program(program: str, words: List[str]) -> Iterator[Setting]:
         reads = [word for word in words if re.match(r"-[A-Za-z]*[pf]|--(?:load|file|system)", word)]
         files = [word[word.index("/") :] for word in words if word.startswith("/") or (word in reads and "/" in word)]
         if reads or program == "systemd-sysctl":
-            yield from ((FILE, file) for file in files or ["/etc/sysctl.conf"])
+            yield from ((FILE, file) for file in files or ["/etc/sysctl.conf"][program == "systemd-sysctl" :])
         for name, sign, value in (word.partition("=") for word in words if not word.startswith("-")):
             if sign:
                 yield f"/proc/sys/{name.strip() if '/' in name else name.strip().replace('.', '/')}", value
@@ -190,7 +283,7 @@ def _of_program(program: str, words: List[str]) -> Iterator[Setting]:
         options = {**{word[:2]: word[2:] for word in words if re.fullmatch(r"-a\d+", word)}, **pairs}
         sectors = next((options[name] for name in ("--setra", "--setfra", "-a") if name in options), "")
         for word in words if is_number(sectors) or sectors == _UNKNOWN else ():
-            if word.startswith("/dev/"):
+            if word.startswith("/dev/") or (word == _UNKNOWN and sectors != _UNKNOWN):
                 half = str(int(sectors) // 2) if is_number(sectors) else None
                 yield f"/sys/block/{word.rpartition('/')[2]}/queue/read_ahead_kb", half
     elif program == "ethtool" and len(words) > 2:

@@ -144,6 +144,50 @@ SEEN: Dict[str, "tuple[Dict[str, str], str]"] = {
             "if [ -e /a ]; then\nf=/proc/sys/vm/swappiness\nelse\nf=/proc/sys/vm/x\nfi\necho 60 > $f",
         )
     },
+    **{
+        f"rc.local finds {words}": ({**script(words), **TUNE}, RC)
+        for words in (
+            "find /proc/sys/vm -name swappiness -exec sh -c 'echo 60 > {}' \\;",
+            f"ls {PATH} -d | xargs -I{{}} sh -c 'echo 60 > {{}}'",
+            f"echo {PATH} | xargs tee",
+            "find /proc/sys/vm -name swappiness | while read -r f; do\n  echo 60 > $f\ndone",
+            f"for f in $(ls -d {PATH} | sort); do echo 60 > $f; done",
+            f"for f in /proc/sys/vm/x {PATH}; do\n  echo 60 > $f\ndone",
+            "busybox sysctl -w vm.swappiness=60",
+            "sysctl -w vm.swappiness=${V:-60}",
+            "cd /opt && ./tune",
+            "cd /opt\n. ./tune",
+            "run-parts /opt",
+            'for f in /opt/*; do [ -x "$f" ] && "$f"; done',
+            'HERE=$(cd "$(dirname /opt/x)" && pwd)\n$HERE/tune',
+        )
+    },
+    "a script beside another": (
+        {**script("/opt/a"), "/opt/a": '#!/bin/bash\n. "$(dirname "${BASH_SOURCE[0]}")/tune"\n', **TUNE},
+        RC,
+    ),
+    "a function that a script reads in": (
+        {
+            **script('D=/opt\nif [ -s "$D/f" ]; then\n  . "$D/f"\nfi\ntune 60'),
+            "/opt/f": "for s in /opt/x /opt/v; do . $s; done\ntune() {\n  sysctl -q -p $FILE\n}\n",
+            "/opt/v": "FILE=/opt/s/*.conf\n",
+            "/opt/s/a.conf": "vm.swappiness = 60\n",
+        },
+        RC,
+    ),
+    "a site's program": ({**enabled("/bin/sh -c 'tune-it'"), "/usr/local/sbin/tune-it": TUNE["/opt/tune"]}, UNIT),
+    "a unit's folder": ({**enabled("/bin/bash ./tune", lines="WorkingDirectory=/opt"), **TUNE}, UNIT),
+    "a unit's dollar": (enabled("/bin/sh -c 'for v in 60; do sysctl vm.swappiness=$${v}; done'"), UNIT),
+    **{
+        f"another language {text}": ({**enabled("/usr/bin/python3 /opt/p.py"), "/opt/p.py": text, **TUNE}, UNIT)
+        for text in (
+            f"with open('{PATH}', 'w') as f:\n    f.write('60')\n",
+            f"P = '{PATH}'\nopen(P, 'w').write('60')\n",
+            f"def put(file, text):\n    with open(file, 'w') as f:\n        f.write(text)\nput('{PATH}', '60')\n",
+            "subprocess.run(['sysctl', '-w', 'vm.swappiness=60'])\n",
+            "os.system('/opt/tune')\n",
+        )
+    },
     "variables that a script reads": (
         {**script('[ -f /etc/default/v ] && . /etc/default/v\nsysctl vm.swappiness="$V"'), "/etc/default/v": "V=60\n"},
         RC,
@@ -222,6 +266,14 @@ NOT_SEEN: Dict[str, Dict[str, str]] = {
         )
     },
     "cloud-init's first boot": {"/etc/cloud/cloud.cfg.d/9.cfg": f"runcmd:\n  - {SET}\n"},
+    "what another language reads": {
+        **enabled("/opt/p.py"),
+        "/opt/p.py": f"#!/usr/bin/python3\nP = '{PATH}'\ndef get(file):\n    return open(file).read()\nprint(get(P))\n",
+    },
+    "what is only found": script(
+        f"find {PATH} -exec cat {{}} \\;\nls -d {PATH} | while read f; do cat $f > /tmp/x; done"
+    ),
+    "systemd's own files": {**script("/usr/lib/systemd/systemd-sysctl"), "/etc/sysctl.conf": "vm.swappiness=60\n"},
     "what is only read": script(f"cat {PATH}\n[ -e {PATH} ] && grep 60 {PATH}\n# {SET}"),
 }
 
