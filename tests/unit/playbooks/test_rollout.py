@@ -177,7 +177,9 @@ def test_after_the_first_failure_no_further_host_is_taken_out_of_service(fleet: 
     assert (ran.code, ran.tuned) == (2, []), ran.output
     assert log.read_text().split() == order[1:3]
     assert f"{order[0]} is left out: another rollout has this host, other" in ran.output
-    assert ran.lines("decision")[0]["reasons"] == [f"{order[2]}: Run a command on the controller: non-zero return code"]
+    (reason,) = ran.lines("decision")[0]["reasons"]
+    assert reason.startswith(f"{order[2]}: Run a command on the controller: ")
+    assert "non-zero return code" in reason  # Ansible's words, more of them since 2.21
     assert set(ran.lines("restored")[0]["hosts"]) == set(order[1:3])
     assert fleet.leases() == [order[0]]
 
