@@ -73,17 +73,21 @@ class ActionModule(ActionBase):
         """The step's result on the host; one that can't be reached is a result too."""
         wanted = {name: given[name] for name in ("step", "health", "run", "lease") if given.get(name)}
         host, words = str(known.get("inventory_hostname", "")), ""
+        claimed = known.get("rollout_claimed") or {}
         try:
             result = by_agent.measure(self, "rollout", wanted, known, _AGENT)
             if result.get("claimed") is False:
                 words = f"is left out: {plain(str(result['msg']))}"
-            if result.get("released") is False and (known.get("rollout_claimed") or {}).get("claimed"):
+            elif result.get("claimed") and "lease" in wanted and not result.get("lease"):
+                words = "isn't brought back by itself if nobody decides: that takes systemd and a Python 3.7"
+            if result.get("released") is False and claimed.get("claimed"):
                 words = "was restored before it could be told that it stays tuned: its lease had ended"
         except AnsibleConnectionFailure as error:
             result = {"changed": False, "unreachable_host": True, "msg": sentence(str(error))}
             if given["step"] == "release":
                 module = f"-m {_MODULE} -a 'step=release record={given['record']}'"
-                words = f"can't be reached, and restores itself when its lease ends, or: ansible {host} -b {module}"
+                until = "restores itself when its lease ends, or" if claimed.get("lease") else "is this rollout's until"
+                words = f"can't be reached, and {until}: ansible {host} -b {module}"
         if words:
             self._display.display(f"ROLLOUT  {host} {words}")
         return result

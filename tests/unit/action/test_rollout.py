@@ -24,9 +24,8 @@ def on_host(step: str, **known: Any) -> "tuple[Dict[str, Any], List[str]]":
     """The result of a step on a host, and what was displayed."""
     action, said = ActionModule.__new__(ActionModule), Said()
     action._display = said
-    return action._on_host(
-        {"step": step, "record": "r.jsonl", "run": "r.jsonl"}, {"inventory_hostname": "h1", **known}
-    ), said.lines
+    given = {"step": step, "record": "r.jsonl", "run": "r.jsonl", "lease": 86400.0}
+    return action._on_host(given, {"inventory_hostname": "h1", **known}), said.lines
 
 
 def test_whoever_was_not_told_to_stay_is_named_with_the_command_that_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,13 +33,22 @@ def test_whoever_was_not_told_to_stay_is_named_with_the_command_that_tells_it(mo
         raise AnsibleConnectionFailure("no route")
 
     monkeypatch.setattr(by_agent, "measure", fail)
-    result, said = on_host("release")
+    result, said = on_host("release", rollout_claimed={"claimed": True, "lease": 86400})
     assert result["unreachable_host"]
     assert said[0].startswith(
         "ROLLOUT  h1 can't be reached, and restores itself when its lease ends, or: ansible h1 -b"
     )
     assert said[0].endswith("-a 'step=release record=r.jsonl'")
+    without = on_host("release", rollout_claimed={"claimed": True, "lease": 0})[1]
+    assert without[0].startswith("ROLLOUT  h1 can't be reached, and is this rollout's until: ansible h1 -b")
     assert on_host("look")[1] == []
+
+
+@pytest.mark.parametrize(("lease", "said"), [(86400, 0), (0, 1)])
+def test_a_host_that_no_timer_brings_back_is_named(monkeypatch: pytest.MonkeyPatch, lease: int, said: int) -> None:
+    monkeypatch.setattr(by_agent, "measure", lambda *_given: {"claimed": True, "lease": lease, "msg": "claimed"})
+    words = "ROLLOUT  h1 isn't brought back by itself if nobody decides: that takes systemd and a Python 3.7"
+    assert on_host("claim")[1] == [words] * said
 
 
 def test_a_host_of_another_rollout_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
