@@ -193,7 +193,7 @@ class Steps:
         names = self.batch(path)
         strata = dict(zip(names, kept.start["strata"][batch.begin : batch.end]))
         groups = permission.groups(options["most_unavailable"], strata) if hooks else dict.fromkeys(names, 0)
-        return {**opened, "held": False, "hosts": names, "groups": groups}
+        return {**opened, "again": bool(batch.tuning), "held": False, "hosts": names, "groups": groups}
 
     def permit(self, path: str, hosts: Mapping[str, Host]) -> Dict[str, Any]:
         """Whether the batch may be tuned, now that its hosts were looked at; the last thing before it."""

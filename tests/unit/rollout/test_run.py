@@ -185,6 +185,19 @@ def test_what_a_run_that_was_killed_has_harmed_is_no_state_before_the_tuning(fle
     assert (decided["decision"], decided["back"]) == ("back", list(hosts))
 
 
+def test_what_a_proof_has_left_is_taken_back_in_a_batch_that_a_killed_run_had_begun(fleet: Fleet) -> None:
+    path = fleet.begin(prove_first=True)["record"]
+    assert not fleet.steps.open(path)["again"]
+    fleet.begin(resume=path)
+    opened = fleet.steps.open(path)
+    assert not opened["again"]
+    fleet.steps.permit(path, {name: dict(WELL) for name in opened["hosts"]})
+    fleet.begin(resume=path)
+    opened = fleet.steps.open(path)
+    assert opened["prove"]
+    assert opened["again"]
+
+
 def test_a_host_that_was_away_and_is_tuned_by_a_later_run_is_taken_back_too(fleet: Fleet) -> None:
     path, hosts = killed_while_it_tuned(fleet, away=True)
     first, second, third = hosts
