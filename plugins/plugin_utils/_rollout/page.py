@@ -66,7 +66,7 @@ def _row(kept: Record, batch: Batch) -> Dict[str, Any]:
         "hosts": counted(batch.end - batch.begin, "host"),
         "tuned": _time(batch.tuned),
         "looks": f"{len(batch.before)} before, {len(batch.after)} after",
-        "decision": sentences.WORDS.get(batch.decision, "not decided"),
+        "decision": sentences.word(kept, batch),
         "look": _LOOKS.get(batch.decision, "open"),
         "why": sentences.few([*figures, *(sentence(reason) for reason in batch.judgment.get("reasons", ()))]),
     }

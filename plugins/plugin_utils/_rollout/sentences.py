@@ -13,7 +13,7 @@ from .decision import BACK, GO_ON, HOLD
 from .record import Batch, Record
 
 TITLE = "ROLLOUT"
-WORDS = {GO_ON: "goes on", HOLD: "holds", BACK: "goes back"}
+WORDS = {GO_ON: "goes on", HOLD: "holds", BACK: "goes back", "": "not decided"}
 OUTCOMES = {"done": "done", "held": "held", "taken_back": "taken back", "": "not over"}
 _MOST_LINES = 10
 
@@ -27,7 +27,7 @@ def plan(start: Mapping[str, Any], first: int = 0) -> List[str]:
     return [
         f"{TITLE}  {counted(len(start['hosts']), 'host')} in {counted(len(set(start['strata'])), 'stratum')}"
         f", batches of {', '.join(map(str, sizes[first:]))}" + (f"; {rest} stay as they are" if rest else ""),
-        f"  metrics: {names}   seed {start['settings']['seed']}",
+        f"  metrics: {names}; seed {start['settings']['seed']}",
     ]
 
 
@@ -46,11 +46,16 @@ def progress(kept: Record, batch: Batch) -> str:
 
 def decision(kept: Record, batch: Batch) -> List[str]:
     """What was decided on a batch, and why."""
-    last = batch.number == len(kept.start["ends"]) and batch.decision == GO_ON
-    head = f"{TITLE}  batch {batch.number} of {len(kept.start['ends'])}: {'stays' if last else WORDS[batch.decision]}"
+    head = f"{TITLE}  batch {batch.number} of {len(kept.start['ends'])}: {word(kept, batch)}"
     return [head, *(f"  {line}" for line in few([figure(data) for data in batch.judgment["figures"]]))] + [
         f"  {sentence(reason)}" for reason in few(batch.judgment["reasons"])
     ]
+
+
+def word(kept: Record, batch: Batch) -> str:
+    """The decision on a batch in a word or two."""
+    last = batch.number == len(kept.start["ends"]) and batch.decision == GO_ON
+    return "stays" if last else WORDS[batch.decision]
 
 
 def held(kept: Record, number: int) -> List[str]:
@@ -68,7 +73,8 @@ def figure(data: Mapping[str, Any]) -> str:
     if data["change"] is None:
         return f"{data['name']}: of no host known both before and after"
     low, high = ("?" if data[end] is None else f"{data[end]:+.1f}" for end in ("low", "high"))
-    change = f"{data['change']:+.1f} % ({low} to {high})".replace("-", "−")
+    interval = "too few hosts for an interval" if low == high == "?" else f"{low} to {high}"
+    change = f"{data['change']:+.1f} % ({interval})".replace("-", "−")
     hosts = f"{counted(data['tuned'], 'tuned host')} against {data['waiting']} that wait"
     return f"{data['name']}: {change}, {data['better']} is better; {hosts}"
 
