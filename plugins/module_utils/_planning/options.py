@@ -146,7 +146,7 @@ def _scalar(name: str, kind: str, rule: Mapping[str, Any], value: Any) -> Any:
     if kind == "int":
         return _number(name, rule, value)
     if kind == "float":
-        return _decimal(name, value)
+        return _decimal(name, rule, value)
     if isinstance(value, bool):
         word = "true" if value else "false"
         raise NearmetalError(f"{name} must be a word, not a YAML boolean: put {word} in quotes if you mean the word")
@@ -197,11 +197,13 @@ def _number(name: str, rule: Mapping[str, Any], value: Any) -> int:
     return number
 
 
-def _decimal(name: str, value: Any) -> float:
-    """A number as people write it; its caller checks how large it may be."""
-    if isinstance(value, str) and re.fullmatch(_DECIMAL, value.strip(), re.ASCII):
-        return float(value)
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not -_LARGEST <= value <= _LARGEST:  # NaN is within no range
-        raise NearmetalError(f"{name} must be a number, such as 2.5, not {shown(value)}")
-    return float(value)
+def _decimal(name: str, rule: Mapping[str, Any], value: Any) -> float:
+    """A number as people write it; without a range its caller checks how large it may be."""
+    low, high = rule.get("range", (-_LARGEST, _LARGEST))
+    is_text = isinstance(value, str) and re.fullmatch(_DECIMAL, value.strip(), re.ASCII)
+    number = float(value) if is_text else value
+    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+    if not is_number or not low <= number <= high:  # NaN is within no range
+        within = f" from {low} to {high}" if "range" in rule else ", such as 2.5"
+        raise NearmetalError(f"{name} must be a number{within}, not {shown(value)}")
+    return float(number)

@@ -22,7 +22,7 @@ from ...module_utils._words import shown
 METRIC: Spec = {
     "name": {"type": "str", "required": True},
     "better": {"type": "str", "choices": [LARGER, SMALLER], "required": True},
-    "margin": {"type": "float"},
+    "margin": {"type": "float", "range": (0.1, 99)},
     "command": {"type": "str", "lines": True},
     "prometheus": {"type": "str", "lines": True},
     "cloudwatch": {"type": "dict"},
@@ -53,8 +53,7 @@ def validated(metrics: Sequence[Any], margin: float) -> List[Dict[str, Any]]:
             raise NearmetalError(f"{name}.name is {NAME_WORDS}, not {shown(metric['name'])}")
         if sum(source in metric for source in SOURCES) != 1:
             raise NearmetalError(f"{name} needs exactly one of {', '.join(SOURCES)}: where its values come from")
-        if not 0 < metric.setdefault("margin", margin) < 100:
-            raise NearmetalError(f"{name}.margin is a loss in percent, above 0 and below 100, not {metric['margin']:g}")
+        metric.setdefault("margin", margin)
     if len({metric["name"] for metric in checked}) < len(checked):
         raise NearmetalError("two entries of rollout.metrics have the same name")
     return checked

@@ -21,31 +21,24 @@ STEPS = ("begin", "open", "look", "permit", "claim", "watch", "decide", "release
 OPTIONS: Spec = {
     "batches": {"type": "list", "elements": "str", "default": ["1", "10%", "30%", "100%"]},
     "metrics": {"type": "list", "elements": "dict", "default": []},
-    "margin": {"type": "float", "default": 5.0},
+    "margin": {**metrics.METRIC["margin"], "default": 5.0},
     "prometheus": {"type": "dict", "default": {}},
     "cloudwatch": {"type": "dict", "default": {}},
     "guards": {"type": "dict", "default": {}},
     "health": {"type": "str", "default": "", "lines": True},
-    "before": {"type": "float", "default": 600.0},
-    "watch": {"type": "float", "default": 600.0},
-    "watch_at_most": {"type": "float", "default": 1800.0},
-    "interval": {"type": "float", "default": 60.0},
+    "before": {"type": "float", "default": 600.0, "range": (0, 86400)},
+    "watch": {"type": "float", "default": 600.0, "range": (0, 604800)},
+    "watch_at_most": {"type": "float", "default": 1800.0, "range": (0, 604800)},
+    "interval": {"type": "float", "default": 60.0, "range": (0.1, 3600)},
     "on_unclear": {"type": "str", "choices": [HOLD, GO_ON], "default": HOLD},
     "on_back": {"type": "str", "choices": ["batch", "all"], "default": "batch"},
     "seed": {"type": "int"},
     "resume": {"type": "str", "default": ""},
     "prove_first": {"type": "bool", "default": False},
-    "lease": {"type": "float", "default": 86400.0},
+    "lease": {"type": "float", "default": 86400.0, "range": (0, 2592000)},
     **permission.PERMISSION,
     "step": {"type": "str", "choices": list(STEPS), "default": "begin"},
     "record": {"type": "str", "default": ""},
-}
-_TIMES = {
-    "before": (0.0, 86400.0),
-    "watch": (0.0, 604800.0),
-    "watch_at_most": (0.0, 604800.0),
-    "interval": (0.1, 3600.0),
-    "lease": (0.0, 2592000.0),
 }
 _PATIENCE = 3  # intervals for which a source of metrics may be silent
 # The others are part of what is drawn, or are of one step.
@@ -92,13 +85,6 @@ class Steps:
 
     def _validated(self, given: Mapping[str, Any]) -> Dict[str, Any]:
         options = validate("rollout", OPTIONS, given)
-        for name, (low, high) in _TIMES.items():
-            if not low <= options[name] <= high:
-                raise NearmetalError(f"rollout.{name} is {low:g} to {high:g} seconds, not {options[name]:g}")
-        if not 0 < options["margin"] < 100:
-            raise NearmetalError(
-                f"rollout.margin is a loss in percent, above 0 and below 100, not {options['margin']:g}"
-            )
         options["metrics"] = metrics.validated(options["metrics"], options["margin"])
         if any("prometheus" in metric for metric in options["metrics"]):
             options["prometheus"] = validate("rollout.prometheus", prometheus.PROMETHEUS, options["prometheus"])

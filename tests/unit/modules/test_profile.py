@@ -158,3 +158,9 @@ def test_a_host_without_root_or_room_is_refused(call: Call, perf: Perf) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "cpu_count", lambda: 10**9)
         assert "has too little room for a recording of up to" in call(profile.main, Root(), seconds=600)["msg"]
+
+
+@pytest.mark.parametrize("seconds", [0, 0.9, 601, float("inf"), "1e9", True])
+def test_a_time_that_is_too_short_or_too_long_is_refused(call: Call, seconds: Any) -> None:
+    said = call(profile.main, Root(), seconds=seconds)["msg"]
+    assert said.startswith("profile.seconds must be a number from 1 to 600, not ")

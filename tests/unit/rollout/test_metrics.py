@@ -67,7 +67,10 @@ def _runs(state: Path) -> bool:
         ({"name": "r", "better": "more", "command": "true"}, "choose one of larger, smaller"),
         ({"name": "r", "better": "larger"}, "needs exactly one of command, prometheus"),
         ({"name": "r s", "better": "larger", "command": "true"}, "a letter, then"),
-        ({"name": "r", "better": "larger", "command": "true", "margin": 0}, "a loss in percent"),
+        (
+            {"name": "r", "better": "larger", "command": "true", "margin": 0},
+            "must be a number from 0.1 to 99, not 0",
+        ),
     ],
 )
 def test_a_wrong_metric_is_said(metric: Dict[str, Any], words: str) -> None:

@@ -291,7 +291,16 @@ def test_to_show_what_would_be_done_writes_nothing(fleet: Fleet) -> None:
     assert record.read_bytes() == before
 
 
-def test_a_wrong_option_is_said_before_anything_is_written(fleet: Fleet) -> None:
-    with pytest.raises(NearmetalError, match="'ten' is neither a number of hosts nor a share"):
-        fleet.begin(batches=["ten"])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"batches": ["ten"]}, "'ten' is neither a number of hosts nor a share"),
+        ({"interval": 0}, r"rollout\.interval must be a number from 0\.1 to 3600, not 0"),
+        ({"watch": -1}, r"rollout\.watch must be a number from 0 to 604800, not -1"),
+        ({"margin": "100"}, r"rollout\.margin must be a number from 0\.1 to 99, not '100'"),
+    ],
+)
+def test_a_wrong_option_is_said_before_anything_is_written(fleet: Fleet, options: Dict[str, Any], words: str) -> None:
+    with pytest.raises(NearmetalError, match=words):
+        fleet.begin(**options)
     assert not (fleet.folder / "reports").exists()
