@@ -32,18 +32,6 @@ class Settings(NamedTuple):
     unclear: str = HOLD  # what follows where harm is neither shown nor excluded
 
 
-class Figure(NamedTuple):
-    """What a batch did to one metric, in percent of the metric itself."""
-
-    name: str
-    better: str
-    tuned: int  # hosts of which it is known
-    waiting: int
-    change: Optional[float]
-    low: Optional[float]  # None: nothing is excluded on this side
-    high: Optional[float]
-
-
 class Judgment(NamedTuple):
     """What follows from what was seen of a batch so far."""
 
@@ -123,21 +111,31 @@ def _of_metric(
     return "", ""
 
 
+def so_far(settings: Settings, watch: Watch) -> Dict[str, float]:
+    """The change of each metric in percent, without an interval; nothing of one that can't be compared yet."""
+    found = {}
+    for name, better, _margin in settings.metrics:
+        gain = Draws(watch, gains(watch, name, better == LARGER), settings.seed).estimate()
+        found[name] = gain if better == LARGER else -gain
+    return {name: percent(change) for name, change in found.items() if math.isfinite(change)}
+
+
 def figures(settings: Settings, watch: Watch) -> List[Dict[str, Any]]:
-    """What a report says of each metric: a Figure as plain JSON."""
+    """Of each metric, if it can be compared: name, better, hosts tuned and waiting; change, low and high in percent.
+
+    A change is None where no host is known both before and after, an end where nothing is excluded on this side.
+    """
     compares = watch.after and watch.tuned < len(watch.strata)
-    return [_figure(settings, watch, *metric[:2])._asdict() for metric in settings.metrics if compares]
+    return [_figure(settings, watch, *metric[:2]) for metric in settings.metrics if compares]
 
 
-def _figure(settings: Settings, watch: Watch, name: str, better: str) -> Figure:
-    """What a report says of a metric."""
-    draws = Draws(watch, gains(watch, name, better == LARGER), settings.seed)
-    low, high = draws.interval(_P_NO_HARM)
+def _figure(settings: Settings, watch: Watch, name: str, better: str) -> Dict[str, Any]:
     sign = 1 if better == LARGER else -1
-    ends = sorted((sign * low, sign * high))
-    change = sign * draws.estimate()
-    shown = [percent(end) if math.isfinite(end) else None for end in (change, *ends)]
-    return Figure(name, better, draws.tuned, draws.waiting, *shown)
+    draws = Draws(watch, gains(watch, name, better == LARGER), settings.seed)
+    low, high = sorted(sign * end for end in draws.interval(_P_NO_HARM))
+    ends = {"change": sign * draws.estimate(), "low": low, "high": high}
+    shown = {end: percent(value) if math.isfinite(value) else None for end, value in ends.items()}
+    return {"name": name, "better": better, "tuned": draws.tuned, "waiting": draws.waiting, **shown}
 
 
 def _to_one(evidence: float) -> str:

@@ -9,7 +9,7 @@ from typing import Any, List, Mapping
 
 from ...module_utils._words import counted, plain, sentence
 from .._files import short_path
-from .decision import BACK, GO_ON, HOLD
+from .decision import BACK, GO_ON, HOLD, so_far
 from .record import Batch, Record
 
 TITLE = "ROLLOUT"
@@ -32,15 +32,17 @@ def plan(start: Mapping[str, Any], first: int = 0) -> List[str]:
 
 
 def progress(kept: Record, batch: Batch) -> str:
-    """One line: the batch, the looks so far, the time left at most."""
+    """One line: the batch, the looks so far, the time left at most, what the metrics say so far."""
     settings, interval = kept.settings, kept.start["options"]["interval"]
     if not batch.tuned:
         return f"{TITLE}  batch {batch.number} of {len(kept.start['ends'])}: look {len(batch.before) + 1} before it"
+    changes = [f"{name} {signed(change)} %" for name, change in so_far(settings, kept.watch(batch)).items()]
+    said = f"; so far {', '.join(changes)}" if changes else ""
     left = (settings.looks if len(batch.after) < settings.looks else settings.most_looks) - len(batch.after)
     return (
         f"{TITLE}  batch {batch.number} of {len(kept.start['ends'])}"
         f", {len(kept.tuned())} of {counted(len(kept.hosts), 'host')} tuned, look {len(batch.after) + 1}"
-        f", {time.strftime('%H:%M:%S', time.gmtime(max(0.0, left * interval)))} left to decide"
+        f", {time.strftime('%H:%M:%S', time.gmtime(max(0.0, left * interval)))} left to decide{said}"
     )
 
 
@@ -72,11 +74,15 @@ def figure(data: Mapping[str, Any]) -> str:
     """One metric: its change with its interval."""
     if data["change"] is None:
         return f"{data['name']}: of no host known both before and after"
-    low, high = ("?" if data[end] is None else f"{data[end]:+.1f}" for end in ("low", "high"))
+    low, high = ("?" if data[end] is None else signed(data[end]) for end in ("low", "high"))
     interval = "too few hosts for an interval" if low == high == "?" else f"{low} to {high}"
-    change = f"{data['change']:+.1f} % ({interval})".replace("-", "−")
     hosts = f"{counted(data['tuned'], 'tuned host')} against {data['waiting']} that wait"
-    return f"{data['name']}: {change}, {data['better']} is better; {hosts}"
+    return f"{data['name']}: {signed(data['change'])} % ({interval}), {data['better']} is better; {hosts}"
+
+
+def signed(percent: float) -> str:
+    """A change in percent, with the sign of a minus."""
+    return f"{percent:+.1f}".replace("-", "−")
 
 
 def why(kept: Record) -> str:

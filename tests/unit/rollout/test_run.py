@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence
@@ -88,6 +89,7 @@ def test_a_host_that_was_left_out_is_neither_counted_as_tuned_nor_taken_back(fle
     assert ended["outcome"] == "taken_back"
     assert set(fleet.lines("restored")[0]["hosts"]) == {order[0], *order[2:6]}
     assert any("5 of 10 hosts tuned, look" in line for line in fleet.said)
+    assert any(re.search(r"look 2, [0-9:]{8} left to decide; so far requests [+−]0\.\d %", line) for line in fleet.said)
     page = (fleet.folder / "reports/rollout").glob("*.html")
     text = next(page).read_text()
     assert all(f"<li>{host}: restored</li>" in text for host in (order[0], *order[2:6]))
