@@ -85,10 +85,10 @@ class Record:
         line = {"kind": kind, **content}
         with writing(f"the record {self.path}"):
             append(self.path, (json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n").encode())
-        self._note(line)
+        self.note(**line)
 
-    def _note(self, line: Mapping[str, Any]) -> None:
-        kind = line["kind"]
+    def note(self, kind: str, **line: Any) -> None:
+        """Take note of a line."""
         if kind == "batch":
             self.batches.append(Batch(*(line[name] for name in ("number", "begin", "end", "last", "at"))))
         elif kind == "look":
@@ -110,7 +110,7 @@ class Record:
             self.without.update(line["without"])
         elif kind == "decision":
             batch = self.batches[-1]
-            batch.decision, batch.judgment, batch.closed = line["decision"], dict(line), True
+            batch.decision, batch.judgment, batch.closed = line["decision"], line, True
             self.without.update(line["without"])
         elif kind == "restored":
             self.restored.update(line["hosts"])
@@ -120,7 +120,7 @@ class Record:
             if self.batches and not self.outcome:  # the run before was killed
                 self.batches[-1].closed = False
             self.outcome, self.held = "", []
-            self.runs.append(dict(line))
+            self.runs.append(line)
             self.start["options"].update(line["options"])
 
 
@@ -151,7 +151,7 @@ def read(path: str) -> Record:
             raise NearmetalError(f"{plain(path)} is a record of a newer version: go on with that one")
         record = Record(path, {**start, "hosts": list(start["hosts"])})
         for line in parsed[1:]:
-            record._note(line)
+            record.note(**line)
     except (KeyError, IndexError, TypeError):
         raise NearmetalError(f"{plain(path)} is no record of a rollout, or it was damaged: start a new one") from None
     return record

@@ -57,31 +57,33 @@ class Steps:
     def begin(self, given: Mapping[str, Any], hosts: Mapping[str, Host], write: bool = True) -> Dict[str, Any]:
         """Draw the batches, or go on with a record; the hosts that are left, and the sizes of their batches."""
         options = self._validated(given)
-        nothing: Dict[str, Any] = {"record": "", "order": [], "sizes": []}
         if options["resume"]:
             kept = self._resumed(options["resume"], hosts)
-            if not write:
-                return {**nothing, "lines": sentences.plan(kept.start, self._first_batch(kept))}
         else:
-            start = self._start(options, hosts)
-            if not write:
-                return {**nothing, "lines": sentences.plan(start)}
-            record.require_alone(self._directory, list(hosts))
-            name = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(start["at"]))
-            # By this name hosts know whose lease they have, also if two begin at once on two controllers.
-            path = os.path.join(record.folder_of(self._directory), f"{name}-{secrets.token_hex(4)}.jsonl")
-            kept = record.begin(path, start)
+            kept = self._new(self._start(options, hosts), list(hosts), write)
         given_again = {name: options[name] for name in permission.PERMISSION if options[name]}
-        kept.add("run", at=time.time(), pid=self._parent, controller=os.uname().nodename, options=given_again)
-        first = self._first_batch(kept)
-        ends = kept.start["ends"]
+        run = {"at": time.time(), "pid": self._parent, "controller": os.uname().nodename, "options": given_again}
+        (kept.add if write else kept.note)("run", **run)
+        first, ends = self._first_batch(kept), kept.start["ends"]
+        shown = {"record": "", "order": [], "sizes": [], "lines": sentences.plan(kept.start, first)}
+        if not write:
+            return shown
         if first == len(ends):  # the last batch was held, or the run was killed after it
             kept.add("end", at=time.time(), outcome="done")
-            return {**nothing, "lines": sentences.end(kept)}
+            return {**shown, "lines": sentences.end(kept)}
         begins = [0, *ends]
         order = kept.hosts[begins[first] : ends[-1]]
         sizes = [ends[number] - begins[number] for number in range(first, len(ends))]
-        return {"record": kept.path, "order": order, "sizes": sizes, "lines": sentences.plan(kept.start, first)}
+        return {**shown, "record": kept.path, "order": order, "sizes": sizes}
+
+    def _new(self, start: Dict[str, Any], hosts: List[str], write: bool) -> record.Record:
+        # By its name hosts know whose lease they have, also if two begin at once on two controllers.
+        name = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(start['at']))}-{secrets.token_hex(4)}.jsonl"
+        path = os.path.join(record.folder_of(self._directory), name)
+        if not write:
+            return record.Record(path, start)
+        record.require_alone(self._directory, hosts)
+        return record.begin(path, start)
 
     def _validated(self, given: Mapping[str, Any]) -> Dict[str, Any]:
         options = validate("rollout", OPTIONS, given)
@@ -121,7 +123,6 @@ class Steps:
             "ends": ends,
             "hosts": order,
             "strata": draw.strata_of(strata, order),
-            "stratum_names": sorted(set(strata.values())),
             "addresses": [str(hosts[name].get("address") or name) for name in order],
             "instance_ids": [str(hosts[name].get("instance_id") or "") for name in order],
         }

@@ -159,7 +159,9 @@ def test_with_hooks_hosts_are_tuned_in_groups(fleet: Fleet) -> None:
 def test_a_run_that_was_killed_before_its_hosts_knew_the_decision_decides_again(fleet: Fleet) -> None:
     fleet.begin()
     fleet.batch()
-    assert fleet.begin(resume=fleet.begun["record"])["sizes"] == [1, 5, 4]
+    record = fleet.begun["record"]
+    assert "batches of 1, 5, 4" in fleet.begin(resume=record, write=False)["lines"][0]
+    assert fleet.begin(resume=record)["sizes"] == [1, 5, 4]
     assert fleet.run()["outcome"] == "done"
     assert [line["number"] for line in fleet.lines("decision")] == [1, 1, 2, 3]
     assert len(fleet.lines("batch")) == 3
