@@ -59,7 +59,7 @@ options:
     type: dict
     default: {}
   margin:
-    description: The loss in percent of any metric that has to be excluded before the next batch.
+    description: The loss in percent of any metric that has to be excluded before the next batch, 0.1 to 99.
     type: float
     default: 5
   guards:
@@ -131,7 +131,7 @@ options:
     description:
       - How many hosts of a batch may be out of reach or unhealthy before it, as a number or share of the batch's hosts
         of each stratum, such as V(10%). If more are, nothing of the batch is tuned, and the rollout holds.
-      - Such hosts are left out. By default any number of them may be.
+      - Such hosts are left out. By default any number of them may be, but not all hosts of a batch.
       - With hooks no more hosts than that are tuned at once, by default one in a hundred of the batch, and after the
         first failure no further ones.
     type: str

@@ -188,7 +188,10 @@ class Steps:
         batch, limit = kept.batches[-1], kept.start["options"]["most_unavailable"]
         away = [name for name, host in hosts.items() if host.get("failed") or not _is_well(host.get("before"))]
         strata = dict(zip(hosts, kept.start["strata"][batch.begin : batch.end]))
-        if self._hold(kept, permission.unavailable(limit, strata, away)):
+        reasons = permission.unavailable(limit, strata, away)
+        if len(away) == len(hosts) and not (limit or batch.tuning):
+            reasons = ["no host of the batch can be reached and is healthy"]
+        if self._hold(kept, reasons):
             return {"held": True}
         new = [name for name in hosts if name not in away and (name in kept.without or name not in batch.vitals)]
         if new or not batch.tuning:

@@ -248,6 +248,15 @@ def test_too_many_hosts_that_are_ill_hold_a_batch_and_with_leave_they_are_left_o
     assert fleet.run()["lines"][0] == "ROLLOUT  done: 8 of 10 hosts tuned"
 
 
+def test_a_batch_of_which_no_host_can_be_tuned_holds_unless_a_limit_allows_it(fleet: Fleet) -> None:
+    fleet.ill = fleet.begin()["order"][:1]
+    held = fleet.run()
+    assert (held["outcome"], held["tuned"]) == ("held", [])
+    assert any("no host of the batch can be reached and is healthy" in line for line in fleet.said)
+    fleet.begin(resume=held["record"], most_unavailable="1")
+    assert fleet.run()["lines"][0] == "ROLLOUT  done: 9 of 10 hosts tuned"
+
+
 def test_outside_the_window_nothing_is_tuned(fleet: Fleet) -> None:
     begin, end = (time.strftime("%H:%M", time.gmtime(time.time() + seconds)) for seconds in (7200, 10800))
     fleet.begin(window=[f"{begin}-{end}"])
