@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: profile
 short_description: Show in which functions this host spends its time
-version_added: 0.1.0
+version_added: 0.3.0
 description:
   - Has C(perf) look at all CPUs many times a second, for some seconds under the load that the host has anyway, and
     returns in which functions of which programs and of the kernel they were. Nothing is tuned.
@@ -129,7 +129,7 @@ advice:
     C(knob) names the setting, or is null where nearmetal has none.
   type: list
   elements: dict
-  returned: when it was recorded
+  returned: always but in check mode
 waits:
   description: How threads waited for 2 s. Times are sums over all threads, in seconds.
   type: dict
@@ -159,9 +159,9 @@ calls:
     calls: {description: How often., type: int}, errors: {description: How often it failed., type: int},
     seconds: {description: "How long all of them took, with what they waited for.", type: float}}
 notes: {description: "What the profile doesn't show, and why.", type: list, elements: str,
-  returned: when it was recorded}
+  returned: always but in check mode}
 version: {description: The version of perf., type: str, returned: when it was recorded}
-kernel: {description: The release of the kernel., type: str, returned: when it was recorded}
+kernel: {description: The release of the kernel., type: str, returned: always but in check mode}
 stacks: {description: "The tree of functions, packed.", type: str, returned: with C(async)}
 """
 

@@ -99,4 +99,4 @@ def _data(merged: Merged, titles: Sequence[str], moved: Sequence[Frame]) -> Dict
 
 
 def _evidence(frame: Frame) -> str:
-    return f"{min(frame.evidence, 1e6):,.0f}:1" if frame.evidence < 1e6 else "more than a million to 1"
+    return f"{frame.evidence:,.0f}:1" if frame.evidence < 1e6 else "more than a million to 1"
