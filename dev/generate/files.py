@@ -56,8 +56,8 @@ def wanted(copy: Copy) -> "dict[str, str]":
         files[SOURCES_PAGE] = _render("sources.md.j2", sources=json.loads(copy.text(SOURCES)), origin=SOURCES)
     if {PROGRAMS, SOURCES} <= set(copy.names):
         links = {name: f"[{name}]({source['url']})" for name, source in json.loads(copy.text(SOURCES)).items()}
-        words = {"versions": programs.versions, "own_checks": programs.own_checks, "links": links}
-        words["judges"] = programs.judges(copy)
+        words = {name: getattr(programs, name) for name in ("versions", "values", "own_checks", "glance")}
+        words.update(links=links, judges=programs.judges(copy))
         table = _render("programs.md.j2", programs=programs.programs(copy), **words)
         files[PROGRAMS] = _with_table(copy, PROGRAMS, table)
     if {manual.PARSER, manual.UNIT} <= set(copy.names):

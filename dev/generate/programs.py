@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from typing import Any
 
 from dev.gates import Copy
@@ -32,6 +33,27 @@ def versions(wish: Any) -> str:
     """The versions for which a wish holds, in words."""
     words = [word for word in (wish.since and f"from {wish.since}", wish.before and f"before {wish.before}") if word]
     return " ".join([*words, *([f"on {wish.architecture}"] if wish.architecture else [])]) or "all"
+
+
+def glance(found: "dict[str, Any]") -> "tuple[list[str], dict[str, list[str]]]":
+    """The settings that several programs ask for, and program → what it asks of each, and its other settings."""
+    asked = Counter(knob for program in found.values() for knob in {wish.knob for wish in program.wishes})
+    common = sorted((knob for knob, programs in asked.items() if programs > 2), key=lambda knob: (-asked[knob], knob))
+    rows = {}
+    for name, program in found.items():
+        cells = ["; ".join(_asked(wish) for wish in program.wishes if wish.knob == knob) for knob in common]
+        others = dict.fromkeys(f"`{wish.knob}`" for wish in program.wishes if wish.knob not in common)
+        rows.update({name: [*cells, ", ".join(others)]} if program.wishes else {})
+    return common, rows
+
+
+def values(wish: Any) -> str:
+    """The values with which a program is content."""
+    return " or ".join(map(str, (wish.value, *wish.also)))
+
+
+def _asked(wish: Any) -> str:
+    return values(wish) + ("" if versions(wish) == "all" else f" ({versions(wish)})")
 
 
 def own_checks(program: Any) -> "list[str]":
