@@ -67,13 +67,27 @@ _OF_SAP: Mapping[str, str] = {
     "NRREQ": "/sys/block/*/queue/nr_requests",
     "READ_AHEAD_KB": "/sys/block/*/queue/read_ahead_kb",
 }
-# What services adjust all the time, by their own manuals.
-_ADJUSTED: Mapping[str, Tuple[str, ...]] = {
-    "bpftune.service": (  # bpftune-tcp-buffer(8), bpftune-net-buffer(8), bpftune-udp-buffer(8), read 2026-11-27
-        *(f"net/ipv4/{name}" for name in ("tcp_rmem", "tcp_wmem", "tcp_mem")),
-        *(f"net/core/{name}" for name in ("netdev_max_backlog", "netdev_budget", "netdev_budget_usecs", "rmem_max")),
+# What services set by programs that aren't read, by their own manuals and sources; None is what they compute.
+_ADJUSTED: Mapping[str, Mapping[str, Optional[str]]] = {
+    # bpftune-tcp-buffer(8), bpftune-net-buffer(8), bpftune-udp-buffer(8), read 2026-11-27; all the time
+    "bpftune.service": dict.fromkeys(
+        (
+            *(f"/proc/sys/net/ipv4/{name}" for name in ("tcp_rmem", "tcp_wmem", "tcp_mem")),
+            *(f"/proc/sys/net/core/netdev_{name}" for name in ("max_backlog", "budget", "budget_usecs")),
+            "/proc/sys/net/core/rmem_max",
+        )
     ),
+    # scylla_prepare starts perftune.py for the interface and the disks, read 2026-11-28
+    "scylla-server.service": {
+        **dict.fromkeys(f"network.{name} $IFNAME" for name in ("affinity", "rps", "rfs", "xps")),
+        **dict.fromkeys(f"/proc/sys/net/{name}" for name in ("core/rps_sock_flow_entries", "ipv4/tcp_mem")),
+        **dict.fromkeys((f"/proc/sys/net/{name}" for name in ("core/somaxconn", "ipv4/tcp_max_syn_backlog")), "4096"),
+        "/sys/block/*/queue/scheduler": "none",
+        "/sys/block/*/queue/nomerges": "2",
+    },
 }
+# The variables of a service without one of which, set to yes, it sets none of that.
+_ASKED_BY: Mapping[str, Tuple[str, ...]] = {"scylla-server.service": ("SET_NIC_AND_DISKS", "SET_NIC")}
 _NOTES = ("/var/lib/saptune/working/notes", "/etc/saptune/extra", "/etc/saptune/override")
 
 # File or unit, and what it sets; see boot_commands.
@@ -145,7 +159,10 @@ def _unit(host: Host, unit: boot_units.Unit) -> Found:
     owner = unit.name if unit.path.startswith("/run") else unit.path
     for command in unit.commands:
         yield from commands(host, owner, command.replace("$$", "$"), unit.variables)
-    yield from ((owner, (f"/proc/sys/{parameter}", None)) for parameter in _ADJUSTED.get(unit.name, ()))
+    if "yes" in map(unit.variables.get, _ASKED_BY.get(unit.name, ())) or unit.name not in _ASKED_BY:
+        interface = unit.variables.get("IFNAME", "*")
+        adjusted = _ADJUSTED.get(unit.name, {}).items()
+        yield from ((owner, (name.replace("$IFNAME", interface), value)) for name, value in adjusted)
     yield from _of_sap(host, unit.name)
 
 

@@ -24,5 +24,6 @@ SCYLLA = Program(
     ),
     processes=("scylla",),
     packages=("scylla-server", "scylla"),
-    left="its own `scylla_setup` and perftune set disks and interrupts: where they did, leave those knobs to them",
+    left="what its own perftune sets of interrupts, disks and `tcp_mem`: where its service starts that"
+    " (`SET_NIC_AND_DISKS=yes`), nearmetal names it as the owner and leaves them alone",
 )

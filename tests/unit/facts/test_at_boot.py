@@ -59,6 +59,15 @@ def saptune(**files: str) -> Dict[str, str]:
     }
 
 
+def scylla(lines: str) -> Dict[str, str]:
+    unit = "/usr/lib/systemd/system/scylla-server.service"
+    return {
+        "/etc/systemd/system/multi-user.target.wants/scylla-server.service": f"-> {unit}",
+        unit: "[Service]\nEnvironmentFile=/etc/sysconfig/scylla-server\nExecStart=/usr/bin/scylla\n",
+        "/etc/sysconfig/scylla-server": f"{lines}\n",
+    }
+
+
 NET, BLOCK = 'SUBSYSTEM=="net", ACTION=="add"', 'SUBSYSTEM=="block", ACTION=="add|change"'
 ETHERNET = "[connection]\ntype=ethernet\n"
 RULES: Dict[str, Given] = {
@@ -180,6 +189,16 @@ MANAGERS: Dict[str, Given] = {
             "/etc/dhcp/dhclient-exit-hooks.d",
         )
     },
+    **{
+        f"perftune of ScyllaDB {lines}": (f"network.affinity {NIC}", scylla(lines), value)
+        for lines, value in (
+            ("SET_NIC_AND_DISKS=yes", None),
+            ("SET_NIC_AND_DISKS=yes\nIFNAME=ens5", None),
+            ("SET_NIC_AND_DISKS=yes\nIFNAME=eth9", ""),
+            ("SET_NIC=no", ""),
+        )
+    },
+    "perftune's scheduler": (f"block.scheduler {DISK}", scylla("SET_NIC=yes"), "none"),
     "a note of saptune": (SWAP, saptune(note="[sysctl]\nvm.swappiness = 60\n"), "60"),
     "a changed note": (
         SWAP,

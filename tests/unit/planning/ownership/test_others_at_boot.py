@@ -38,6 +38,13 @@ def unit(start: str, more: str = "") -> Dict[str, str]:
     return {path: text, f"{WANTS}/site.service": f"-> {path}"}
 
 
+def scylla(folder: str, lines: str) -> Dict[str, str]:
+    """ScyllaDB's service, whose script starts perftune if a file of its variables says so."""
+    path = "/usr/lib/systemd/system/scylla-server.service"
+    text = f"[Service]\nEnvironmentFile={folder}/scylla-server\nExecStartPre=/opt/scylladb/scripts/scylla_prepare\n"
+    return {path: text, f"{WANTS}/scylla-server.service": f"-> {path}", f"{folder}/scylla-server": f"{lines}\n"}
+
+
 SITE = "/usr/lib/systemd/system/site.service"
 Case = Tuple[str, Mapping[str, Any], Dict[str, str], str]
 # Host, what is wanted, what others have, and whom the findings name.
@@ -193,6 +200,21 @@ OWNERS: Dict[str, Case] = {
         },
         "/usr/lib/systemd/system/bpftune.service",
     ),
+    **{
+        f"perftune of ScyllaDB, {folder}": (
+            "nitro",
+            {"network_irq": {"policy": "spread"}},
+            scylla(folder, "SET_NIC_AND_DISKS=yes"),
+            "/usr/lib/systemd/system/scylla-server.service",
+        )
+        for folder in ("/etc/sysconfig", "/etc/default")
+    },
+    "perftune of an older ScyllaDB": (
+        "nitro",
+        {"network_stack": {"tcp_mem": "100000 200000 300000"}},
+        scylla("/etc/sysconfig", 'SET_NIC="yes"\nIFNAME=ens5'),
+        "/usr/lib/systemd/system/scylla-server.service",
+    ),
     "sapconf": (
         "nitro",
         THP_OPTION,
@@ -298,6 +320,16 @@ NOBODY: Dict[str, Tuple[str, Mapping[str, Any], Dict[str, str]]] = {
         "nitro",
         THP_OPTION,
         {SITE: f"[Service]\nExecStart=/bin/sh -c 'echo never > {THP}'\n"},
+    ),
+    "ScyllaDB without perftune": (
+        "nitro",
+        {"network_stack": {"somaxconn": 1024}},
+        scylla("/etc/sysconfig", "SET_NIC_AND_DISKS=no"),
+    ),
+    "perftune's own value": (
+        "nitro",
+        {"network_stack": {"somaxconn": 4096}},
+        scylla("/etc/sysconfig", "SET_NIC_AND_DISKS=yes"),
     ),
     "a service for metal alone": (
         "nitro",
