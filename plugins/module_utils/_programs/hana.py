@@ -38,5 +38,6 @@ HANA = Program(
         ),
     ),
     processes=("hdbindexserver",),
-    left="reserved ports, and `tsx=auto` on some kernels of SLES: saptune sets and verifies both",
+    left="`net.ipv4.tcp_timestamps`, which kernels have on; reserved ports, and `tsx=auto` on some kernels of SLES:"
+    " saptune sets and verifies them",
 )

@@ -10,6 +10,7 @@ from .program import Check, Page, Program
 
 _KAFKA = Page(reference="Kafka guide, hardware and OS", read="2026-11-28", again="2027-11-28")
 _POSTGRESQL = Page(reference="PostgreSQL, its open files", read="2026-11-28", again="2027-11-28")
+_TRINO = Page(reference="Trino, checks at start", read="2026-11-28", again="2027-11-28")
 
 PROGRAMS: Mapping[str, Program] = {
     "apache": Program("Apache httpd", "web", processes=("apache2", "httpd"), packages=("apache2", "httpd")),
@@ -18,7 +19,8 @@ PROGRAMS: Mapping[str, Program] = {
         "in_memory_database",
         processes=("dragonfly",),
         packages=("dragonfly",),
-        left="locked memory without a limit, which its guide gives its container",
+        left="locked memory without a limit, which its guide gives its container; no swap, of which it warns at its"
+        " start",
     ),
     "envoy": Program("Envoy", "web", processes=("envoy",), packages=("envoy",)),
     "flink": Program("Apache Flink", "analytics", processes=("flink",)),
@@ -38,7 +40,7 @@ PROGRAMS: Mapping[str, Program] = {
             Check("Max open files", 100000, _KAFKA, "its guide asks for more, though it says nothing at its start"),
         ),
         left="two mapped areas per segment of a log: `memory.max_map_count` depends on your topics, and `jvm` sets"
-        " 1,048,576",
+        " 1,048,576. `noatime` for its file systems, and larger socket buffers for links between data centers",
     ),
     "memcached": Program(
         "memcached",
@@ -78,7 +80,13 @@ PROGRAMS: Mapping[str, Program] = {
         left="`slurm.conf` names the CPUs that `slurmd -C` prints after the run",
     ),
     "trino": Program(
-        "Trino", "analytics", processes=("trino",), left="131,072 open files and 128,000 processes for its user"
+        "Trino",
+        "analytics",
+        processes=("trino",),
+        checks=(
+            Check("Max open files", 8192, _TRINO, "it warns at its start, and with fewer than 4,096 it doesn't start"),
+        ),
+        left="131,072 open files and 128,000 processes for its user, by its guide",
     ),
     "varnish": Program(
         "Varnish",
