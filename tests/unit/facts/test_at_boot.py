@@ -72,6 +72,17 @@ NET, BLOCK = 'SUBSYSTEM=="net", ACTION=="add"', 'SUBSYSTEM=="block", ACTION=="ad
 ETHERNET = "[connection]\ntype=ethernet\n"
 RULES: Dict[str, Given] = {
     "a disk's bdi": (AHEAD, rule('SUBSYSTEM=="bdi", ACTION=="add", ATTR{read_ahead_kb}="4096"'), "4096"),
+    **{
+        f"Amazon's rule for NFS in {root}": (
+            AHEAD,
+            {
+                f"{root}/udev/rules.d/53-ec2-read-ahead-kb.rules": 'SUBSYSTEM=="bdi", ACTION=="add",'
+                ' PROGRAM="/bin/awk /proc/fs/nfsfs/volumes", ATTR{read_ahead_kb}="15360"\n'
+            },
+            "",
+        )
+        for root in ("/etc", "/usr/lib")
+    },
     "a part of it": (AHEAD, rule(f'{BLOCK}, ATTRS{{model}}=="Amazon*", ATTR{{queue/read_ahead_kb}}="4096"'), "4096"),
     "other parts": (AHEAD, rule(f'{BLOCK}, ATTRS{{model}}=="QEMU*", ATTR{{queue/read_ahead_kb}}="4096"'), ""),
     "no file": (AHEAD, rule(f'{BLOCK}, ATTR{{queue/rotational}}=="0", ATTR{{queue/read_ahead_kb}}="9"'), "9"),
