@@ -128,8 +128,8 @@ def _known_name(text: str) -> str:
 
 
 def _packages(text: str) -> str:
-    """The known programs that a command line names; it may hold passwords."""
-    return "\n".join(program.packages(text))
+    """The known programs and collectors of Java that a command line names; it may hold passwords."""
+    return "\n".join([*program.collectors(text), *program.packages(text)])
 
 
 def _ports(text: str) -> str:

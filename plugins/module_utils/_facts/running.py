@@ -33,6 +33,7 @@ class Program(NamedTuple):
     ports: Tuple[int, ...]  # TCP ports on which it listens
     version: str = ""  # in the name of its jar or its archive's folder; empty: none, or not the same for all processes
     packaged: bool = True  # each of its processes may run what a package of this host brings
+    collectors: Tuple[str, ...] = ()  # the options with which Java was started for one that we know
 
 
 class RunningFacts(NamedTuple):
@@ -61,11 +62,12 @@ def observe(host: Host) -> RunningFacts:
         ports: Set[int] = set()
         for pid in numbers[:_FIRST_PROCESSES]:
             ports.update(_ports(host, pid, tables))
-        packaged = all(of_package(host, pid) for pid in numbers[:_FIRST_PROCESSES])
+        packaged = not contained and all(of_package(host, pid) for pid in numbers[:_FIRST_PROCESSES])
         version = versions[name].pop() if len(versions[name]) == 1 else ""
-        programs.append(
-            Program(name, len(numbers), contained, tuple(sorted(ports)), version, packaged and not contained)
-        )
+        on_java = numbers[:_FIRST_PROCESSES] if program.is_on_java(name) else []
+        words = "".join(host.text(f"/proc/{pid}/cmdline", _COMMAND_LINE) or "" for pid in on_java)
+        options = tuple(sorted({*program.collectors(words)}))
+        programs.append(Program(name, len(numbers), contained, tuple(sorted(ports)), version, packaged, options))
     return RunningFacts(tuple(programs), len(pids))
 
 

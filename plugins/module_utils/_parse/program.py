@@ -77,6 +77,7 @@ _VERSION = re.compile(r"[0-9][0-9.]{0,8}$", re.ASCII)
 # Not /usr/local, /opt, /home, or /snap. A capture calls all files /program, and has the versions that count.
 _PACKAGED = re.compile(r"/(?:(?:usr/)?(?:s?bin|lib|lib64|libexec|share)/|program$)", re.ASCII)
 _HOME = re.compile(r"-D(?:es|opensearch)\.path\.home=(/[^ =]{1,200})", re.ASCII)
+_COLLECTOR = re.compile(r"-XX:\+Use(?:Z|Shenandoah)GC", re.ASCII)
 _DELETED = " (deleted)"
 
 
@@ -95,6 +96,11 @@ def on_java(command_line: str) -> str:
     return next((PACKAGES[package] for package in packages(command_line)), "java")
 
 
+def is_on_java(name: str) -> bool:
+    """Whether a program runs on a Java virtual machine."""
+    return name == "java" or name in PACKAGES.values()
+
+
 def version_in(name: str, text: str) -> str:
     """The version of a program in the names of files with which it runs, or ""."""
     named = _VERSIONED[name].search(text) if name in _VERSIONED else None
@@ -104,6 +110,11 @@ def version_in(name: str, text: str) -> str:
 def packages(command_line: str) -> List[str]:
     """The known packages that a command line names; its words may follow each other without a separator."""
     return [package for package, named in _NAMED.items() if named.search(command_line)]
+
+
+def collectors(command_line: str) -> List[str]:
+    """The options by which Java is given a collector that asks something of its host."""
+    return _COLLECTOR.findall(command_line)
 
 
 def file_name(executable: str) -> str:

@@ -39,6 +39,7 @@ SHENANDOAH = Program(
         ),
         Wish("hugepages.thp_defrag", "madvise", "only its heap waits for huge pages, at its start alone", _SHENANDOAH),
     ),
+    option="-XX:+UseShenandoahGC",
 )
 
 ZGC = Program(
@@ -55,4 +56,5 @@ ZGC = Program(
         ),
         Wish("hugepages.thp_shmem", "advise", "its heap is shared memory, which has a switch of its own", _ZGC),
     ),
+    option="-XX:+UseZGC",
 )

@@ -59,6 +59,7 @@ class Program(NamedTuple):
     wishes: Tuple[Wish, ...] = ()
     processes: Tuple[str, ...] = ()  # by which a host shows that it runs
     packages: Tuple[str, ...] = ()  # of the distribution or its maintainers
+    option: str = ""  # of Java, by which a process shows that it runs with it
     checks: Tuple[Check, ...] = ()
     left: str = ""  # what its maintainers ask for that nearmetal leaves to its operator
 

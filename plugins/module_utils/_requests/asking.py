@@ -102,12 +102,15 @@ def running_programs(host: WritableHost) -> Tuple[Dict[str, str], int]:
     if facts is None:
         return {}, 0
     present = {program.name: program for program in facts.programs}
+    options = {option for process in facts.programs if _serves(process) for option in process.collectors}
     versions = {}
     for name in NAMES:
         program = program_of(name)
         process = next((present[process] for process in program.processes if _serves(present.get(process))), None)
         if process is not None:
             versions[name] = _version(host, program, process)
+        elif program.option in options:
+            versions[name] = ""
     return versions, facts.processes
 
 

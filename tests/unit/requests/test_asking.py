@@ -111,6 +111,23 @@ def test_auto_advises_and_sets_nothing(tmp_path: Path, call: Call) -> None:
     assert swappiness(host) == before
 
 
+@pytest.mark.parametrize(
+    ("line", "ports", "names"),
+    [
+        (["java", "-XX:+UseZGC", "kafka.Kafka"], [9092], ["kafka", "zgc"]),
+        (["java", "-XX:+UseShenandoahGC", "-jar", "x.jar"], [8080], ["java", "shenandoah"]),
+        (["java", "-XX:+UseG1GC", "-XX:-UseZGC", "kafka.Kafka"], [9092], ["kafka"]),
+        (["java", "-XX:+UseZGC", "kafka.tools.ConsoleConsumer"], [], []),
+    ],
+)
+def test_auto_recognizes_javas_collector_by_its_option(
+    line: List[str], ports: List[int], names: List[str], tmp_path: Path, call: Call
+) -> None:
+    java = process(70, "java", "/usr/lib/jvm/bin/java", line, ports)
+    found = program_findings(call(tune.main, running(tmp_path, java), check=True, program="auto"))
+    assert [finding["where"] for finding in found if finding["where"]] == names
+
+
 def test_applied_programs_hold_while_they_are_down_until_a_run_prunes(tmp_path: Path, call: Call) -> None:
     host = running(tmp_path, ASD)
     before = swappiness(host)
