@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Optional
 
 import pytest
 import yaml
@@ -59,6 +59,30 @@ def test_an_upgrade_of_the_distribution_changes_what_sap_asks_for(tmp_path: Path
     assert command(["reapply"], host) == 0
     assert "[madvise]" in host.text(thp)
     assert not call(hugepages.main, host, thp="sap")["changed"]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "asked"),
+    [
+        *(("rhel", version, "never") for version in ("7.9", "8.10", "9.0", "9.1")),
+        *(("rhel", version, "madvise") for version in ("9.2", "9.10", "10", "10.1")),
+        *(("sles", version, "never") for version in ("12.5", "15", "15.4")),
+        *(("sles", version, "madvise") for version in ("15.5", "15.10", "16.0")),
+        *(("sles_sap", version, asked) for version, asked in (("15.4", "never"), ("16.0", "madvise"))),
+        *((name, version, None) for name, version in (("amzn", "2023"), ("rhel", ""), ("rhel", "nine"), ("ol", "9.4"))),
+    ],
+)
+def test_what_sap_asks_for_on_each_distribution(
+    name: str, version: str, asked: Optional[str], tmp_path: Path, call: Call
+) -> None:
+    release = {"/etc/os-release": f'ID="{name}"\nVERSION_ID="{version}"\n'}
+    host = FakeKernel(tmp_path, files_of("metal", release))
+    result = call(hugepages.main, host, check=True, thp="sap", method="runtime")
+    if asked is None:
+        assert "sap is for RHEL and SLES" in result["msg"]
+    else:
+        wanted = {finding["wanted"] for finding in result["findings"] if finding["knob"] == "thp"}
+        assert wanted == {asked}
 
 
 def test_memory_in_pieces_is_compacted_once(host: FakeKernel, call: Call) -> None:
