@@ -4,17 +4,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any, Dict, List, Sequence, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._programs.program import Page, Wish
+from ansible_collections.nearmetal.ec2.plugins.module_utils._programs.registry import NAMES, program_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.combined import combined
 from ansible_collections.nearmetal.ec2.plugins.module_utils._requests.program_values import (
     Asked,
     Claim,
     asked,
     overruled,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._workloads.registry import WORKLOADS
 
 PAGE = Page("a page", "2026-11-27", "2027-11-27")
 
@@ -65,6 +68,41 @@ def test_a_limit_that_an_exact_value_breaks_is_a_contradiction(first: int) -> No
     )
     enough = claim("C", "memory.swappiness", 10)
     assert merged({}, claims[1], enough).contradictions == (), "1 is at most 10"
+
+
+VERSIONS = [f"{name}={version}" for name in NAMES for version in ("0", "9999") if program_of(name).wishes]
+
+
+def claims_of(word: str) -> List[Claim]:
+    name, _equals, version = word.partition("=")
+    return [Claim(name, wish) for wish in program_of(name).asks(version, "aarch64")[0]]
+
+
+def unsaid(claims: Sequence[Claim], workload: str) -> List[Tuple[str, Any]]:
+    """The wishes that what is set goes against, and of which no finding says so."""
+    of_workloads, _contradictions = combined([workload], CONCERNS)
+    left = []
+    for name in {claim.wish.knob.partition(".")[0] for claim in claims}:
+        concern = CONCERNS[name]
+        found = asked(claims, concern, of_workloads.get(name, {}), lambda _option, _value: workload)
+        final = {**of_workloads.get(name, {}), **found.values}
+        said = {contradiction.option for contradiction in found.contradictions}
+        against = {option for option in final if overruled(claims, concern, {option: final[option]})}
+        left += [(f"{name}.{option}", final[option]) for option in against - said]
+    return left
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_no_workload_sets_what_a_program_asks_against(workload: str) -> None:
+    assert {word: unsaid(claims_of(word), workload) for word in VERSIONS if unsaid(claims_of(word), workload)} == {}
+
+
+@pytest.mark.parametrize("word", VERSIONS)
+def test_of_two_programs_each_has_what_it_asks_for_or_a_finding_says_why_not(word: str) -> None:
+    name = word.partition("=")[0]
+    others = [other for other in VERSIONS if other.partition("=")[0] != name]
+    left = {other: unsaid([*claims_of(word), *claims_of(other)], "base") for other in others}
+    assert {other: found for other, found in left.items() if found} == {}
 
 
 OWN = [
