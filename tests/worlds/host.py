@@ -35,11 +35,14 @@ class Host:
         self._level = 0.0
         self._wandered = 0.0
         self._spell = False
+        self._bad = False  # the start of the state in which the host is
 
     def switch(self, state: str) -> None:
         """Bring the host to a state; nothing happens if it is there."""
         if state != self.state:
             self.state, self._since = state, 0
+            starts = self._world.get("starts")
+            self._bad = bool(starts) and self._random.random() < starts[state]
 
     def load(self) -> Load:
         """Run the load once."""
@@ -55,6 +58,8 @@ class Host:
         debt = world.get("debt")
         if debt and self._tuned[-debt["after"] :][:1] == [True] and len(self._tuned) >= debt["after"]:
             change += _log(debt["percent"])
+        if self._bad:
+            change += _log(world["starts"]["percent"])
         self._since += 1
         self._tuned.append(tuned)
         guard = ""

@@ -11,7 +11,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.re
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
 
-from tests.support.prove.proofs import CPUS, SECONDS, run
+from tests.support.prove.proofs import CPUS, SECONDS, run, start
 from tests.worlds.host import FEWER, TUNED, UNTUNED, Host, Load
 
 
@@ -43,7 +43,9 @@ def outcome(world: Mapping[str, Any], seed: int) -> Outcome:
             measurement = measurement._replace(error="the command ended with code 1")
         return _guarded(measurement, loads[-1].guard)
 
-    record: Record = run(load, disturb, seed=seed, **world.get("settings", {}))
+    begun = start(seed=seed, **world.get("settings", {}))
+    begun = begun._replace(start=begun.start._replace(restart="server.service" if "starts" in world else ""))
+    record: Record = run(load, disturb, begun)
     found = verdict(record)
     return Outcome(found.verdict, found.keep, len(loads))
 

@@ -17,6 +17,7 @@ from .record import Record
 from .rules import BETTER, CAPPED, SAME, UNCLEAR, WORSE
 from .settings import Settings
 
+_NOT_EXCLUDED = "isn't excluded"
 _BEYOND_CHANCE = 3.0  # standard deviations
 _WORDS = {BETTER: "better", WORSE: "worse", SAME: "the same"}
 
@@ -85,14 +86,15 @@ def answer_of(record: Record, history: History) -> "Tuple[rules.Answer, List[str
         words = f"looks {limit:g} % worse" if looks else f"may have lost {limit:g} %"
         return rules.Answer(UNCLEAR, f"{answer.reason}, but {name} {words} in stays"), further
     figure = min(missing.missing(settings, history), key=lambda figure: figure.evidence)
+    too_few = f"{_NOT_EXCLUDED}, for which the loads of prove_soak ({settings.soak}) are too few"
     if figure.evidence < NEEDED and not contradicted:
-        risen = f"a rise by {figure.rise:.0f} % of the loads isn't excluded"
+        risen = f"a rise by {figure.rise:.0f} % of the loads {_NOT_EXCLUDED if figure.tuned else too_few}"
         return rules.Answer(UNCLEAR, f"{answer.reason}, but {missing.sentence(figure)}: {risen}"), further
     if not shown:
         pairs = counted(len(stays.differences(settings, history)), "pair")
         reason = f"{answer.reason} right after switches, but not in {pairs} of stays: what a switch leaves behind"
-        return rules.Answer(UNCLEAR, f"{reason} isn't excluded"), further
-    if average.least_gain(history) <= least:
+        return rules.Answer(UNCLEAR, f"{reason} {_NOT_EXCLUDED if contradicted else too_few}"), further
+    if average.least_gain(history, bool(record.start.restart)) <= least:
         reason = f"{answer.reason} in a typical load, but the mean may have lost: a few loads are much worse"
         return rules.Answer(UNCLEAR, reason), further
     return answer, further

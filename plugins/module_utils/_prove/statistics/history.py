@@ -72,6 +72,11 @@ class History(NamedTuple):
     judged: Tuple[Tuple[Measurement, Tuple[Firing, ...]], ...] = ()  # each measurement with what voided it
 
     @property
+    def less_is_better(self) -> bool:
+        """Whether the primary metric is one of which less is better, such as a time."""
+        return any(kind.name == self.primary and kind.better == SMALLER for kind in self.kinds)
+
+    @property
     def tries(self) -> Tuple[Attempt, ...]:
         """The attempts at sham pairs and pairs of the whole tuning that are over."""
         return tuple(attempt for attempt in (*self.shams, *self.pairs) if attempt.over)

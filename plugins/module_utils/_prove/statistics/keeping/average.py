@@ -13,29 +13,28 @@ from statistics import mean, median, stdev
 from typing import Dict, List, Tuple
 
 from ..history import History
-from ..metrics import SMALLER
 from ..order import TUNED, UNTUNED
 
 _ERRORS = 2.5  # standard errors below the mean: what is rare is skewed, and is asked for after each pair of stays
 _MOST = math.log(3)  # as how many times the typical one a load of a further metric counts at most
 
 
-def least_gain(history: History) -> float:
-    """What the mean gains at least, as a share of a typical untuned load."""
-    kind = next(kind for kind in history.kinds if kind.name == history.primary)
-    sign = -1 if kind.better == SMALLER else 1
-    gains = [
-        sign * (math.exp(sign * tuned) - math.exp(sign * untuned))
-        for untuned, tuned in _from_typical(history, history.primary)
-    ]
-    return _least(gains)
+def least_gain(history: History, starts: bool = False) -> float:
+    """What the mean of all loads gains at least, as a share of a typical untuned load; and that of all `starts`, where
+    each switch is one: of a program that started badly all loads are worse until the next."""
+    sign = -1 if history.less_is_better else 1
+    by_start: Dict[Tuple[str, int], List[float]] = {}
+    for start, untuned, tuned in _from_typical(history, history.primary):
+        by_start.setdefault(start, []).append(sign * (math.exp(sign * tuned) - math.exp(sign * untuned)))
+    of_loads = _least([change for changes in by_start.values() for change in changes])
+    return min(of_loads, _least([mean(changes) for changes in by_start.values()])) if starts else of_loads
 
 
 def gain(history: History, name: str) -> Tuple[float, float]:
     """What a further metric gains on average, a logarithm of a ratio, and what it gains at least."""
     gains = [
         max(-_MOST, min(_MOST, tuned)) - max(-_MOST, min(_MOST, untuned))
-        for untuned, tuned in _from_typical(history, name)
+        for _start, untuned, tuned in _from_typical(history, name)
     ]
     return mean(gains), _least(gains)
 
@@ -46,8 +45,8 @@ def _least(gains: List[float]) -> float:
     return mean(seen) - _ERRORS * stdev(seen) / math.sqrt(len(seen))
 
 
-def _from_typical(history: History, name: str) -> List[Tuple[float, float]]:
-    """How far the untuned and the tuned load of each place are from a typical untuned one."""
+def _from_typical(history: History, name: str) -> "List[Tuple[Tuple[str, int], float, float]]":
+    """The start of each place, and how far its untuned and its tuned load are from a typical untuned one."""
     loads: Dict[Tuple[str, int, int, str], float] = {}
     for attempt in (*history.pairs, *history.soaks):
         for load in attempt.measurements if attempt.valid else ():
@@ -55,7 +54,7 @@ def _from_typical(history: History, name: str) -> List[Tuple[float, float]]:
             loads[load.phase, load.pair, load.attempt, load.state] = attempt.level(load, name)
     typical = median([value for place, value in loads.items() if place[-1] == UNTUNED])
     return [
-        (loads[(*place[:-1], UNTUNED)] - typical, value - typical)
+        (place[:2], loads[(*place[:-1], UNTUNED)] - typical, value - typical)
         for place, value in loads.items()
         if place[-1] == TUNED and (*place[:-1], UNTUNED) in loads
     ]

@@ -35,6 +35,7 @@ from . import stays
 _WAGERS = ((1.0, 0.5), (0.75, 0.25), (0.5, 0.25))
 _LEAST_RISE, _MOST_RISE = 0.02, 0.08  # of the rise that has to be excluded, whatever the tuning gains
 _SURE = 0.8  # of an estimated gain, which may be too high
+_OF_TIME = 2  # as many loads one is missing at most that takes longer: three times as long as a typical one
 _LOST, _RECENT = math.log(0.85), 20  # how far below so many untuned loads one is that lost much
 
 
@@ -83,7 +84,8 @@ def _rise(limit: Limit, settings: Settings, history: History) -> float:
     found = differences(history.pairs, history.primary), stays.differences(settings, history)
     gain = _SURE * min((estimate(changes) for changes in found if changes), default=0.0)
     allowed = math.log1p(settings.margin / 100) if settings.keep == NOT_WORSE else 0.0
-    return min(_MOST_RISE, max(_LEAST_RISE, math.expm1(gain + allowed)))
+    used_up = math.expm1(gain + allowed) / (_OF_TIME if limit.lost and history.less_is_better else 1)
+    return min(_MOST_RISE, max(_LEAST_RISE, used_up))
 
 
 def outcomes(history: History, limit: Limit) -> List[float]:
@@ -117,10 +119,15 @@ def _losses(history: History, limit: Limit) -> "Iterator[Tuple[Attempt, List[Tup
                 loss = 1.0
             elif load.metrics and recent:
                 level, typical = attempt.level(load, history.primary), median(recent[-_RECENT:])
-                loss = -math.expm1(level - typical) if level < min(typical + _LOST, lowest) else 0.0
+                loss = _loss(history, typical - level) if level < min(typical + _LOST, lowest) else 0.0
             losses.append((load.host_state, loss))
         yield attempt, losses
         recent += levels
+
+
+def _loss(history: History, by: float) -> float:
+    """The share that is missing of a load whose logarithm is worse by so much; of time, a share of _OF_TIME loads."""
+    return min(1.0, math.expm1(by) / _OF_TIME) if history.less_is_better else -math.expm1(-by)
 
 
 def _untuned_levels(attempt: Attempt, name: str) -> List[float]:

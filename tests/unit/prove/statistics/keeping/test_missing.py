@@ -5,15 +5,16 @@
 from __future__ import annotations
 
 import random
-from typing import Callable
+from typing import Callable, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.keeping.missing import highest_evidence
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import SOAK, Measurement
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import Metric
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import PAIR, SOAK, Measurement
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
 
-from tests.support.prove.proofs import noisy, run
+from tests.support.prove.proofs import noisy, run, start
 
 RUNS = 1000
 
@@ -76,6 +77,51 @@ def test_a_load_that_fails_when_tuned_is_not_kept(soak: int, failing: "tuple[int
     assert (found.verdict, found.keep, found.over) == ("unclear", False, True)
     assert reason in found.reasons[0]
     assert record.measurements[-1].pair == failing[-1], "stays that can't exclude a rise any more end"
+
+
+@pytest.mark.parametrize("soak", [144, 200, 400])
+def test_fewer_loads_keep_nothing_that_more_would_not_and_say_that_they_are_few(soak: int) -> None:
+    kept = {seed: verdict(run(noisy(0.06, 0.01), seed=seed)).keep for seed in range(6)}
+    for seed, found in [(seed, verdict(run(noisy(0.06, 0.01), seed=seed, soak=soak))) for seed in kept]:
+        assert found.keep <= kept[seed]
+        too_few = f"isn't excluded, for which the loads of prove_soak ({soak}) are too few"
+        assert found.keep or found.reasons[0].endswith(too_few)
+    assert all(kept.values())
+
+
+@pytest.mark.parametrize(("pairs", "least"), [(40, 35), (20, 20)])
+def test_programs_that_each_switch_starts_are_started_often_before_anything_is_kept(pairs: int, least: int) -> None:
+    begun = start(seed=3, pairs=pairs)
+    restarting = begun._replace(start=begun.start._replace(restart="redis.service"))
+    assert verdict(run(noisy(0.2, 0.005), record=restarting)).pairs == least
+    assert verdict(run(noisy(0.2, 0.005), record=begun)).pairs < least
+    assert verdict(run(noisy(-0.2, 0.005), record=restarting)).pairs < least, "a loss is known sooner"
+
+
+def test_one_bad_start_of_a_program_is_not_kept() -> None:
+    begun = start(seed=3)
+    restarting = begun._replace(start=begun.start._replace(restart="redis.service"))
+
+    def load(step: Step) -> "Tuple[Metric, ...]":
+        (metric,) = noisy(0.03, 0.005)(step)
+        bad = step.phase == PAIR and step.pair == 9 and step.state == "tuned"
+        return (metric._replace(value=metric.value * (0.4 if bad else 1)),)
+
+    found = verdict(run(load, record=restarting))
+    assert (found.verdict, found.keep) == ("unclear", False)
+    assert "the mean may have lost" in found.reasons[0]
+
+
+def test_a_time_may_be_several_times_as_long_so_more_loads_exclude_that() -> None:
+    def timed(step: Step) -> "Tuple[Metric, ...]":
+        (metric,) = noisy(0.06, 0.005)(step)
+        slow = step.phase == SOAK and step[2:5] == (3, 12, "tuned")
+        return (Metric("time", (4 if slow else 1) * 1e4 / metric.value, "s", "smaller"),)
+
+    rate, time = verdict(run(noisy(0.06, 0.005), seed=3)), verdict(run(timed, seed=3))
+    assert rate.keep
+    assert time.soaked > 2 * rate.soaked
+    assert time.missing[2].tuned == 1
 
 
 def test_what_would_not_stay_needs_no_soak() -> None:

@@ -149,7 +149,9 @@ def test_a_metric_where_smaller_is_better_has_the_same_verdict_with_the_opposite
     assert (larger.verdict, smaller.verdict) == ("better", "better")
     assert smaller.metrics[0].high < 0 < larger.metrics[0].low
     assert smaller.metrics[0].low < smaller.metrics[0].change < smaller.metrics[0].high
-    assert larger.metrics[0].evidence == pytest.approx(smaller.metrics[0].evidence)
+    assert larger.switched is not None
+    assert smaller.switched is not None
+    assert larger.switched.evidence == pytest.approx(smaller.switched.evidence), "of a time more stays follow"
 
 
 def test_no_difference_at_all_is_the_same() -> None:
