@@ -16,8 +16,9 @@ version_added: 0.3.0
 author: The nearmetal.ec2 authors (@nearmetal)
 short_description: Check the sizes of a play's batches
 description:
-  - Gives the sizes as they are. If one is neither a number of hosts nor a share, it fails with a sentence, where the
-    C(serial) of a play would end in a traceback, or would take V(5x%) or V(-3) for something else.
+  - Gives the sizes as they are, and of a text with several, as C(-e tune_serial=1,10%) has it, a list.
+  - If one is neither a number of hosts nor a share, it fails with a sentence, where the C(serial) of a play would end
+    in a traceback, or would take V(5x%) or V(-3) for something else.
 options:
   _input:
     description: A number of hosts, a share of the play such as V(10%), or a list of these.
@@ -41,12 +42,15 @@ _SIZE = re.compile(r"\d+|(100|[1-9]?\d)%")
 
 
 def require_sizes(sizes: Any) -> Any:
-    """The sizes of batches as they are; AnsibleFilterError if `serial` can't take one of them."""
+    """The sizes of batches as `serial` takes them; AnsibleFilterError if it can't take one of them."""
+    if isinstance(sizes, str) and not _SIZE.fullmatch(sizes.strip()):
+        listed = [size.strip(" '\"") for size in sizes.strip(" []").split(",")]
+        sizes = listed if all(map(_SIZE.fullmatch, listed)) else sizes
     for size in sizes if isinstance(sizes, (list, tuple)) and sizes else [sizes]:
         if isinstance(size, bool) or not isinstance(size, (int, str)) or not _SIZE.fullmatch(str(size).strip()):
             raise AnsibleFilterError(
-                f"tune_serial: {size!r} is no size of a batch: give a number of hosts, a share such as '10%', or a list"
-                " of these such as [1, '10%']"
+                f"tune_serial: {size!r} is no size of a batch: give a number of hosts, a share such as 10%, or several"
+                " such as 1,10%"
             )
     return sizes
 

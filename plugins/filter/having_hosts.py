@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any, Callable
 
 from ansible import context
@@ -20,10 +21,15 @@ def require_hosts(variables: Any, pattern: Any) -> Any:
     """The pattern as it is; AnsibleFilterError if no host matches it."""
     if any(context.CLIARGS.get(option) for option in _LISTING):
         return pattern
+    groups = variables.get("groups") or {}
     known = lookup_loader.get("ansible.builtin.inventory_hostnames")
     terms = pattern if isinstance(pattern, list) else [pattern]
-    if not known.run(terms, variables={"groups": variables.get("groups") or {}}):
-        raise AnsibleFilterError(f"no host of the inventory matches {pattern}: check target, and the inventory")
+    if not known.run(terms, variables={"groups": groups}):
+        if not groups.get("all"):
+            raise AnsibleFilterError("the inventory has no hosts: name one with -i, or as inventory in ansible.cfg")
+        near = difflib.get_close_matches(str(pattern), [*groups, *groups["all"]], 1)
+        hint = f"is {near[0]} meant?" if near else "check target, and the inventory"
+        raise AnsibleFilterError(f"no host of the inventory matches {pattern}: {hint}")
     return pattern
 
 

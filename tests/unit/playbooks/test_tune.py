@@ -36,19 +36,21 @@ def test_a_small_fleet_is_tuned_host_by_host(fleet: Fleet, hosts: int) -> None:
     assert reached(fleet, hosts, 0) == [0]
 
 
-@pytest.mark.parametrize(("serial", "first"), [("5", 5), ("25%", 5), ([3, "50%"], 3), ("100%", 20)])
+@pytest.mark.parametrize(
+    ("serial", "first"), [("5", 5), ("25%", 5), ([3, "50%"], 3), ("100%", 20), ("3,50%", 3), ("[4, '50%']", 4)]
+)
 def test_other_batches_are_taken_from_the_command_line(fleet: Fleet, serial: Any, first: int) -> None:
     assert reached(fleet, 20, 0, tune_serial=serial) == list(range(first))
 
 
-@pytest.mark.parametrize("serial", ["abc", [1, "ten"], "5x%", -3, 1.5, True, {"first": 1}, [], "101%"])
+@pytest.mark.parametrize("serial", ["abc", [1, "ten"], "1,ten", "5x%", -3, 1.5, True, {"first": 1}, [], "101%"])
 @pytest.mark.parametrize("playbook", ["tune", "restore"])
 def test_what_is_no_size_of_a_batch_is_said_in_a_sentence(fleet: Fleet, playbook: str, serial: Any) -> None:
     fleet.inventory({"h1": GOOD})
     done = fleet.run("-e", json.dumps({"tune_serial": serial}), playbook=f"nearmetal.ec2.{playbook}")
     output = done.stdout + done.stderr
     assert done.returncode != 0
-    assert "is no size of a batch: give a number of hosts, a share such as '10%', or a list of these" in output
+    assert "is no size of a batch: give a number of hosts, a share such as 10%, or several such as 1,10%" in output
     assert "Traceback" not in output
     assert "TASK" not in output
 
