@@ -137,7 +137,7 @@ def _segments(disks: BlkfrontFacts) -> Plan:
         return _SEGMENTS.says("ok", reason, value)
     reason = (
         f"requests carry at most {int(value) * 4} KiB, which is right for gp and io volumes; if this host has st1 or"
-        f" sc1, set block_storage_indirect_segments to {_SEGMENTS_OF_HDD} (xen_blkfront.{name}={_SEGMENTS_OF_HDD})"
+        f" sc1, set indirect_segments of block_storage to {_SEGMENTS_OF_HDD} (xen_blkfront.{name}={_SEGMENTS_OF_HDD})"
         " for requests of 1 MiB"
     )
     return _SEGMENTS.says("advice", reason, value)

@@ -158,7 +158,7 @@ def tune_requests(
     wanted_here = {request.name for request in requests}
     requests += [_not_wanted(name, limits[name], workloads) for name in limits if name not in wanted_here]
     if not requests and not findings:
-        raise NearmetalError("nothing to tune: name a workload or concerns")
+        raise NearmetalError("nothing to tune: tune_workload and tune_concerns are empty; base is for every host")
     flaws = flaws_of_idle(waived, known, {CHOICE, *(request.name for request in requests if isinstance(request, Tune))})
     findings = (
         *findings,

@@ -61,9 +61,13 @@ class Contradiction(NamedTuple):
 def require_known(names: Sequence[str]) -> None:
     """Raise NearmetalError for an empty list, an unknown workload, or one that is named twice."""
     if not names:
-        raise NearmetalError("workload is an empty list: name one, such as base, or leave the option out")
+        raise NearmetalError("tune_workload is an empty list: name one, such as base, or leave it out")
     for name in names:
         if name not in WORKLOADS:
+            if not name:
+                raise NearmetalError("tune_workload is empty: name one, such as base, or leave it out")
+            if name.split()[1:] and {*name.split()} <= {*WORKLOADS, *NAMES}:
+                raise NearmetalError(f"tune_workload is {shown(name)}: separate several names by commas")
             word = name.lower().replace("-", "_").replace(" ", "_")
             if word in NAMES:
                 workload = program_of(word).workload

@@ -75,11 +75,13 @@ def warn(result: Dict[str, Any], module: str, task_vars: Mapping[str, Any]) -> D
 
 
 def as_typed(message: str, task: Any) -> str:
-    """A message of a module with the options as the variables of its role; unchanged if the task is of no role."""
+    """A message of a module with its options as they were set: of a role's task its variables, else the options."""
     role = getattr(task, "_role", None)
-    if role is None or not str(role.get_name()).startswith(COLLECTION):
-        return message
     module = task.action.rpartition(".")[2]
+    if role is None or not str(role.get_name()).startswith(COLLECTION):
+        # The sentences of tune have the role's variables; one for both says whose variable it is.
+        variable = rf"(?<!role tune: )\btune_({'|'.join(_options('tune'))})\b(?! of the role)"
+        return re.sub(variable, r"\1", message) if module == "tune" else message
     named = re.sub(rf"(?<![\w.]){module}\.(?=[a-z])", f"{module}_", message)
     return re.sub(r"(?<![\w.])concerns\.(?=[a-z])", f"{module}_concerns.", named)
 

@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, List, Mapping
 
 import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible import interpreter, variables
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible.variables import misspelt, warn
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible.variables import as_typed, misspelt, warn
 
 TUNE = "nearmetal.ec2.tune"
 ROOT = Path(__file__).resolve().parents[3]
@@ -98,6 +99,22 @@ def test_an_option_of_a_single_role_has_its_name_for_tune(name: str, role: str, 
         {},
         {"warnings": [f"the variable {name} isn't an option and has no effect: is {role}_thp meant?"]},
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "of_the_module"),
+    [
+        ("tune_exclude[0]: clocksource has no knob", "exclude[0]: clocksource has no knob"),
+        ("set tune_workload: web and tune_program: redis", "set workload: web and program: redis"),
+        ("(role tune: tune_allow_not_ec2)", "(role tune: tune_allow_not_ec2)"),
+        ("with tune_instance_type of the role tune", "with tune_instance_type of the role tune"),
+        ("tune_serial", "tune_serial"),
+    ],
+)
+def test_a_task_of_the_module_reads_of_its_options(message: str, of_the_module: str) -> None:
+    role = SimpleNamespace(get_name=lambda: TUNE)
+    assert as_typed(message, SimpleNamespace(action=TUNE, _role=role)) == message
+    assert as_typed(message, SimpleNamespace(action=TUNE, _role=None)) == of_the_module
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,9 @@ def test_a_contradiction_is_silent_while_a_waiver_of_its_knob_holds(
 
 ALONE = "workload auto can't be combined with other workloads, because it recognizes them by what runs on the host"
 WRONG = [
-    ([], "workload is an empty list: name one, such as base, or leave the option out"),
+    ([], "tune_workload is an empty list: name one, such as base, or leave it out"),
+    ([""], "tune_workload is empty: name one, such as base, or leave it out"),
+    (["web redis"], "tune_workload is 'web redis': separate several names by commas"),
     (["web", "wbe"], "sap_hana; is web meant?"),
     (["Web"], "sap_hana; is web meant?"),
     (["in-memory-database"], "is in_memory_database meant?"),
@@ -104,7 +106,7 @@ WRONG = [
     (["auto", "web"], f"{ALONE}: leave out auto, or leave out web"),
     ("cache,auto,web", f"{ALONE}: leave out auto, or leave out cache and web"),
     (["auto", "wbe"], "workload 'wbe' is unknown"),
-    ("", "workload '' is unknown"),
+    ("", "tune_workload is empty"),
     ([["web"]], "tune.workload[0] must be a word, not ['web']"),
 ]
 
@@ -314,7 +316,7 @@ def test_after_a_reboot_a_run_applies_the_workloads_recognized_before(tmp_path: 
     shutil.rmtree(tmp_path / "seen/root/proc/70")
     after = {"ansible.builtin.import_role": {"name": "nearmetal.ec2.tune", "tasks_from": "reboot.yml"}}
     (tmp_path / "after.json").write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [after]}]))
-    done = play(tmp_path, "after.json", "--start-at-task", "nearmetal.ec2.tune : Tune the host")
+    done = play(tmp_path, "after.json", "--start-at-task", "nearmetal.ec2.tune : Plan, and tune except in check mode")
     assert done.returncode == 0, done.stdout + done.stderr
     backlog = tmp_path / "seen/root/proc/sys/net/ipv4/tcp_max_syn_backlog"
     assert backlog.read_text().strip() == "8192"

@@ -33,7 +33,7 @@ ARGUMENTS: List[Tuple[Dict[str, Any], str]] = [
     ({"concerns": False}, "tune.concerns must be a mapping, not false"),
     ({"concerns": ["numa"]}, "tune.concerns must be a mapping, not ['numa']"),
     ({"concerns": "numa"}, "tune.concerns must be a mapping, not 'numa'"),
-    ({"concerns": {}}, "nothing to tune: name a workload or concerns"),
+    ({"concerns": {}}, "nothing to tune: tune_workload and tune_concerns are empty"),
     ({"workload_concerns": {"smt": False}}, "workload_concerns.smt must be a mapping of options, not false; to leave"),
     ({"workload": "../x"}, "workload '../x' is unknown; there are auto, which"),
     ({"workload": "w" * 4000}, "workload 'www"),
