@@ -184,11 +184,15 @@ def test_a_python_that_is_too_old_or_absent_is_named(repository: Repository) -> 
     ends = repository.folder / "python-that-ends"
     ends.write_text('#!/bin/sh\necho "the disk is full" >&2; exit 1\n')
     ends.chmod(0o755)
+    denies = repository.folder / "denies"
+    denies.write_text('#!/bin/sh\necho "sudo: a password is required" >&2; exit 1\n')
+    denies.chmod(0o755)
     local = {"ansible_connection": "local", "ansible_become": False}
     up = {"ansible_become": True, "ansible_become_user": "nobody"}
     repository.hosts(
         old={**local, "ansible_python_interpreter": str(old)},
         absent={**local, "ansible_python_interpreter": "/usr/bin/no-python"},
+        no_word={**local, **up, "ansible_become_exe": str(denies), "ansible_python_interpreter": sys.executable},
         by_env={**local, "ansible_python_interpreter": "/usr/bin/env no-python"},
         ends={**local, "ansible_python_interpreter": str(ends)},
         no_sudo={**local, **up, "ansible_become_exe": "no-sudo", "ansible_python_interpreter": sys.executable},
@@ -202,6 +206,7 @@ def test_a_python_that_is_too_old_or_absent_is_named(repository: Repository) -> 
         assert "the host has no Python at /usr/bin/no-python; with ansible-core" in output
         assert "the host has no Python at /usr/bin/env no-python; with ansible-core" in output
         assert f"has no Python at {ends}" not in output
+        assert "can't become nobody on the host: sudo: a password is required; give the password with -K" in output
         for program in ("no-sudo", "/opt/no-sudo"):
             # Since 2.19 Ansible's own local connection ends with what the shell said.
             ours = f"the host has no {program}, with which Ansible would become nobody: install it"

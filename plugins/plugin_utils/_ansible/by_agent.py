@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 from typing import Any, Dict, Mapping, Optional
 
+from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.action.normal import ActionModule as NormalAction
 
 from ...module_utils._host import bundle
 from ...module_utils._version import VERSION
 from . import diffs, variables
-from .interpreter import explained
+from .interpreter import denied, explained
 from .results import with_artifact
 from .variables import unknown_type
 
@@ -77,7 +78,12 @@ class StateAction(NormalAction):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result."""
-        result = explained(self, self.on_host(tmp, task_vars), task_vars or {})
+        try:
+            result = explained(self, self.on_host(tmp, task_vars), task_vars or {})
+        except AnsibleError as error:
+            result = {"failed": True, "changed": False, "msg": denied(self, error)}
+            if not result["msg"]:
+                raise
         name = self._task.delegate_to or (task_vars or {}).get("inventory_hostname", "")
         if self._task.diff and diffs.is_of_host(result.get("diff")):
             result["diff"] = diffs.differences(name, result["diff"])

@@ -1,8 +1,8 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One sentence where a host's Python is absent or too old. PRIVATE to the collection.
+"""One sentence where a host's Python is absent or too old, or Ansible can't become root there. PRIVATE.
 
-There a module ends before its first line, and Ansible says only that it found no JSON in what the module printed.
+A module ends there before its first line, and Ansible says only that it found no JSON, or no sign of success.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 import shlex
 from typing import Any, Dict, List, Mapping, Tuple
 
+from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__
 
@@ -25,6 +26,8 @@ _NOT_STARTED = (126, 127)  # how a shell, and env, end when there is no such pro
 _OF_SHELL = re.compile(
     r"(?:\S*/)?(?:sh|bash|dash|ksh|zsh|env): |.*No such file or directory"
 )  # what says only that there is no program
+# How Ansible says that sudo, or another way to become root, didn't take the user.
+_DENIED = re.compile(r"(?i)(?:missing|incorrect) \S+ password|waiting for (?:become success|privilege escalation)")
 _ANSWER = re.compile(r"\bPython (\d{1,2})\.(\d{1,3})\.(\d{1,3})\b", re.ASCII)
 
 
@@ -34,7 +37,12 @@ def explained(action: ActionBase, result: Dict[str, Any], task_vars: Mapping[str
     if not result.get("failed") or "module_stdout" not in result:
         return result
     words = interpreter_words(getattr(action, "_used_interpreter", None) or task_vars.get("ansible_python_interpreter"))
-    answer = action._low_level_execute_command(" ".join(map(shlex.quote, (*words, "-c", _QUESTION))))
+    question = " ".join(map(shlex.quote, (*words, "-c", _QUESTION)))
+    answer = action._low_level_execute_command(question)
+    become = action._connection.become is not None and answer.get("rc") not in (0, *_NOT_STARTED)
+    if become and action._low_level_execute_command(question, sudoable=False).get("rc") == 0:
+        # The user who logs in gets an answer, and the one that Ansible would become doesn't.
+        return {**result, "msg": _denial(action, str(answer.get("stderr")))}
     sentence = _no_way_up(action, answer) or cause(" ".join(words), answer, minimum())
     return {**result, "msg": sentence} if sentence else result
 
@@ -55,6 +63,22 @@ def _no_way_up(action: ActionBase, answer: Mapping[str, Any]) -> str:
         f"the host has no {program}, with which Ansible would become {user}: install it, or name another way with"
         " ansible_become_method"
     )
+
+
+def denied(action: ActionBase, error: AnsibleError) -> str:
+    """That the host didn't let Ansible become root, of an error that only says so in Ansible's words; else empty."""
+    words = text(str(error))
+    if action._connection.become is None or not _DENIED.search(words):
+        return ""
+    return _denial(action, words.rpartition("Standard Error")[2] or words)
+
+
+def _denial(action: ActionBase, said: str) -> str:
+    user = action._connection.become.get_option("become_user") or "root"
+    way_out = f"give the password with -K, or let this user become {user} without one"
+    if "not found" in said:
+        way_out = "install it, or name another way with ansible_become_method"
+    return f"Ansible can't become {user} on the host: {text(said).strip(' .:')}; {way_out}"
 
 
 def minimum(version: str = __version__) -> Tuple[int, int]:
