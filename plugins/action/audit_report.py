@@ -73,7 +73,9 @@ class ActionModule(ActionBase):
             collector = _collect(options["result"], variables) if needed else Collector()
             blind_spots = () if seen_by_callback else (BLIND,)
             directory = "" if seen_by_callback else plays.report_directory()
-            run = Clock().run("audit")
+            clock = Clock()
+            clock.saw(self._task.get_play())
+            run = clock.run("audit")
             proofs = proven.last(directory, collector.names()) if directory else {}
             ranked = rankings(store.runs(directory), collector.names()) if directory else ()
             report = collector.report(

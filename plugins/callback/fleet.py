@@ -42,7 +42,7 @@ import os
 import sys
 import time
 from contextlib import suppress
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from ansible import constants as C
 from ansible import context
@@ -87,6 +87,7 @@ class CallbackModule(DefaultCallback):
         ] = []  # hosts that failed before the play was known to be nearmetal's
         self._proofs: Dict[str, host_map.Host] = {}
         self._benchmarked: List[str] = []
+        self._said: Set[str] = set()  # messages of hosts that failed
         self._any_task_started = False  # whether any task of nearmetal started on a host
         self._ended = False  # whether Ansible came to the end of the run
         atexit.register(self._say_interrupted, os.getpid())
@@ -124,6 +125,7 @@ class CallbackModule(DefaultCallback):
         """Add the hosts of a play of nearmetal to the report."""
         self._has_nearmetal_tasks = True
         self._mode = plays.combined_mode(self._mode, mode)
+        self._clock.saw(self._play)
         self._collector.expect(plays.hosts_of(self._play))
         for record, name, message in self._early_failures:
             record(name, message)
@@ -166,12 +168,15 @@ class CallbackModule(DefaultCallback):
             if not ignore_errors:
                 self._print_failure(result)
             return
+        is_role_task = plays.is_nearmetal_task(result.task) or plays.checks_role_options(result.task)
+        message = str(result.result.get("msg", "failed"))
+        if is_role_task:
+            message = message.removeprefix("Validation of arguments failed:").lstrip()
+            result.result["msg"] = message
         # A play that ignores it goes on without what the host would have reported.
         if not ignore_errors or plays.tunes(result.task):
-            self._record_failure(
-                self._collector.failed, name, f"{result.task_name}: {result.result.get('msg', 'failed')}"
-            )
-        is_role_task = plays.is_nearmetal_task(result.task) or plays.checks_role_options(result.task)
+            said = message if is_role_task else f"{result.task_name}: {message}"
+            self._record_failure(self._collector.failed, name, said)
         if is_role_task and not self._display.verbosity:
             self._print_failure(result)
             return
@@ -369,6 +374,9 @@ class CallbackModule(DefaultCallback):
 
     def _print_failure(self, result: Any) -> None:
         name, message = text(result.host.get_name(), NAME), text(result.result.get("msg", ""))
+        if self._mode and message in self._said and not self._display.verbosity:
+            return  # the table names each host that failed so
+        self._said.add(message)
         self._print(f"✗ {name}: {message}", C.COLOR_ERROR)
 
     def _print_lines(self, result: Any) -> bool:

@@ -17,7 +17,7 @@ from ansible import context
 from ansible.parsing.splitter import parse_kv
 
 from ...module_utils._error import NearmetalError
-from .._ansible.plays import AUDIT, REPORT, TUNE, module_of
+from .._ansible.plays import AUDIT, REPORT, TUNE, is_of_collection, module_of
 from .._clean import text
 from .._files import short_path
 from . import document, history
@@ -55,13 +55,18 @@ class Clock:
     def __init__(self) -> None:
         self._started = datetime.now(timezone.utc)
         self._ticks = time.monotonic()
+        self._imported = True  # whether all plays so far are the collection's, as they stand in its playbooks
+
+    def saw(self, play: Any) -> None:
+        """Remember whose play this is: `import_playbook` with variables gives them to the play."""
+        self._imported = self._imported and is_of_collection(play) and not play.vars
 
     def run(self, mode: str) -> Run:
         """The run as of now."""
         inventory = [str(source) for source in context.CLIARGS.get("inventory") or ()]
         standard = [str(source) for source in C.DEFAULT_HOST_LIST]
         inventory = [short_path(source) for source in inventory if source not in standard]
-        command, beside = _fix_command(mode, inventory)
+        command, beside = _fix_command(mode, inventory, self._imported)
         return Run(
             mode=mode,
             started=_stamp(self._started),
@@ -76,7 +81,7 @@ class Clock:
         )
 
 
-def _fix_command(mode: str, inventory: Iterable[str]) -> Tuple[Tuple[str, ...], str]:
+def _fix_command(mode: str, inventory: Iterable[str], imported: bool) -> Tuple[Tuple[str, ...], str]:
     """The command that applies what this run showed, and a note on it."""
     line = context.CLIARGS
     started = list(map(str, line.get("args") or ()))
@@ -84,7 +89,7 @@ def _fix_command(mode: str, inventory: Iterable[str]) -> Tuple[Tuple[str, ...], 
     notes, is_audit = [], mode == "audit" and not line.get("check")
     if is_audit and not _only_audits():
         # A playbook of the user's, which has the role audit: tune does the same with what that playbook sets.
-        playbooks, notes = [TUNE], [f"with the variables of {', '.join(map(short_path, started))}"]
+        playbooks, notes = [TUNE], [f"with the variables of {', '.join(map(short_path, started))}"] * (not imported)
     given, complete = _extra(map(str, line.get("extra_vars") or ()))
     words = [PROGRAM, *map(short_path, playbooks)]
     words += [word for source in inventory for word in ("-i", source)]

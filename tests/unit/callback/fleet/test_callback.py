@@ -137,7 +137,7 @@ def test_a_concern_that_failed_is_named(fleet: Fleet) -> None:
     )
     run = fleet.run()
     assert run.returncode == 2
-    (wrong,) = (line for line in well(run).splitlines() if line.startswith("✗ h3: Validation of arguments failed"))
+    (wrong,) = (line for line in well(run).splitlines() if line.startswith("✗ h3: argument"))
     assert "audit_timeout" in wrong
     assert "argument_spec" not in run.stdout
     assert re.search(r"^h1 +✓  ✗$", well(run), re.M)
@@ -239,6 +239,20 @@ def test_the_fix_of_an_audit_in_a_users_playbook_is_a_command_and_names_that_pla
     fleet.inventory({"db1": MIXED["db1"], "db2": MIXED["db1"]})
     shown = well(fleet.run(playbook=str(play)))
     assert "--limit db1,db2 -e tune_only=clocksource.source (with the variables of site.yml)\n" in shown
+
+
+@pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])
+@pytest.mark.parametrize(("variables", "note"), [("", ""), ("  vars: {target: db1}\n", " (with the variables of")])
+def test_the_commands_of_an_imported_audit_are_whole_unless_the_import_sets_variables(
+    fleet: Fleet, callback: str, variables: str, note: str
+) -> None:
+    fleet.inventory({"db1": MIXED["db1"]})
+    play = fleet.folder / "site.yml"
+    play.write_text(f"- import_playbook: nearmetal.ec2.audit\n{variables}")
+    well(fleet.run(playbook=str(play), callback=callback))
+    fix = checked(fleet)["top"][0]["fix"]
+    command = "ansible-playbook nearmetal.ec2.tune -i hosts.json --limit db1 -e tune_only=clocksource.source"
+    assert fix == command + (f"{note} site.yml)" if note else "")
 
 
 def test_without_the_callback_a_task_writes_the_reports(fleet: Fleet) -> None:
