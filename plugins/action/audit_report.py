@@ -26,7 +26,7 @@ from ..plugin_utils._report import allowances, document, history, proven, summar
 from ..plugin_utils._report.collect import Collector
 from ..plugin_utils._report.headings import FAILABLE
 from ..plugin_utils._report.model import Report, plural, span
-from ..plugin_utils._report.run import Clock
+from ..plugin_utils._report.run import Clock, ineffective
 
 BLIND = (
     "without the callback nearmetal.ec2.fleet it is not known why a host gave no result, nor how long the run took:"
@@ -104,7 +104,8 @@ class ActionModule(ActionBase):
         if hosts and options["fail"]:
             result.update(failed=True, msg=result["failure"])
         if not seen_by_callback:
-            self._display.warning(f"Not seen: {BLIND}.")
+            for sentence in (f"Not seen: {BLIND}.", *ineffective()):
+                self._display.warning(sentence)
         return result
 
 

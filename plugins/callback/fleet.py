@@ -353,6 +353,8 @@ class CallbackModule(DefaultCallback):
             self._display.display(line)
         self._print("")
         self._print(written, color)
+        for sentence in run.ineffective():
+            self._display.warning(text(sentence))
         if lost:
             self._print(lost, C.COLOR_ERROR)
 

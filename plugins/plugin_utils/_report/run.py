@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import configparser
 import json
+import os
 import re
 import time
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple, TypeVar
 
 import yaml
 from ansible import constants as C
@@ -19,7 +22,7 @@ from ansible.parsing.splitter import parse_kv
 from ...module_utils._error import NearmetalError
 from .._ansible.plays import AUDIT, REPORT, TUNE, is_of_collection, module_of
 from .._clean import text
-from .._files import short_path
+from .._files import ELSEWHERE, short_path
 from . import document, history
 from .model import HostReport, Past, Run
 from .summary import PROGRAM
@@ -46,6 +49,9 @@ _SHOWN = (
     "tune_allow_not_ec2",
     "target",
 )
+# The setting of the callback that has no variable, and what people write for it.
+_SECTION, _SETTING = "nearmetal", "report_directory"
+_LIKE_SETTING = re.compile(r"(?i)(?:^|_)reports?_?(?:dir|directory|folder|path)$")
 _PLAIN = re.compile(r"[A-Za-z0-9_.]{1,64}(?:,[A-Za-z0-9_.]{1,64}){0,15}", re.ASCII)
 
 
@@ -101,6 +107,23 @@ def _fix_command(mode: str, inventory: Iterable[str], imported: bool) -> Tuple[T
         tags = list(map(str, line.get(key) or ()))
         words += [option, ",".join(tags)] if tags != usual and playbooks == started else []
     return tuple(words), " and ".join([*notes, *([] if complete else ["with the same -e options"])])
+
+
+def ineffective() -> Iterator[str]:
+    """A sentence for each name that is nearly that of the report directory's setting, and that nothing reads."""
+    known = f"{_SECTION}_{_SETTING}".upper()
+    for name in os.environ:
+        if name.startswith(f"{_SECTION}_".upper()) and name != known and _LIKE_SETTING.search(name):
+            yield f"{name} in the environment has no effect: {ELSEWHERE}"
+    file = configparser.ConfigParser(interpolation=None, strict=False)
+    with suppress(OSError, ValueError, configparser.Error):
+        file.read(getattr(C, "CONFIG_FILE", None) or (), encoding="utf-8")
+    for name in file.options(_SECTION) if file.has_section(_SECTION) else ():
+        if name != _SETTING:
+            yield f"{name} below [{_SECTION}] in ansible.cfg has no effect: {ELSEWHERE}"
+    for name in (name for words in context.CLIARGS.get("extra_vars") or () for name in _variables(str(words))):
+        if _LIKE_SETTING.search(str(name)):
+            yield f"the variable {name} has no effect: {ELSEWHERE}"
 
 
 def _only_audits() -> bool:

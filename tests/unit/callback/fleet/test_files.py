@@ -29,6 +29,18 @@ def test_report_directory_that_cannot_be_written(fleet: Fleet) -> None:
     assert fleet.run("-e", "audit_history=/proc/x").returncode == 2
 
 
+@pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])
+def test_what_is_nearly_the_setting_of_the_report_directory_is_named(fleet: Fleet, callback: str) -> None:
+    fleet.inventory({"h1": {"module_result": result_with(GOOD_CLOCK)}})
+    (fleet.folder / "ansible.cfg").write_text("[nearmetal]\nreport_dir = /tmp/x\n")
+    given = ("-e", "report_dir=/tmp/x", "-e", "log_dir=/tmp/x")
+    done = fleet.run(*given, callback=callback, NEARMETAL_REPORT_DIR="/tmp/x", NEARMETAL_HOSTS="/tmp/x")
+    said = " ".join(done.stderr.split())
+    for name in ("NEARMETAL_REPORT_DIR in the environment", "report_dir below [nearmetal]", "the variable report_dir"):
+        assert f"{name}" in said
+    assert said.count("has no effect: name another directory with NEARMETAL_REPORT_DIRECTORY") == 3
+
+
 def test_an_interrupted_run_says_what_became_of_its_report(fleet: Fleet) -> None:
     gate = fleet.folder / "gate"
     os.mkfifo(gate)
