@@ -241,20 +241,6 @@ def test_the_fix_of_an_audit_in_a_users_playbook_is_a_command_and_names_that_pla
     assert "--limit db1,db2 -e tune_only=clocksource.source (with the variables of site.yml)\n" in shown
 
 
-@pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])
-@pytest.mark.parametrize(("variables", "note"), [("", ""), ("  vars: {target: db1}\n", " (with the variables of")])
-def test_the_commands_of_an_imported_audit_are_whole_unless_the_import_sets_variables(
-    fleet: Fleet, callback: str, variables: str, note: str
-) -> None:
-    fleet.inventory({"db1": MIXED["db1"]})
-    play = fleet.folder / "site.yml"
-    play.write_text(f"- import_playbook: nearmetal.ec2.audit\n{variables}")
-    well(fleet.run(playbook=str(play), callback=callback))
-    fix = checked(fleet)["top"][0]["fix"]
-    command = "ansible-playbook nearmetal.ec2.tune -i hosts.json --limit db1 -e tune_only=clocksource.source"
-    assert fix == command + (f"{note} site.yml)" if note else "")
-
-
 def test_without_the_callback_a_task_writes_the_reports(fleet: Fleet) -> None:
     fleet.inventory(MIXED)
     run = fleet.run("-e", '{"audit_fail_on": ["would_change"]}', callback="ansible.builtin.default")

@@ -118,3 +118,16 @@ def test_hosts_that_are_all_lost_before_an_include_are_the_report(fleet: Fleet) 
     fleet.inventory({f"h{number}": {"ansible_host": "127.0.0.1", "ansible_port": 1} for number in (1, 2)})
     assert played(fleet, INCLUDED.format(include=HOW[0], gathers=True)).returncode == 4
     assert states(checked(fleet)) == {"h1": "unreachable", "h2": "unreachable"}
+
+
+@pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])
+@pytest.mark.parametrize(("variables", "note"), [("", ""), ("  vars: {target: db1}\n", " (with the variables of")])
+def test_the_commands_of_an_imported_audit_are_whole_unless_the_import_sets_variables(
+    fleet: Fleet, callback: str, variables: str, note: str
+) -> None:
+    fleet.inventory({"db1": {"module_result": result_with(SLOW_CLOCK)}})
+    (fleet.folder / "site.yml").write_text(f"- import_playbook: nearmetal.ec2.audit\n{variables}")
+    well(fleet.run(playbook=str(fleet.folder / "site.yml"), callback=callback))
+    fix = checked(fleet)["top"][0]["fix"]
+    command = "ansible-playbook nearmetal.ec2.tune -i hosts.json --limit db1 -e tune_only=clocksource.source"
+    assert fix == command + (f"{note} site.yml)" if note else "")
