@@ -362,6 +362,15 @@ def test_paper_holds_25_hosts_on_14_pages_and_one_on_two(open_page: Open) -> Non
     assert pages(page.pdf()) <= 2
 
 
+def test_nine_headings_are_nine_and_a_long_table_keeps_its_head_in_sight(open_page: Open) -> None:
+    page = open_page(reports.report(*[result_with(GOOD_CLOCK, finding("future", "ok"))] * 60))
+    assert page.run("document.querySelectorAll('.tiles > li').length") == 9
+    page.view(1400, 800)
+    page.run("document.querySelector('.row:last-child .host').scrollIntoView({block: 'end'})")
+    top = "document.querySelector('.map > thead').getBoundingClientRect().top"
+    assert page.run(f"{top} >= 0 && {top} < 400")
+
+
 def test_no_hosts(open_page: Open) -> None:
     page = open_page(Collector().report(reports.RUN))
     assert "The play had no hosts." in page.run("document.body.innerText")

@@ -96,7 +96,7 @@ def _headings(report: Report, concerns: List[str]) -> List[Dict[str, Any]]:
             else Counter()
         )
         counts = [(status, count[status]) for status in sorted(filter(None, count), key=ORDER.__getitem__)]
-        if under_heading or heading != OTHER:
+        if heading != OTHER:
             # A host's platform facts answer the first heading as far as a host can.
             kinds = Counter(str(host.platform.get("host_class") or "") for host in report.hosts)
             classes = (
@@ -157,7 +157,7 @@ def _data(report: Report, concerns: List[str]) -> Markup:
         "risk": list(worth.RISK.values()),
         "concerns": concerns,
         "headings": [
-            [heading.number, heading.title, [place[concern] for concern in under]]
+            [heading.number if heading != OTHER else "", heading.title, [place[concern] for concern in under]]
             for heading, under in under_headings(concerns)
             if under
         ],
