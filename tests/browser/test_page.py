@@ -22,6 +22,9 @@ Open = Callable[..., Browser]
 VISIBLE = "[...document.querySelectorAll('tr.row:not([hidden]) .host span:first-child')].map((e) => e.textContent)"
 
 
+OTHER = result_with(finding("clocksource", "refused", reason="kubelet"))
+
+
 def small_fleet() -> Report:
     collected = Collector()
     for name, group, kind, result in (
@@ -214,6 +217,17 @@ def test_on_paper_every_host_is_open(open_page: Open) -> None:
     page.run("dispatchEvent(new Event('afterprint'))")
     assert page.run("document.querySelectorAll('.sheet').length") == 0
     assert page.run("document.documentElement.dataset.theme") == "dark"
+
+
+def test_on_paper_hosts_with_the_same_findings_share_a_sheet(open_page: Open) -> None:
+    page = open_page(reports.report(*[result_with(SLOW_CLOCK, platform={"kernel": f"6.{n}"}) for n in range(3)], OTHER))
+    page.run("dispatchEvent(new Event('beforeprint'))")
+    said = page.run("[...document.querySelectorAll('.sheet')].map((e) => e.textContent)")
+    assert [text.endswith("The same findings as h0.") for text in said] == [False, True, True, False]
+    assert "6.1" in said[1]
+    page.run("dispatchEvent(new Event('afterprint'))")
+    page.run("document.querySelectorAll('.host')[1].click()")
+    assert "The same findings" not in page.run("document.querySelector('.sheet').textContent")
 
 
 def test_each_sheet_of_paper_names_the_host_and_the_columns(open_page: Open) -> None:

@@ -169,11 +169,16 @@
     return element("figure", { class: "picture" }, ...parts.map(partOf), element("ul", { class: "queues" }, ...said));
   }
 
-  function sheet(host) {
+  // On paper `twin` is a host before this one with the same findings, whose sheet is enough.
+  function sheet(host, twin) {
     const made = element("div", { class: "sheet" });
     const groups = host.groups.map((group) => texts[group]).join(", ");
     const facts = [texts[host.platform], texts[host.workload] && `planned for ${texts[host.workload]}`, groups && `in ${groups}`, texts[host.proof] && `last proof: ${texts[host.proof]}`].filter(Boolean);
     made.append(element("p", { class: "muted" }, facts.join(" · ")));
+    if (twin) {
+      made.append(element("p", {}, `The same findings as ${twin.name}.`));
+      return made;
+    }
     if (host.trouble) made.append(element("p", { class: tone(host) }, texts[host.trouble]));
     if (host.reboot) made.append(element("p", {}, `Needs a reboot: ${texts[host.reboot]}`));
     for (const note of host.notes) made.append(element("p", { class: "muted" }, texts[note]));
@@ -261,11 +266,11 @@
     return line.nextElementSibling && line.nextElementSibling.classList.contains("detail") ? line.nextElementSibling : null;
   }
 
-  function open(line) {
+  function open(line, twin) {
     if (expanded(line)) return expanded(line);
     const button = line.querySelector(".host");
     const id = `host-${line.dataset.host}`;
-    const detail = element("tr", { class: "detail", id }, element("td", { colspan: concerns.length + columns.length + 2 }, sheet(hosts[line.dataset.host])));
+    const detail = element("tr", { class: "detail", id }, element("td", { colspan: concerns.length + columns.length + 2 }, sheet(hosts[line.dataset.host], twin)));
     line.after(detail);
     button.setAttribute("aria-expanded", "true");
     button.setAttribute("aria-controls", id);
@@ -399,12 +404,24 @@
   theme.addEventListener("click", () => paint(root.dataset.theme !== "dark"));
   theme.hidden = false;
 
+  // What a host's sheet of paper says beside the host's name and kind: hosts that share it have one sheet.
+  function printed(host) {
+    const rows = host.rows.filter((row) => !SETTLED.has(statuses[row[3]][0]));
+    return JSON.stringify([rows, host.trouble, host.workload, host.reboot, host.notes, host.trend, host.sizing]);
+  }
+
   let before = null;
   addEventListener("beforeprint", () => {
     draw(hosts.length);
     before = { theme: root.dataset.theme, closed: rows.filter((line) => !line.hidden && !expanded(line)) };
     paint(false);
-    before.closed.forEach(open);
+    const first = new Map();
+    for (const line of body.querySelectorAll(".row:not([hidden])")) {
+      const host = hosts[line.dataset.host];
+      const twin = first.get(printed(host));
+      if (!twin) first.set(printed(host), host);
+      if (!expanded(line)) open(line, twin);
+    }
   });
   addEventListener("afterprint", () => {
     before.closed.forEach(close);
