@@ -29,6 +29,7 @@ WORTH = {
     LOSS: _measured.LOSS,
 }
 BASE = "base"  # the workload of a host that names none
+_CHOICE = "tune.workload"  # the finding with which `auto` says what runs
 NOT_LOOKED_AT, NEXT = "Not looked at", "Next"  # facts that a terminal shows, too
 _APPLY = ("-e", "tune_workload_auto=apply")
 _SUGGEST = ("-e", "tune_workload=auto", *_APPLY)
@@ -182,7 +183,8 @@ def _next_command(report: Report, variables: Tuple[str, ...]) -> str:
 def outside(host: HostReport) -> str:
     """The class of a host that nobody looked at for its class; empty for others, also where it was allowed."""
     kind = str(host.platform.get("host_class", ""))
-    seen = {finding.status for finding in host.findings} - {"refused", "not_applicable"}
+    looked_at = (finding for finding in host.findings if finding.name != _CHOICE)
+    seen = {finding.status for finding in looked_at} - {"refused", "not_applicable"}
     return kind if kind in _OUTSIDE and host.findings and not seen and not host.errors else ""
 
 
@@ -217,12 +219,12 @@ def _say_nameless(nameless: List[str], reported: int) -> str:
 
 def _names_none(host: HostReport) -> bool:
     """Whether nobody said what the host is for, nor asked for a look at what runs."""
-    return host.workload == BASE and all(finding.name != "tune.workload" for finding in host.findings)
+    return host.workload == BASE and all(finding.name != _CHOICE for finding in host.findings)
 
 
 def _unplanned(host: HostReport) -> Tuple[str, ...]:
     """The workloads that auto recognized on a host, if it was planned for base all the same."""
-    found = (str(one.wanted) for one in host.findings if one.name == "tune.workload" and one.status == "advice")
+    found = (str(one.wanted) for one in host.findings if one.name == _CHOICE and one.status == "advice")
     return tuple(name for name in dict.fromkeys(found) if name != BASE) if host.workload == BASE else ()
 
 

@@ -266,6 +266,8 @@ def test_a_host_outside_ec2_was_not_looked_at(host_class: str, words: str) -> No
     alone = worth.verdict(reports.report(away))
     assert alone.lead == f"{words}."
     assert alone.planned == ""
+    asked = {**away, "findings": [*away["findings"], finding("tune", "advice", "workload")]}
+    assert worth.verdict(reports.report(asked)).lead == f"{words}.", "auto looks at programs alone"
     assert ("tune_allow_not_ec2" in dict(alone.facts).get("Next", "")) == (host_class == "not_ec2")
     both = worth.verdict(reports.report(away, result_with(GOOD_CLOCK)))
     assert both.lead == f"Nothing is left to change on 1 host{CLOCK_ALONE}; {words}."
