@@ -88,7 +88,7 @@ class CallbackModule(DefaultCallback):
         self._proofs: Dict[str, host_map.Host] = {}
         self._benchmarked: List[str] = []
         self._said: Set[str] = set()  # messages of hosts that failed
-        self._any_task_started = False  # whether any task of nearmetal started on a host
+        self._any_task_started = False  # whether any task started that plans a host
         self._ended = False  # whether Ansible came to the end of the run
         atexit.register(self._say_interrupted, os.getpid())
         self._others_played = False  # whether a play of somebody else is in the run, whose end is Ansible's recap
@@ -102,12 +102,11 @@ class CallbackModule(DefaultCallback):
     def _say_interrupted(self, controller: int) -> None:
         """At the end of the process, not of a worker's, say what became of the reports of a run that was cut off."""
         if self._mode and not self._ended and os.getpid() == controller and self._collector.total():
-            seen = self._collector.seen()
-            self._print(
-                f"No report written: the run was interrupted after {seen} of {self._collector.total()} hosts;"
-                " the report of an earlier run stays",
-                C.COLOR_ERROR,
-            )
+            seen, total = self._collector.seen(), self._collector.total()
+            when = f"was interrupted after {seen} of {total} hosts"
+            if not self._any_task_started:
+                when = "ended before it planned a host"
+            self._print(f"No report written: the run {when}; the report of an earlier run stays", C.COLOR_ERROR)
 
     # --- plays and tasks ---
 
@@ -132,8 +131,8 @@ class CallbackModule(DefaultCallback):
 
     def v2_runner_on_start(self, host: Any, task: Any) -> None:
         if plays.is_nearmetal_task(task):
-            self._any_task_started = True
             mode = plays.mode_of_task(task)
+            self._any_task_started |= bool(mode)
             self._mode = plays.combined_mode(self._mode, mode)
             if mode and not self._has_nearmetal_tasks:
                 self._join(mode)
@@ -171,8 +170,7 @@ class CallbackModule(DefaultCallback):
         is_role_task = plays.is_nearmetal_task(result.task) or plays.checks_role_options(result.task)
         message = str(result.result.get("msg", "failed"))
         if is_role_task:
-            message = message.removeprefix("Validation of arguments failed:").lstrip()
-            result.result["msg"] = message
+            message = result.result["msg"] = message.removeprefix("Validation of arguments failed:").lstrip()
         # A play that ignores it goes on without what the host would have reported.
         if not ignore_errors or plays.tunes(result.task):
             said = message if is_role_task else f"{result.task_name}: {message}"

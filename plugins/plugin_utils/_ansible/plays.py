@@ -98,14 +98,14 @@ def mode_of(play: Any) -> str:
 
 
 def no_task() -> str:
-    """Why a run began no task of nearmetal, as a sentence; empty when tags can't be the cause."""
-    tags = [tag for tag in map(str, context.CLIARGS.get("tags") or ()) if tag != "all"]
-    skipped = list(map(str, context.CLIARGS.get("skip_tags") or ()))
-    if not tags and not skipped:
-        return ""
-    if tags:
-        return f"No report written: no task of {COLLECTION[:-1]} in this run has these tags: {text(', '.join(tags))}"
-    return f"No report written: --skip-tags leaves no task of {COLLECTION[:-1]} in this run: {text(', '.join(skipped))}"
+    """Why a run planned no host, as a sentence; empty when its options can't be the cause."""
+    line = context.CLIARGS
+    options = (("--tags", line.get("tags")), ("--skip-tags", line.get("skip_tags")))
+    causes = [f"{name} {','.join(map(str, tags))}" for name, tags in options if tags and list(tags) != ["all"]]
+    causes += [f"--start-at-task {line['start_at_task']}"] if line.get("start_at_task") else []
+    verb = "leaves" if len(causes) == 1 else "leave"
+    words = text(f"{' and '.join(causes)} {verb} no task of {COLLECTION[:-1]} that plans a host")
+    return f"No report written: {words}" if causes else ""
 
 
 def combined_mode(earlier: str, mode: str) -> str:

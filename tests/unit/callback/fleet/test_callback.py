@@ -67,8 +67,10 @@ def test_an_inventory_without_hosts_leaves_the_reports_alone(fleet: Fleet) -> No
 @pytest.mark.parametrize(
     ("option", "tag", "why"),
     [
-        ("--tags", "clocksource", "no task of nearmetal.ec2 in this run has these tags: clocksource"),
-        ("--skip-tags", "audit", "--skip-tags leaves no task of nearmetal.ec2 in this run: audit"),
+        ("--tags", "clocksource", "--tags clocksource leaves no task of nearmetal.ec2 that plans a host"),
+        ("--tags", "limits", "--tags limits leaves no task of nearmetal.ec2 that plans a host"),
+        ("--start-at-task", "no such", "--start-at-task no such leaves no task of nearmetal.ec2 that plans a host"),
+        ("--skip-tags", "audit", "--skip-tags audit leaves no task of nearmetal.ec2 that plans a host"),
     ],
 )
 def test_tags_that_leave_no_task_leave_the_reports_alone(fleet: Fleet, option: str, tag: str, why: str) -> None:
