@@ -23,13 +23,17 @@ _SCRIPTS = (
     "/etc/rc.d/rc.local",
     "/etc/init.d/boot.local",
     "/var/lib/cloud/scripts/per-boot",
-    "/etc/cron.hourly",
-    "/etc/cron.daily",
+    *(f"/etc/cron.{often}" for often in ("hourly", "daily", "weekly", "monthly")),
+    *("/etc/profile", "/etc/profile.d", "/root/.profile", "/root/.bash_profile", "/root/.bashrc"),  # at a login
     "/sbin/ifup-local",
     "/etc/network/if-pre-up.d",
     "/etc/network/if-up.d",
     *(f"/etc/dhcp/dhclient{part}" for part in (".d", "-enter-hooks", "-enter-hooks.d", "-exit-hooks", "-exit-hooks.d")),
-    *(f"{root}/NetworkManager/dispatcher.d{part}" for root in ("/etc", "/usr/lib") for part in ("", "/pre-up.d")),
+    *(
+        f"{root}/NetworkManager/dispatcher.d{part}"
+        for root in ("/etc", "/usr/lib")
+        for part in ("", "/pre-up.d", "/no-wait.d")
+    ),
     *(
         f"{root}/networkd-dispatcher/{state}.d"
         for root in ("/etc", "/usr/lib")
@@ -38,6 +42,8 @@ _SCRIPTS = (
 )
 _CRON = ("/etc/crontab", "/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs", "/var/spool/cron/tabs")
 _JOB = re.compile(r"\s*(?:@\w+|(?:[\d*][\w*/,-]*\s+){4}[\w*/,-]+)\s+(?:root\s+)?(?=\S)(.*)")
+_ANACRON = re.compile(r"\s*(?:\d+|@\w+)\s+\d+\s+\S+\s+(.*)")
+_INIT = tuple(f"/etc/{folder}rc{level}.d" for folder in ("", "rc.d/", "init.d/") for level in "S2345")
 _CLOUD = ("/etc/cloud/cloud.cfg", "/etc/cloud/cloud.cfg.d")
 _SYSFS = ("/etc/sysfs.conf", "/etc/sysfs.d")
 _PROGRAM = 4 << 20  # bytes that are read of a program
@@ -105,10 +111,17 @@ def settings(host: Host, more: Iterable[str] = ()) -> Found:
         for job in map(_JOB.match, (host.text(path, LIMIT) or "").splitlines()):
             if job is not None:
                 yield from commands(host, path, job[1], {})
-    for path in _files(host, _CLOUD):
+    for job in map(_ANACRON.match, (host.text("/etc/anacrontab", LIMIT) or "").splitlines()):
+        yield from commands(host, "/etc/anacrontab", job[1], {}) if job is not None else ()
+    for path in (path for path in _files(host, _CLOUD) if path.endswith(".cfg")):
         yield from commands(host, path, _boot_commands_of_cloud(host.text(path, LIMIT) or ""), {})
     for unit in boot_units.started(host, more):
         yield from _unit(host, unit)
+    for folder in _INIT:
+        for name in host.names(folder):
+            path = f"/etc/init.d/{name[3:]}"
+            if name.startswith("S") and not boot_units.has_file(host, f"{name[3:]}.service"):
+                yield from script(host, path, path, {"1": "start"})
     for path in _files(host, _SYSFS):
         for attribute, sign, value in (line.partition("=") for line in (host.text(path, LIMIT) or "").splitlines()):
             if sign and not attribute.lstrip().startswith(("#", "mode ", "owner ")):
@@ -148,10 +161,11 @@ def _files(host: Host, places: Tuple[str, ...]) -> List[str]:
 
 def _boot_commands_of_cloud(text: str) -> str:
     """The commands below `bootcmd`, which cloud-init runs at each boot, a line each."""
-    block = re.search(r"^bootcmd:[ \t]*(?:#.*)?\n((?:[ -].*\n?|\n)*)", text, re.MULTILINE)
-    items = (re.sub(r"^[ \t]*(?:- *)?", "", line) for line in (block[1] if block else "").splitlines())
+    block = re.search(r"^bootcmd:[ \t]*(\[.*|)(?:#.*)?\n?((?:[ -].*\n?|\n)*)", text, re.MULTILINE)
+    listed = re.findall(r"""\[[^\[\]]*\]|"[^"]*"|'[^']*'|[^\[\],"']+""", block[1][1:] if block else "")
+    lines = (re.sub(r"^[ \t]*(?:- *)?", "", line) for line in (block[2] if block else "").splitlines())
     return "\n".join(
-        item.strip("[] ").replace(",", " ") if item.startswith("[") else item.strip("'\"") for item in items
+        item.strip("[] ").replace(",", " ") if item.startswith("[") else item.strip("'\"") for item in (*listed, *lines)
     )
 
 

@@ -20,14 +20,16 @@ _FOLDERS = (*_SET, _EARLY, _ETC, _RUN, _GENERATED, *_LIB, _LATE)  # the order of
 _MASK = "/dev/null"
 _MANY = 2000  # units; more are no boot of this world
 _UNIT_NAME = re.compile(
-    r"[A-Za-z0-9:_.\\-]{1,120}(?:@[A-Za-z0-9:_.\\-]{0,100})?\.(?:service|timer|path|target|device)", re.ASCII
+    r"[A-Za-z0-9:_.\\-]{1,120}(?:@[A-Za-z0-9:_.\\-]{0,100})?\.(?:service|timer|path|socket|target|device)", re.ASCII
 )
 _TARGETS = ("default.target", "sysinit.target", "basic.target", "multi-user.target", "graphical.target")
 # What isn't started on the way up.
 _NOT_UP = re.compile(
     r"(?:rescue|emergency|reboot|poweroff|halt|kexec|soft-reboot|shutdown|final|umount|exit|initrd.*|.*sleep|suspend.*"
-    r"|hibernate)\.target|.*\.(?:service|timer|path)"
+    r"|hibernate)\.target|.*\.(?:service|timer|path|socket)"
 )
+# What starts a service, and the key that names one of another name.
+_STARTS = {"timer": "Unit", "path": "Unit", "socket": "Service"}
 _PULLS = ("Wants", "Requires", "Requisite", "BindsTo", "Upholds")
 _EXEC = re.compile(r"Exec(?:Condition|StartPre|Start|StartPost)")
 _CONDITION = re.compile(r"(?:Condition|Assert)(\w+)")
@@ -92,6 +94,11 @@ class _Tree:
         return link_settings.lines(_SPECIFIER.sub(lambda sign: known.get(sign[1], sign[0]), text))
 
 
+def has_file(host: Host, name: str) -> bool:
+    """Whether a unit has a file of its own, which counts in place of a script in init.d."""
+    return any(host.exists(f"{root}/{name}") or host.link(f"{root}/{name}") for root in _FOLDERS)
+
+
 def wanted(host: Host) -> Set[str]:
     """The units that any unit's folders name: those that an operator enabled, whether or not their conditions hold."""
     tree = _Tree(host)
@@ -117,8 +124,8 @@ def started(host: Host, more: Iterable[str] = ()) -> Iterator[Unit]:
         stem, _dot, kind = name.rpartition(".")
         words_of = (value.split() for part, key, value in lines if part == "Unit" and key in _PULLS)
         pulled = [*tree.wanted(name), *(word for found in words_of for word in found)]
-        if kind in ("timer", "path"):
-            pulled.append(next((value for _section, key, value in lines if key == "Unit"), f"{stem}.service"))
+        if kind in _STARTS:
+            pulled.append(next((value for _section, key, value in lines if key == _STARTS[kind]), f"{stem}.service"))
         elif kind == "service":
             yield Unit(name, path or name, _commands(lines), _variables(host, lines))
         fresh = [unit for unit in dict.fromkeys(pulled) if unit not in seen][: max(0, _MANY - len(todo))]

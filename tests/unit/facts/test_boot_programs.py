@@ -211,6 +211,33 @@ SEEN: Dict[str, "tuple[Dict[str, str], str]"] = {
             ("/var/spool/cron/crontabs/ubuntu", f"@reboot sudo {SET}"),
         )
     },
+    "a socket": (
+        {**unit(SET), f"{LIB}/site.socket": "[Socket]\nListenStream=/x\n", **wanted(name="site.socket")},
+        UNIT,
+    ),
+    **{
+        f"init.d by {folder}": (
+            {
+                f"/etc/{folder}/S20x": "-> ../init.d/x",
+                "/etc/init.d/x": f"#!/bin/sh\ncase $1 in start) {SET} ;;\nesac\n",
+            },
+            "/etc/init.d/x",
+        )
+        for folder in ("rc2.d", "rcS.d", "rc.d/rc3.d")
+    },
+    **{
+        path: ({path: f"{line}\n"}, path)
+        for path, line in (
+            ("/etc/anacrontab", f"7 5 site.weekly nice {SET}"),
+            ("/etc/cron.weekly/x", SET),
+            ("/etc/profile.d/x.sh", SET),
+            ("/etc/NetworkManager/dispatcher.d/no-wait.d/x", SET),
+        )
+    },
+    **{
+        f"cloud-init's bootcmd {line}": ({"/etc/cloud/cloud.cfg": f"bootcmd: [{line}]\n"}, "/etc/cloud/cloud.cfg")
+        for line in (f'"{SET}"', "[sysctl, -w, vm.swappiness=60]", f"echo a, {SET}")
+    },
     "cron.hourly": ({"/etc/cron.hourly/x": TUNE["/opt/tune"]}, "/etc/cron.hourly/x"),
     "cloud-init's bootcmd": (
         {"/etc/cloud/cloud.cfg.d/9.cfg": f"#cloud-config\nbootcmd:\n  - echo a\n  - {SET}\nruncmd:\n  - b\n"},
@@ -265,6 +292,16 @@ NOT_SEEN: Dict[str, Dict[str, str]] = {
             "ConditionFirstBoot=yes",
         )
     },
+    "a script of init.d that no level starts": {
+        "/etc/init.d/x": f"#!/bin/sh\n{SET}\n",
+        "/etc/rc2.d/K20x": "-> ../init.d/x",
+    },
+    "a script of init.d beside a unit": {
+        "/etc/init.d/site": f"#!/bin/sh\n{SET}\n",
+        "/etc/rc2.d/S20site": "-> ../init.d/site",
+        **unit("/bin/true"),
+    },
+    "cloud-init's file that is put aside": {"/etc/cloud/cloud.cfg.d/9.cfg.off": f"bootcmd:\n  - {SET}\n"},
     "cloud-init's first boot": {"/etc/cloud/cloud.cfg.d/9.cfg": f"runcmd:\n  - {SET}\n"},
     "what another language reads": {
         **enabled("/opt/p.py"),
