@@ -9,6 +9,7 @@ in tmpfiles.d, and interfaces by its unit. Of what is applied before, its value 
 
 from __future__ import annotations
 
+import posixpath
 import re
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -21,6 +22,7 @@ _NEARMETAL = "nearmetal-"  # the names of its files in tmpfiles.d begin so, and 
 _RULES = f"90-{_NEARMETAL}"
 _EARLIEST_RULES = "90"  # before these, rules of distributions create names and don't tune
 _QUEUE = re.compile(r"/sys/(?:class/block|block|devices/.*/block)/([^/]+)/(?:bdi|queue)/(\w+)")
+_BDI = re.compile(r"/sys/(?:class|devices/virtual)/bdi/([\d:]+)/read_ahead_kb")
 _LINK = re.compile(r"/sys/(?:class/net|devices/.*/net)/([^/]+)/(mtu|tx_queue_len)")
 _LINK_FILES = {"mtu": "network.mtu", "tx_queue_len": "network.txqueuelen"}
 _OF_CPU = re.compile(r"/sys/devices/system/cpu/(?:cpu[^/]*/cpufreq|cpufreq/policy[^/]*|cpu[^/]*/power)/")
@@ -48,17 +50,19 @@ class Setting(NamedTuple):
 
 
 class _Devices(NamedTuple):
-    """Name → place."""
+    """Name → place; a disk's number → its name."""
 
     disks: Dict[str, str]
     nics: Dict[str, str]
+    numbers: Dict[str, str]
 
 
 def observe(host: Host, networkd: bool, scripts: Iterable[str] = ()) -> Tuple[Setting, ...]:
     """In the order of a boot: of two for one name the last one counts. `scripts` are those of tuned's profiles."""
     places = {name: place for place, name in disk.names(host).items()}
     links = {name: host.link(f"{link_files.NET}/{name}/device") for name in host.names(link_files.NET)}
-    devices = _Devices(places, {name: link.rpartition("/")[2] for name, link in links.items() if link})
+    nics = {name: link.rpartition("/")[2] for name, link in links.items() if link}
+    devices = _Devices(places, nics, {host.line(f"/sys/block/{name}/dev") or "": name for name in places})
     return (
         *_boot_loader(host),
         *_rules(host, devices),
@@ -123,19 +127,23 @@ def _after(host: Host, devices: _Devices, action: str) -> Iterator[Tuple[str, Se
         if name < _EARLIEST_RULES and not path.startswith(("/etc", "/run")):
             continue
         text = host.text(path, boot_lines.LIMIT) or ""
-        for subsystem, found in (("block", devices.disks), ("net", devices.nics)):
+        modules = host.names("/sys/module") if '"module"' in text else ()
+        for subsystem, found in (("block", devices.disks), ("net", devices.nics), ("module", modules)):
             for device in found if re.search(r"ATTR\{|RUN|SYSCTL", text) else ():
                 for key, setting, value in _of_events(host, text, subsystem, device, action):
                     last = key != "ATTR" or name > _RULES or subsystem == "net"  # programs run after all rules
                     for known in _names(devices, setting) if last else ():
-                        if not known.startswith("sysfs."):
+                        if key == "RUN" or not known.startswith("sysfs."):
                             says = f"sets {setting} = {value} whenever the device appears"
                             yield known, Setting(known, path, value, says)
 
 
 def _of_events(host: Host, text: str, subsystem: str, device: str, action: str) -> Iterator[_Assigned]:
-    """What rules set at the events of a device, which udev may rename after the first, and of a disk's read-ahead."""
+    """What rules set at the events of a device, which udev may rename after the first, and of a disk's parts."""
     yield from _of_device(host, text, subsystem, device, action)
+    for part in host.names(f"/sys/block/{device}") if "{../" in text and subsystem == "block" else ():
+        if part.startswith(device):
+            yield from _of_device(host, text, "partition", device, action, part)
     if subsystem == "net" and not device.startswith("eth"):
         yield from _of_device(host, text, subsystem, device, action, "eth0")
     number = host.line(f"/sys/block/{device}/dev") if subsystem == "block" else None
@@ -145,7 +153,7 @@ def _of_events(host: Host, text: str, subsystem: str, device: str, action: str) 
 def _assigned(
     host: Host, text: str, subsystem: str, device: str, action: str, kernel: str
 ) -> Iterator[udev_rules.Term]:
-    folder = _folder(subsystem, device)
+    folder = _folder(subsystem, device, kernel)
 
     def attribute(name: str) -> Optional[str]:
         path = name if name.startswith("/") else f"{folder}/{name}"
@@ -155,31 +163,41 @@ def _assigned(
         places = (f"{folder}/{up}{name}" for up in ("", "device/", "device/device/"))
         return [text for text in map(host.line, places) if text is not None]
 
-    known = {"ACTION": action, "SUBSYSTEM": subsystem, "KERNEL": kernel, "NAME": device}
-    known.update({"ENV{DEVTYPE}": "disk"} if subsystem == "block" else {"ENV{INTERFACE}": device})
+    disk_of = subsystem in ("block", "partition")
+    known = {"ACTION": action, "SUBSYSTEM": "block" if disk_of else subsystem, "KERNEL": kernel, "NAME": device}
+    known.update({"%N": f"/dev/{kernel}", "%p": folder[len("/sys") :]})
+    known.update({"ENV{DEVTYPE}": "disk" if subsystem == "block" else "partition"} if disk_of else {})
+    known.update({"ENV{INTERFACE}": device} if subsystem == "net" else {})
+    number = host.line(f"{folder}/{'ifindex' if subsystem == 'net' else 'dev'}")
+    record = host.text(f"/run/udev/data/{'n' if subsystem == 'net' else 'b'}{number}", boot_lines.LIMIT) or ""
+    properties = {f"ENV{{{key}}}": value for key, value in re.findall(r"^E:(ID_\w+)=(.*)$", record, re.MULTILINE)}
+    asked = dict.fromkeys(re.findall(r"ENV\{ID_\w+\}", text), "") if properties else {}
+    known.update({**asked, **properties})
     driver = host.link(f"{folder}/device/driver") or host.link(f"{folder}/device/device/driver") or ""
     known.update({"DRIVERS": driver.rpartition("/")[2]} if driver else {})
     return udev_rules.assignments(text, known, attribute, above)
 
 
-def _folder(subsystem: str, device: str) -> str:
-    folder = f"/sys/class/net/{device}" if subsystem == "net" else f"/sys/block/{device}"
-    return f"{folder}/bdi" if subsystem == "bdi" else folder
+def _folder(subsystem: str, device: str, kernel: str) -> str:
+    folder = {"net": "/sys/class/net", "module": "/sys/module"}.get(subsystem, "/sys/block")
+    below = {"bdi": "/bdi", "partition": f"/{kernel}"}.get(subsystem, "")
+    return f"{folder}/{device}{below}"
 
 
 def _of_device(
     host: Host, text: str, subsystem: str, device: str, action: str, kernel: str = ""
 ) -> Iterator[_Assigned]:
-    folder = _folder(subsystem, device)
+    folder = _folder(subsystem, device, kernel)
     for key, part, _sign, value in _assigned(host, text, subsystem, device, action, kernel or device):
         said = None if re.search(r"[$%]", value) else value
         if key == "ATTR":
-            yield key, part if part.startswith("/") else f"{folder}/{part}", said
+            yield key, part if part.startswith("/") else posixpath.normpath(f"{folder}/{part}"), said
         elif key == "SYSCTL":
             yield key, sysctl.path(boot_lines.dotted(part)), said
-        elif key == "RUN":
-            variables = {"DEVNAME": f"/dev/{device}", "INTERFACE": device, "DEVPATH": f"/devices/{device}"}
-            yield from ((key, *setting) for _owner, setting in boot_programs.commands(host, "", value, variables))
+        elif key == "RUN" and part != "builtin":
+            command = value if value.startswith("/") else f"/usr/lib/udev/{value}"
+            variables = {"DEVNAME": f"/dev/{device}", "INTERFACE": device, "DEVPATH": folder[len("/sys") :]}
+            yield from ((key, *setting) for _owner, setting in boot_programs.commands(host, "", command, variables))
 
 
 def _started_by_rules(host: Host, devices: _Devices) -> Iterator[str]:
@@ -221,15 +239,22 @@ def _names(devices: _Devices, setting: str) -> Iterator[str]:
         yield from (f"{lever} {place}{slash}{field}" for name, place in devices.nics.items() if fits(name, pattern))
         return
     path = re.sub(r"/+", "/", setting)
+    number = _BDI.fullmatch(path)
+    path = f"/sys/block/{devices.numbers.get(number[1], '')}/bdi/read_ahead_kb" if number is not None else path
     queue, link = _QUEUE.fullmatch(path), _LINK.fullmatch(path)
     if queue is not None:
-        yield from (f"block.{queue[2]} {place}" for name, place in devices.disks.items() if fits(name, queue[1]))
+        yield from (f"block.{queue[2]} {place}" for name, place in devices.disks.items() if _is_disk(name, queue[1]))
     elif link is not None:
         yield from (f"{_LINK_FILES[link[2]]} {place}" for name, place in devices.nics.items() if fits(name, link[1]))
     elif path.startswith("/proc/sys/"):
         yield f"sysctl.{path[len('/proc/sys/') :].replace('/', '.')}"
     elif path.startswith("/sys/"):
         yield f"sysfs.{of_policies(path)}"
+
+
+def _is_disk(name: str, pattern: str) -> bool:
+    """Whether a pattern names a disk or a partition of it."""
+    return fits(name, pattern) or re.fullmatch(rf"{re.escape(name)}p?\d+", pattern) is not None
 
 
 def of_policies(path: str) -> str:

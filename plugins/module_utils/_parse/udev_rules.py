@@ -10,7 +10,10 @@ from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, 
 from .link_settings import fits
 
 _TERM = re.compile(r'([A-Z_]+)(?:\{([^}"]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*[ei]?"([^"]*)"')
-_NAME = re.compile(r"%k|\$kernel")
+# Signs for what the device is known by, whose keys in `known` are those of the letters.
+_SIGN = re.compile(r"%([kNpSr])|\$(kernel|devnode|tempnode|devpath|sys|root)\b")
+_LETTERS = {"kernel": "k", "devnode": "N", "tempnode": "N", "devpath": "p", "sys": "S", "root": "r"}
+_FOLDERS = {"S": "/sys", "r": "/dev"}
 _PROPERTY = re.compile(r"\$env\{(\w+)\}|%E\{(\w+)\}")
 _LONGEST = 1024  # characters of a property: one that others are put together from must not grow without end
 Term = Tuple[str, str, str, str]
@@ -24,9 +27,10 @@ def assignments(
 ) -> Iterator[Term]:
     """Key, part, sign and value of what the rules assign to a device, in their order.
 
-    `known` has what the device's event is known by: ACTION, SUBSYSTEM, KERNEL, ENV{DEVTYPE}; `attribute` reads one of
-    its files, and `above` those of this name of the devices that it is part of. A condition about anything else counts
-    as met. What a value takes from the device and isn't known stays as it is written.
+    `known` has what the device's event is known by: ACTION, SUBSYSTEM, KERNEL, ENV{DEVTYPE}, and what %N and %p stand
+    for; `attribute` reads one of its files, and `above` those of this name of the devices that it is part of. A
+    condition about anything else counts as met. What a value takes from the device and isn't known stays as it is
+    written.
     """
     seen: Dict[str, str] = dict(known)
     target = ""
@@ -41,11 +45,16 @@ def assignments(
             if key == "GOTO":
                 target = value
             elif sign in ("=", ":=", "+="):
-                text_of = _NAME.sub(seen.get("KERNEL", ""), value).replace("$name", seen.get("NAME", "$name"))
+                text_of = _SIGN.sub(lambda sign: _named(sign, seen), value).replace("$name", seen.get("NAME", "$name"))
                 text_of = _PROPERTY.sub(lambda name: seen.get(f"ENV{{{name[1] or name[2]}}}", name[0]), text_of)
                 if key == "ENV" and sign != "+=":
                     seen[f"ENV{{{part}}}"] = text_of[:_LONGEST]
                 yield key, part, sign, text_of
+
+
+def _named(sign: "re.Match[str]", seen: Mapping[str, str]) -> str:
+    letter = sign[1] or _LETTERS[sign[2]]
+    return _FOLDERS.get(letter) or seen.get("KERNEL" if letter == "k" else f"%{letter}", sign[0])
 
 
 def _met(

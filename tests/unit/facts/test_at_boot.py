@@ -37,6 +37,10 @@ def rule(text: str, **more: str) -> Dict[str, str]:
     return {"/etc/udev/rules.d/99-x.rules": f"{text}\n", **more}
 
 
+def record(line: str) -> Dict[str, str]:
+    return {"/run/udev/data/b259:0": f"S:disk/x\nE:{line}\n"}
+
+
 def link(match: str, line: str = "MTUBytes=1400") -> Dict[str, str]:
     return {"/etc/systemd/network/10-x.link": f"[Match]\n{match}\n[Link]\n{line}\n"}
 
@@ -70,6 +74,8 @@ def scylla(lines: str) -> Dict[str, str]:
 
 NET, BLOCK = 'SUBSYSTEM=="net", ACTION=="add"', 'SUBSYSTEM=="block", ACTION=="add|change"'
 ETHERNET = "[connection]\ntype=ethernet\n"
+RA, ECHO = "read_ahead_kb", "echo 64 > /sys/block/"
+EBS = f'{BLOCK}, ENV{{ID_MODEL}}=="Amazon EBS", ATTR{{queue/{RA}}}="64"'
 RULES: Dict[str, Given] = {
     "a disk's bdi": (AHEAD, rule('SUBSYSTEM=="bdi", ACTION=="add", ATTR{read_ahead_kb}="4096"'), "4096"),
     **{
@@ -115,6 +121,46 @@ RULES: Dict[str, Given] = {
             (', TEST=="none"', ""),
         )
     },
+    **{
+        f"a command {command}": (
+            AHEAD,
+            rule(
+                f'{BLOCK}, KERNEL=="nvme*", RUN+="{command}"',
+                **{"/usr/lib/udev/ra": f"#!/bin/sh\n{ECHO}$1/queue/{RA}\n"},
+            ),
+            "64",
+        )
+        for command in (
+            "/sbin/blockdev --setra 128 $devnode",
+            "/sbin/blockdev --setra 128 %N",
+            "/sbin/blockdev --setra 128 %r/%k",
+            f"/bin/sh -c 'echo 64 > %S%p/queue/{RA}'",
+            f"/bin/sh -c 'echo 64 > /sys$devpath/bdi/{RA}'",
+            "ra $kernel",
+        )
+    },
+    "a property of the record": (AHEAD, {**rule(EBS), **record("ID_MODEL=Amazon EBS")}, "64"),
+    "another property": (AHEAD, {**rule(EBS), **record("ID_MODEL=Amazon EC2 NVMe Instance Storage")}, ""),
+    "a property that the record lacks": (AHEAD, {**rule(EBS), **record("ID_BUS=nvme")}, ""),
+    "a partition that sets its disk": (
+        AHEAD,
+        {
+            **rule(f'{BLOCK}, ENV{{DEVTYPE}}=="partition", ATTR{{../queue/{RA}}}="64"'),
+            "/sys/block/nvme0n1/nvme0n1p1/dev": "259:1\n",
+        },
+        "64",
+    ),
+    "a partition's device": (AHEAD, {"/etc/rc.local": "#!/bin/sh\nblockdev --setra 128 /dev/nvme0n1p1\n"}, "64"),
+    "a bdi by its number": (AHEAD, {"/etc/tmpfiles.d/x.conf": f"w /sys/class/bdi/259:0/{RA} - - - - 64\n"}, "64"),
+    "a module": (
+        SWAP,
+        {
+            **rule('ACTION=="add", SUBSYSTEM=="module", KERNEL=="br_netfilter", RUN+="/sbin/sysctl vm.swappiness=60"'),
+            "/sys/module/br_netfilter/refcnt": "0\n",
+        },
+        "60",
+    ),
+    "a command for a file of the kernel": (f"sysfs.{KSM}", rule(f"{NET}, RUN+=\"/bin/sh -c 'echo 1 > {KSM}'\""), "1"),
     "tmpfiles.d \\n": (f"sysfs.{KSM}", {"/etc/tmpfiles.d/a.conf": f"w {KSM} - - - - 1\\n\n"}, "1"),
 }
 MANAGERS: Dict[str, Given] = {
