@@ -14,6 +14,7 @@ import re
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from .._parse import link_settings
+from .._parse.boot_commands import words_of
 from . import boot_programs, boot_units
 from .boot_lines import LIMIT, files
 from .host import Host
@@ -23,6 +24,7 @@ _IFUPDOWN = ("/etc/network/interfaces", "/etc/network/interfaces.d")
 _IFCFG = ("/etc/sysconfig/network-scripts", "/etc/sysconfig/network")
 _NOT_READ = r"ifcfg-.*(?:~|\.(?:bak|orig|rpmnew|rpmorig|rpmsave|old|swp))"  # as initscripts and SUSE's wicked do
 _KEYFILES = tuple(f"{root}/NetworkManager/system-connections" for root in ("/usr/lib", "/run", "/etc"))
+_NOT_A_PROFILE = r"\..*|.*(?:~|\.(?:swpx?|pem|der))"  # NetworkManager reads any other name in /etc
 _NM_SECTIONS = ("ethernet", "802-3-ethernet", "ethtool", "link")
 # By what a profile names its interface, and the key of the same thing in systemd's files.
 _NAMED_BY = (
@@ -32,6 +34,9 @@ _NAMED_BY = (
     (("match", "driver"), "Driver"),
     (("match", "path"), "Path"),
 )
+_DHCLIENT = ("/etc/dhcp/dhclient.conf", "/etc/dhclient.conf", "/etc/dhcp/dhclient-{}.conf", "/etc/dhclient-{}.conf")
+_SUSE_KEYS = ("PRE_UP_SCRIPT", "POST_UP_SCRIPT")
+_SUSE_SCRIPTS = "/etc/sysconfig/network/scripts"
 _NETPLAN = ("/lib/netplan", "/usr/lib/netplan", "/etc/netplan", "/run/netplan")
 
 # A file of systemd's with its drop-ins, in the order in which they are read: path and lines of each.
@@ -47,6 +52,7 @@ class _Nic(NamedTuple):
     link: str  # the .link file that udev last applied; empty where it has no record
     network: str  # the .network file that systemd-networkd uses; empty where it has no record
     connection: str  # the UUID of NetworkManager's connection; empty where it has no record
+    unmanaged: bool  # by udev's rules, for NetworkManager
 
     @property
     def name(self) -> str:
@@ -64,8 +70,8 @@ def settings(host: Host, networkd: bool) -> Dict[str, Found]:
             continue
         nic = _nic(host, name)
         found: Found = {}
-        for others in (_netplan(host, nic), _ifupdown(host, nic), _ifcfg(host, nic), _keyfiles(host, nic)):
-            for path, assigned in others:
+        for manager in (_dhclient, _netplan, _ifupdown, _ifcfg, _keyfiles):
+            for path, assigned in manager(host, nic):
                 found.update({setting: (path, value) for setting, value in assigned.items()})
         for kind, parsed in of_systemd.items():
             found.update(_first(host, parsed, nic, nic.link if kind == ".link" else nic.network))
@@ -96,6 +102,7 @@ def _nic(host: Host, name: str) -> _Nic:
         record.get("ID_NET_LINK_FILE", ""),
         "".join(re.findall(r"^NETWORK_FILE=(.*)$", state, re.MULTILINE)[:1]),
         "".join(re.findall(r"^connection-uuid=(.*)$", device, re.MULTILINE)[:1]),
+        record.get("NM_UNMANAGED") in ("1", "true"),
     )
 
 
@@ -133,6 +140,14 @@ def _first(host: Host, parsed: Tuple[_File, ...], nic: _Nic, record: str) -> Fou
     return {}
 
 
+def _dhclient(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settings]]:
+    """What it takes in place of what the server says."""
+    for path in (path.format(nic.name) for path in _DHCLIENT):
+        for name, options in link_settings.dhclient(host.text(path, limit=LIMIT) or ""):
+            if name in ("", nic.name):
+                yield path, link_settings.settings(options, "")
+
+
 def _ifupdown(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settings]]:
     main, folder = _IFUPDOWN
     sources = re.findall(r"^[ \t]*source(?:-directory)?[ \t]+(/\S+)", host.text(main, limit=LIMIT) or "", re.MULTILINE)
@@ -162,6 +177,8 @@ def _commands(host: Host, nic: _Nic, text: str) -> link_settings.Settings:
 
 def _keyfiles(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settings]]:
     """NetworkManager's profiles: those for any interface first, as one that names it is preferred."""
+    if nic.unmanaged:
+        return
     main = [("", "/etc/NetworkManager/NetworkManager.conf")]
     folders, given = list(_KEYFILES), []
     for _name, path in (*main, *files(host, "NetworkManager/conf.d", ".conf")):
@@ -178,6 +195,9 @@ def _keyfiles(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settin
     yield from given
     profiles: List[Tuple[bool, bool, str, link_settings.Lines]] = []
     for path in _of_folders(host, tuple(folders), ""):
+        anywhere = not path.startswith(_KEYFILES[:2]) or path.endswith(".nmconnection")
+        if not anywhere or re.fullmatch(_NOT_A_PROFILE, os.path.basename(path)):
+            continue
         lines = link_settings.lines(host.text(path, limit=LIMIT) or "")
         said = {(section.replace("802-3-", ""), key): value for section, key, value in lines if value}
         named = [(link_settings.listed(said[key]), nic.keys.get(word)) for key, word in _NAMED_BY if key in said]
@@ -211,17 +231,22 @@ def _ifcfg(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settings]
             if not file.startswith("ifcfg-") or re.fullmatch(_NOT_READ, file):
                 continue
             path = f"{folder}/{file}"
-            lines = link_settings.lines(host.text(path, limit=LIMIT) or "")
-            said = {key: value.split("#")[0].strip("\"' ").lower() for _section, key, value in lines}
+            raw = link_settings.lines(host.text(path, limit=LIMIT) or "")
+            # A shell reads it: a value is one word, and a comment may follow.
+            lines = tuple(("", key, "".join(words_of(value, comments=True)[:1])) for _section, key, value in raw)
+            said = {key: value.lower() for _section, key, value in lines}
             address = next((said[key] for key in ("HWADDR", "LLADDR", "MACADDR") if said.get(key)), "")
             device = said.get("DEVICE", "" if address else file[len("ifcfg-") :])
             if (not device or link_settings.met([device], nic.keys["Name"])) and address in (
                 "",
                 nic.keys["MACAddress"],
             ):
-                options = [value.strip("\"'") for _section, key, value in lines if key.startswith("ETHTOOL_OPT")]
+                options = [value for _section, key, value in lines if key.startswith("ETHTOOL_OPT")]
                 commands = [f"ethtool {part}" for option in options for part in option.split(";")]
-                yield path, {**link_settings.settings(lines, ""), **_commands(host, nic, "\n".join(commands))}
+                scripts = [value.rpartition(":")[2] for _section, key, value in lines if key in _SUSE_KEYS]
+                commands += [f"{os.path.join(_SUSE_SCRIPTS, script)} {nic.name}" for script in scripts]
+                found = _commands(host, nic, re.sub(r"\biface\b", nic.name, "\n".join(commands)))
+                yield path, {**link_settings.settings(lines, ""), **found}
 
 
 def _netplan(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settings]]:

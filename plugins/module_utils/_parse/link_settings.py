@@ -44,6 +44,7 @@ _SECTION = re.compile(r"\[([^\]]*)\]")
 _LISTED = re.compile(r"[^,;\s]+")
 _KINDS = {"interface-name": "Name", "mac": "MACAddress", "driver": "Driver", "type": "Type"}
 _IFACE = re.compile(r"(auto|allow-\S+|iface|mapping|source|source-directory|no-\S+|rename)\s+(\S+)")
+_OF_INTERFACE = re.compile(r'\binterface\s+"([^"]*)"\s*\{([^{}]*)\}')
 # Limits on the cost of a condition in a hostile file.
 _MOST_GLOBS, _LONGEST_GLOB, _MOST_STARS = 256, 64, 4
 
@@ -163,6 +164,13 @@ def has_device(text: str, interface: Mapping[str, str]) -> bool:
         found[bare == word] = found[bare == word] or hit
     only_exceptions = bool(words) and all(word.startswith("except:") for word in words)
     return (found[True] or only_exceptions) and not found[False]
+
+
+def dhclient(text: str) -> Iterator[Tuple[str, Lines]]:
+    """Interface, or nothing for all of them, and the MTU that dhclient.conf(5) sets whatever the server says."""
+    plain = re.sub(r"#.*", "", text)
+    for name, part in (("", _OF_INTERFACE.sub("", plain)), *_OF_INTERFACE.findall(plain)):
+        yield name, tuple(("", "mtu", mtu) for mtu in re.findall(r"\bsupersede\s+interface-mtu\s+(\d+)", part))
 
 
 def netplan(text: str) -> Iterator[Tuple[str, Lines]]:

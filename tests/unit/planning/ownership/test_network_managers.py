@@ -23,9 +23,30 @@ NIC = {
 RECORD = "/run/udev/data/n2"
 NETWORKD, LINK = "/etc/systemd/network/10-x.network", "/etc/systemd/network/10-x.link"
 KEYFILE = "/etc/NetworkManager/system-connections/x.nmconnection"
+SUSE = "/etc/sysconfig/network"
 IFCFG = "/etc/sysconfig/network-scripts/ifcfg-x"
 PLAN = "/etc/netplan/50-cloud-init.yaml"
+DHCLIENT = "/etc/dhcp/dhclient.conf"
 MTU: Mapping[str, Tuple[Dict[str, str], Optional[str]]] = {
+    "dhclient": ({DHCLIENT: "timeout 60;\nsupersede interface-mtu 1400;\n"}, "1400"),
+    "dhclient's default": ({DHCLIENT: "default interface-mtu 1400;\n#supersede interface-mtu 1400;\n"}, None),
+    "dhclient for it": ({DHCLIENT: 'interface "ens5" {\n  supersede interface-mtu 1400;\n}\n'}, "1400"),
+    "dhclient for another": ({DHCLIENT: 'interface "ens9" {\n  supersede interface-mtu 1400;\n}\n'}, None),
+    "dhclient by its name": ({"/etc/dhcp/dhclient-ens5.conf": "supersede interface-mtu 1400;\n"}, "1400"),
+    "profile put aside": ({f"{KEYFILE}~": "[connection]\ntype=ethernet\n[ethernet]\nmtu=1400\n"}, None),
+    "profile of another name in /run": ({f"/run{KEYFILE[4:-13]}": "[connection]\n[ethernet]\nmtu=1400\n"}, None),
+    "profile of a device that udev takes away": (
+        {KEYFILE: "[connection]\ntype=ethernet\n[ethernet]\nmtu=1400\n", RECORD: "E:NM_UNMANAGED=1\n"},
+        None,
+    ),
+    "ifcfg with a comment": ({IFCFG: "DEVICE='ens5' # first\nMTU='1400' # tunnel\n"}, "1400"),
+    "ifcfg with a script": (
+        {
+            f"{SUSE}/ifcfg-ens5": "POST_UP_SCRIPT='compat:suse:mtu.sh'\n",
+            f"{SUSE}/scripts/mtu.sh": "#!/bin/sh\nip link set dev $1 mtu 1400\n",
+        },
+        "1400",
+    ),
     # systemd.network(5)
     "network by name": ({NETWORKD: "[Match]\nName=ens5\n[Link]\nMTUBytes=1400\n"}, "1400"),
     "network by glob": ({NETWORKD: "[Match]\nName=en*\n[Link]\nMTUBytes=1400\n"}, "1400"),
@@ -196,6 +217,10 @@ OTHERS: Mapping[str, Tuple[Dict[str, str], Dict[str, Any]]] = {
             "network.offloads/gro": "0",
             "network.coalesce/rx_usecs": "30",
         },
+    ),
+    "ifcfg of SUSE": (
+        {f"{SUSE}/ifcfg-ens5": "MTU=''\nETHTOOL_OPTIONS_ring='-G iface rx 4096'\n"},
+        {"network.rings/rx": "4096"},
     ),
     "ifupdown": (
         {
