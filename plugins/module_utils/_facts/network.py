@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
 
 from .._error import NearmetalError
-from .._parse import cpulist, cpumask, environment_file, kernel_counters
+from .._parse import cpulist, cpumask, environment_file, kernel_counters, link_settings
 from . import ethtool, interrupts, systemd
 from .host import Host
 from .native_files import COMPUTE_CPUS
@@ -21,7 +21,8 @@ from .nic import observe as observe_nics
 
 # queue label → CPUs, as a kernel list
 Table = Mapping[str, str]
-listed = cpulist.render  # for planners, which import no parser
+# For planners, which import no parser.
+listed, OFFLOADS, in_full = cpulist.render, link_settings.FEATURES, link_settings.in_full
 
 
 class NetworkFacts(NamedTuple):

@@ -12,6 +12,7 @@ import shlex
 from typing import Callable, Container, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .._number import is_number
+from .link_settings import in_full
 
 # A setting and its value: "/sys/…" or "/proc/sys/…", which may hold *, or a lever with the kernel's name of a device:
 # "network.rings ens5/rx". `FILE` names a file of lines as in sysctl.d, and `SCRIPT` a program, or a folder or a pattern
@@ -289,7 +290,10 @@ def _of_program(program: str, words: List[str]) -> Iterator[Setting]:
     elif program == "ethtool" and len(words) > 2:
         lever = next((lever for lever, options in _TABLES.items() if words[0] in options), "")
         for field, value in zip(words[2::2], words[3::2]) if lever else ():
-            if lever != "network.queues":
+            if lever == "network.offloads":
+                for name in in_full(f"{lever}/{field}"):
+                    yield f"{lever} {words[1]}/{name[len(lever) + 1 :]}", _SWITCHES.get(value, value)
+            elif lever != "network.queues":
                 yield f"{lever} {words[1]}/{field.replace('-', '_')}", _SWITCHES.get(value, value)
             elif field == "combined":
                 yield f"{lever} {words[1]}", value

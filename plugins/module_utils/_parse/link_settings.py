@@ -33,8 +33,17 @@ _CALLED: Mapping[str, str] = {
     "network.offloads/gro": "GenericReceiveOffload feature-gro offload-gro generic-receive-offload",
     "network.offloads/gso": "GenericSegmentationOffload feature-gso offload-gso generic-segmentation-offload",
     "network.offloads/tso": "TCPSegmentationOffload feature-tso offload-tso tcp-segmentation-offload",
+    "network.offloads/tx-tcp6-segmentation": "TCP6SegmentationOffload tcp6-segmentation-offload",
     "network.offloads/lro": "LargeReceiveOffload feature-lro offload-lro large-receive-offload",
-    "network.offloads/ntuple": "NTupleFilter feature-ntuple",
+    "network.offloads/ntuple": "NTupleFilter feature-ntuple ntuple-filters",
+}
+# Offloads: ethtool's word → the kernel's names.
+FEATURES: Mapping[str, Tuple[str, ...]] = {
+    "gro": ("rx-gro",),
+    "tso": ("tx-tcp-segmentation", "tx-tcp6-segmentation"),
+    "gso": ("tx-generic-segmentation",),
+    "ntuple": ("rx-ntuple-filter",),
+    "lro": ("rx-lro",),
 }
 _NAMED = {word.lower(): name for name, words in _CALLED.items() for word in words.split()}
 _WORDS = {**dict.fromkeys(("on", "yes", "true"), "1"), **dict.fromkeys(("off", "no", "false"), "0")}
@@ -108,11 +117,19 @@ def settings(assignments: Lines, *sections: str) -> Settings:
             continue
         word = value.strip("\"' ")
         plain = number(word, seconds=key.endswith("Sec"))
-        if not word or (name == "network.mtu" and plain == "0"):  # NetworkManager's word for none
-            found.pop(name, None)
-        elif plain is not None or word in ("max", "single", "spread"):
-            found[name] = plain
+        for place in in_full(name):
+            if not word or (name == "network.mtu" and plain == "0"):  # NetworkManager's word for none
+                found.pop(place, None)
+            elif plain is not None or word in ("max", "single", "spread"):
+                found[place] = plain
     return found
+
+
+def in_full(name: str) -> List[str]:
+    """A lever with its field, and with the kernel's names where the field is an offload."""
+    lever, _slash, field = name.partition("/")
+    word = field if field in FEATURES else _NAMED.get(field, "").partition("/")[2]
+    return [f"{lever}/{each}" for each in FEATURES.get(word, (field,))] if lever == "network.offloads" else [name]
 
 
 def number(text: str, seconds: bool = False) -> Optional[str]:

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Callable, Container, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from .._facts.at_boot import Setting
+from .._facts.network import in_full
 from .._facts.owners import OwnersFacts
 from .._number import is_number
 from .._plan import Action, Finding, Plan, Value, Wanted
@@ -24,7 +25,8 @@ REFERENCE = "docs/ownership.md"
 # Levers whose places are the names of settings of tuned.
 _BY_PLACE: Mapping[str, str] = {"sysctl": "sysctl.", "boot.arguments": "cmdline."}
 # Settings of tuned with several fields of an interface's table, in ethtool's words.
-_TABLES = ("net.ring", "net.coalesce", "net.channels")
+_TABLES = ("net.ring", "net.coalesce", "net.channels", "net.features")
+_OFFLOADS = "network.offloads/"
 _FIELDS = {"on": "1", "off": "0"}
 # amazon-ec2-net-utils links 80-ec2.network for each interface.
 _WRITERS = {
@@ -202,7 +204,11 @@ def _meaning(knob: Knob, name: str, text: str, action: Action) -> Optional[str]:
     if name in _TABLES:
         words = re.split(r"[:;,\s]+", text)
         field = action.where.rpartition("/")[2].replace("_", "-") if name != "net.channels" else "combined"
-        value = dict(zip(words[::2], words[1::2])).get(field)
+        given = dict(zip(words[::2], words[1::2]))
+        if name == "net.features":
+            field = action.where.rpartition("/")[2]
+            given = {full.partition("/")[2]: on for word, on in given.items() for full in in_full(_OFFLOADS + word)}
+        value = given.get(field)
         return _FIELDS.get(value, value) if value is not None else None
     meanings = knob.tuned_words.get(name)
     if meanings:
@@ -235,7 +241,8 @@ def _same_value(tuned_value: str, wanted: Value) -> bool:
 
     Values from 2048 on satisfy tuned's `>2048`, values up to 2048 satisfy `<2048`.
     """
-    values = {" ".join(str(value).split()) for value in (wanted.values() if isinstance(wanted, Mapping) else (wanted,))}
+    each = wanted.values() if isinstance(wanted, Mapping) else (wanted,)
+    values = {" ".join(str(int(value) if isinstance(value, bool) else value).split()) for value in each}
     bound = tuned_value[1:].strip()
     if tuned_value[:1] in "<>" and all(is_number(value) for value in (bound, *values)):
         return all(int(value) >= int(bound) if tuned_value[0] == ">" else int(value) <= int(bound) for value in values)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping
 
 from ..._facts.facts import Facts
-from ..._facts.network import NetworkFacts, fields
+from ..._facts.network import OFFLOADS, NetworkFacts, fields
 from ..._facts.nic import Nic
 from ..._number import is_number
 from ..._plan import Plan, Wanted, joined
@@ -33,12 +33,13 @@ NAME = "network_stack"
 
 def _nic_knob(name: str, fact: str, tuned: str, reference: str, spec: Spec, **more: Any) -> Knob:
     """A setting of each NIC that tuned may set too."""
-    more = {"comparable": True, **more}
-    return Knob(NAME, name, f"network.{fact}", reference, spec, within="interfaces", tuned=(tuned,), **more)
+    return Knob(
+        NAME, name, f"network.{fact}", reference, spec, within="interfaces", tuned=(tuned,), comparable=True, **more
+    )
 
 
 def _offload(name: str, reason: str) -> Knob:
-    more = {"option": f"offloads.{name}", "reason": reason, "takes_effect": "at_once", "comparable": False}
+    more = {"option": f"offloads.{name}", "reason": reason, "takes_effect": "at_once"}
     return _nic_knob(name, "offloads", "net.features", "AWS, 2017; what it gains is unmeasured", SWITCH, **more)
 
 
@@ -76,14 +77,6 @@ _OFFLOADS = (
     ),
     _offload("lro", "the NIC joins packets; don't enable it on a host that forwards them"),
 )
-# The kernel's names of an offload.
-_FEATURES = {
-    "gro": ("rx-gro",),
-    "tso": ("tx-tcp-segmentation", "tx-tcp6-segmentation"),
-    "gso": ("tx-generic-segmentation",),
-    "ntuple": ("rx-ntuple-filter",),
-    "lro": ("rx-lro",),
-}
 _BYTES: Spec = {"type": "int", "range": (1280, 9001)}
 _PACKETS: Spec = {"type": "int", "range": (1, 100000)}
 _MTU = _nic_knob(
@@ -235,7 +228,7 @@ def _offloads(network: NetworkFacts, choice: Choice) -> Plan:
         value = knob.value(choice)
         if value is None:
             continue
-        goal, names = value == "enabled", _FEATURES[knob.name]
+        goal, names = value == "enabled", OFFLOADS[knob.name]
         for name in [name for name in names if name in now] or names[:1]:
             if not now:
                 plans.append(_lacking(knob, choice))

@@ -189,7 +189,7 @@ OTHERS: Mapping[str, Tuple[Dict[str, str], Dict[str, Any]]] = {
             "network.txqueuelen": "2000",
             "network.coalesce/rx_usecs": "64",
             "network.coalesce/adaptive_rx": "0",
-            "network.offloads/gro": "1",
+            "network.offloads/rx-gro": "1",
         },
     ),
     "NetworkManager": (
@@ -202,7 +202,8 @@ OTHERS: Mapping[str, Tuple[Dict[str, str], Dict[str, Any]]] = {
             "network.rings/tx": "512",
             "network.coalesce/rx_usecs": "32",
             "network.coalesce/adaptive_rx": "1",
-            "network.offloads/tso": "0",
+            "network.offloads/tx-tcp-segmentation": "0",
+            "network.offloads/tx-tcp6-segmentation": "0",
             "network.txqueuelen": "500",
         },
     ),
@@ -214,7 +215,7 @@ OTHERS: Mapping[str, Tuple[Dict[str, str], Dict[str, Any]]] = {
         {
             "network.rings/rx": "4096",
             "network.rings/tx": "1024",
-            "network.offloads/gro": "0",
+            "network.offloads/rx-gro": "0",
             "network.coalesce/rx_usecs": "30",
         },
     ),
@@ -227,7 +228,7 @@ OTHERS: Mapping[str, Tuple[Dict[str, str], Dict[str, Any]]] = {
             "/etc/network/interfaces": "iface ens5 inet dhcp\n  hardware-dma-ring-rx 4096\n  offload-gro off\n"
             "  up ethtool -L $IFACE combined 2\n"
         },
-        {"network.rings/rx": "4096", "network.offloads/gro": "0", "network.queues": "2"},
+        {"network.rings/rx": "4096", "network.offloads/rx-gro": "0", "network.queues": "2"},
     ),
 }
 
