@@ -57,8 +57,13 @@ class _Devices(NamedTuple):
     numbers: Dict[str, str]
 
 
-def observe(host: Host, networkd: bool, scripts: Iterable[str] = ()) -> Tuple[Setting, ...]:
-    """In the order of a boot: of two for one name the last one counts. `scripts` are those of tuned's profiles."""
+def observe(
+    host: Host, networkd: bool, scripts: Iterable[str] = (), more: Iterable[Tuple[str, boot_commands.Setting]] = ()
+) -> Tuple[Setting, ...]:
+    """In the order of a boot: of two for one name the last one counts.
+
+    `scripts` are those of tuned's profiles, and `more` is who else sets something.
+    """
     places = {name: place for place, name in disk.names(host).items()}
     links = {name: host.link(f"{link_files.NET}/{name}/device") for name in host.names(link_files.NET)}
     nics = {name: link.rpartition("/")[2] for name, link in links.items() if link}
@@ -69,7 +74,7 @@ def observe(host: Host, networkd: bool, scripts: Iterable[str] = ()) -> Tuple[Se
         *_sysctl(host),
         *_tmpfiles(host, devices),
         *_managers(host, networkd),
-        *_programs(host, devices, scripts),
+        *_programs(host, devices, scripts, more),
     )
 
 
@@ -223,9 +228,15 @@ def _managers(host: Host, networkd: bool) -> Iterator[Setting]:
             )
 
 
-def _programs(host: Host, devices: _Devices, scripts: Iterable[str]) -> Iterator[Setting]:
+def _programs(
+    host: Host, devices: _Devices, scripts: Iterable[str], more: Iterable[Tuple[str, boot_commands.Setting]]
+) -> Iterator[Setting]:
     of_tuned = (found for path in scripts for found in boot_programs.script(host, path, path, {}))
-    for owner, (setting, value) in (*boot_programs.settings(host, _started_by_rules(host, devices)), *of_tuned):
+    for owner, (setting, value) in (
+        *boot_programs.settings(host, _started_by_rules(host, devices)),
+        *of_tuned,
+        *more,
+    ):
         for name in _names(devices, setting):
             says = f"sets {setting} = {_COMPUTES if value is None else value} when the host has booted"
             yield Setting(name, owner, value, says, in_order=False)

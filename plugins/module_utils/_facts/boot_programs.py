@@ -11,7 +11,7 @@ import re
 from fnmatch import fnmatchcase
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
-from .._parse import boot_commands
+from .._parse import boot_commands, link_settings
 from . import boot_units, sysctl
 from .boot_lines import LIMIT, sysctl_lines_of
 from .boot_units import variables_of
@@ -266,9 +266,11 @@ def _of_sap(host: Host, unit: str) -> Found:
 
 
 def _sap_file(path: str, text: str) -> Found:
-    for line in text.splitlines():
-        key, sign, value = line.partition("=")
-        name, word = key.strip(), value.split("#")[0].strip(" \t\"'")
-        if sign and (name in _OF_SAP or re.fullmatch(r"(?:vm|net|kernel|fs)\.[\w.-]+", name, re.ASCII)):
-            target = _OF_SAP.get(name, sysctl.path(name))
-            yield path, (target, word.rpartition(":")[2].split(",")[0] if name in _OF_SAP else word)
+    for section, name, value in link_settings.lines(text):
+        word = value.split("#")[0].strip(" \t\"'")
+        if section == "sys":
+            yield path, (f"/sys/{name.replace('.', '/')}", word)
+        elif name in _OF_SAP:
+            yield path, (_OF_SAP[name], word.rpartition(":")[2].split(",")[0])
+        elif re.fullmatch(r"(?:vm|net|kernel|fs)\.[\w.-]+", name, re.ASCII):
+            yield path, (sysctl.path(name), word)

@@ -51,16 +51,20 @@ def observe(host: Host) -> OwnersFacts:
     main = tuned_profile.parse("[main]\n" + (host.text(_MAIN, limit=65536) or ""))["main"]
     folders = (*reversed(re.findall(r"[^,;\s]+", main.get("profile_dirs", ""))), *_PROFILES)  # the last one wins
     profile = _whole(host, active.split(), folders)
+    tuned = _settings(host, profile)
+    # Files of devices, which knobs name by their places; tuned's plugins have names of their own for all else.
+    of_devices = ((name[len("sysfs.") :], value) for name, value in tuned.items() if name.startswith("sysfs./"))
     kubelet = "kubelet" in running or host.exists("/etc/kubernetes/kubelet.conf") or host.exists("/var/lib/kubelet")
     return OwnersFacts(
         running=running,
         tuned_profile=active or None,
-        tuned=_settings(host, profile),
+        tuned=tuned,
         tuned_reapplies=main.get("reapply_sysctl", "1").lower() in tuned_profile.TRUE,
         at_boot=at_boot.observe(
             host,
             systemd.runs(host, "systemd-networkd.service") or "systemd-networkd.service" in enabled,
             _scripts(profile),
+            tuple(("tuned", setting) for setting in of_devices),
         ),
         kubelet=kubelet,
         immutable=_immutable(host),

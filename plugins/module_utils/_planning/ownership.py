@@ -26,6 +26,7 @@ REFERENCE = "docs/ownership.md"
 _BY_PLACE: Mapping[str, str] = {"sysctl": "sysctl.", "boot.arguments": "cmdline."}
 # Settings of tuned with several fields of an interface's table, in ethtool's words.
 _TABLES = ("net.ring", "net.coalesce", "net.channels", "net.features")
+_CODED = re.compile(r"(?<!\S)(?:0[xX][0-9a-fA-F]{1,16}|0[0-7]{1,20})(?!\S)")
 _OFFLOADS = "network.offloads/"
 _FIELDS = {"on": "1", "off": "0"}
 # amazon-ec2-net-utils links 80-ec2.network for each interface.
@@ -187,8 +188,15 @@ def _alike(setting: str, name: str) -> bool:
 def _at_boot(knob: Knob, setting: Setting, action: Action) -> str:
     """The value that a setting gives at boot in nearmetal's words."""
     words = knob.at_boot.get(setting.name[len("sysfs.") :], {})
-    value = next((word for word, text in words.items() if text == setting.value), setting.value or "")
+    text_of = _plain(setting.value or "") if action.what == "sysctl" else setting.value or ""
+    value = next((word for word, text in words.items() if text == text_of), text_of)
     return _meaning(knob, setting.name, value, action) or ""
+
+
+def _plain(text: str) -> str:
+    """Numbers of a kernel parameter as the kernel shows them: it takes 0x10 for 16, and 010 for 8."""
+    numbers = {word: int(word, 0 if word[1] in "xX" else 8) for word in _CODED.findall(text)}
+    return " ".join(str(numbers.get(word, word)) for word in text.split())
 
 
 def _read_tuned(settings: Mapping[str, str], name: str) -> Optional[str]:

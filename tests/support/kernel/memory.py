@@ -39,6 +39,13 @@ _NUMBERS = {
 }
 
 
+def _number(word: str) -> int:
+    """As the kernel's strtoul() with base 0; -1 for another text."""
+    if not re.fullmatch(r"0x[0-9a-f]+|[0-9]+", word):
+        return -1
+    return int(word, 16 if "x" in word else 8 if word[0] == "0" and len(word) > 1 else 10)
+
+
 class Memory:
     """The files below `root`."""
 
@@ -72,10 +79,11 @@ class Memory:
             file.write_text(word + "\n")
         elif path in _NUMBERS:
             least, most = _NUMBERS[path]
-            if not word.isdigit() or not least <= int(word) <= most:
+            number = _number(word)
+            if not least <= number <= most:
                 raise OSError(errno.EINVAL, "Invalid argument", path)
-            same = path.endswith("/dirty_ratio") and int(file.read_text()) == int(word)
-            file.write_text(word + "\n")
+            same = path.endswith("/dirty_ratio") and int(file.read_text()) == number
+            file.write_text(f"{number}\n")
             if "dirty" in path and not same:
                 other = (
                     path.replace("_ratio", "_bytes") if path.endswith("_ratio") else path.replace("_bytes", "_ratio")

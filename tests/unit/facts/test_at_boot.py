@@ -257,6 +257,8 @@ MANAGERS: Dict[str, Given] = {
     },
     "perftune's scheduler": (f"block.scheduler {DISK}", scylla("SET_NIC=yes"), "none"),
     "a note of saptune": (SWAP, saptune(note="[sysctl]\nvm.swappiness = 60\n"), "60"),
+    "a note's file of /sys": (f"sysfs.{KSM}", saptune(note="[sys]\nkernel.mm.ksm.run=1\n"), "1"),
+    "a note's disk": (AHEAD, saptune(note="[sys]\nblock/nvme0n1/queue/read_ahead_kb=64\n"), "64"),
     "a changed note": (
         SWAP,
         saptune(note="[sysctl]\nvm.swappiness = 60\n", override="[sysctl]\nvm.swappiness = 1\n"),

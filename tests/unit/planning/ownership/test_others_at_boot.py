@@ -245,6 +245,16 @@ OWNERS: Dict[str, Case] = {
         },
         "tuned",
     ),
+    "tuned's file of a disk": (
+        "nitro",
+        AHEAD,
+        {
+            "/sys/fs/cgroup/system.slice/tuned.service/cgroup.procs": "812\n",
+            "/etc/tuned/active_profile": "site\n",
+            "/etc/tuned/site/tuned.conf": "[sysfs]\n/sys/block/nvme*/queue/read_ahead_kb=128\n",
+        },
+        "tuned",
+    ),
     "rings of NetworkManager": (
         "nitro",
         RING,
@@ -293,6 +303,12 @@ NOBODY: Dict[str, Tuple[str, Mapping[str, Any], Dict[str, str]]] = {
         {"/usr/lib/tmpfiles.d/ceph.conf": f"w {THP} - - - - never\n", "/etc/tmpfiles.d/ceph.conf": "# none\n"},
     ),
     "sysctl.d that is read first": ("nitro", SWAP, {"/etc/sysctl.d/60-x.conf": "vm.swappiness = 60\n"}),
+    "the same number": ("nitro", {"memory": {"swappiness": 10}}, {"/etc/sysctl.d/zz.conf": "vm.swappiness = 0xa\n"}),
+    "the same number in base eight": (
+        "nitro",
+        {"memory": {"swappiness": 8}},
+        {"/etc/rc.local": "sysctl vm.swappiness=010\n"},
+    ),
     "a pattern of sysctl.d": ("nitro", SWAP, {"/etc/sysctl.d/zz.conf": "vm.swap* = 60\n"}),
     "rules that are read first": ("nitro", AHEAD, {"/etc/udev/rules.d/60-x.rules": RULE.format("nvme*", 128)}),
     "rules for other disks": ("nitro", AHEAD, {"/etc/udev/rules.d/99-x.rules": RULE.format("sd*", 128)}),
