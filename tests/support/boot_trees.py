@@ -91,7 +91,7 @@ class BootHost(FakeKernel):
 
     def _entry(self) -> str:
         newest = sorted((Path(self.root) / "boot/loader/entries").glob("*[0-9].x86_64.conf"))[-1].read_text()
-        options = re.search(r"^options (.*)$", newest, re.MULTILINE)
+        options = re.search(r"^options[ \t]+(.*)$", newest, re.MULTILINE)
         assert options is not None, "no options"
         return "BOOT_IMAGE=(hd0,gpt1)/vmlinuz " + self._expanded(options.group(1))
 

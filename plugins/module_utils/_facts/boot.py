@@ -150,7 +150,7 @@ def read_entries(host: Host, provider: str, new: Optional[Mapping[str, str]] = N
     """The entries that the provider's files hold; `new` are texts that aren't in their places yet."""
     new = new or {}
     if provider in ("bls", "systemd_boot"):
-        return _bls_entries(host, new, entries_folder(host) if provider == "systemd_boot" else ENTRIES)
+        return _bls_entries(host, new, provider)
     path = config_path(host, provider)
     text = new[path] if path in new else host.text(path) or ""
     entries = grub_menu.entries(text) if provider == "menu" else grub_config.entries(text)
@@ -173,7 +173,9 @@ def entries_folder(host: Host) -> str:
     return next((folder for folder in folders if entry_names(host, folder)), ENTRIES)
 
 
-def _bls_entries(host: Host, new: Mapping[str, str], folder: str) -> Tuple[BootEntry, ...]:
+def _bls_entries(host: Host, new: Mapping[str, str], provider: str) -> Tuple[BootEntry, ...]:
+    folder = entries_folder(host) if provider == "systemd_boot" else ENTRIES
+
     def text(path: str) -> str:
         return new[path] if path in new else host.text(path) or ""
 
@@ -183,7 +185,8 @@ def _bls_entries(host: Host, new: Mapping[str, str], folder: str) -> Tuple[BootE
         entry = boot_entry.parse(text(f"{folder}/{name}"))
         kernel = entry.get("linux", ("",))[-1]
         initrds = tuple(word for line in entry.get("initrd", ()) for word in line.split() if not word.startswith("$"))
-        arguments = boot_entry.arguments(entry.get("options", ("$default_kernelopts",)), variables)
+        options = entry.get("options", ("$default_kernelopts",))
+        arguments = boot_entry.arguments(options[:1] if provider == "bls" else options, variables)  # as GRUB takes it
         entries.append(BootEntry(entry.get("version", (name[: -len(".conf")],))[-1], kernel, arguments, initrds))
     return tuple(entries)
 

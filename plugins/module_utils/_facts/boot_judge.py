@@ -18,6 +18,7 @@ from .host import Host
 # A paravirtual guest is given 1,024 bytes with the end of the text (MAX_GUEST_CMDLINE of Xen's public header).
 _LONGEST = {"menu": 1023}
 _SET_ANEW = rf"^[ \t]*(?:export[ \t]+)?{VARIABLE}=(?!.*\$\{{?{VARIABLE}\b)"
+_EXTENDED = rf"^[ \t]*(?:export[ \t]+)?{VARIABLE}\+?=[\"']?(.*?)[\"']?$"
 _AFTER = "after a --, and the kernel passes what follows a -- to init"
 _ON_A_LINE = "on a line of its own, which GRUB takes for a command"
 _BY = {"UUID": "by-uuid", "PARTUUID": "by-partuuid", "LABEL": "by-label", "PARTLABEL": "by-partlabel"}
@@ -86,7 +87,7 @@ def judge_shell(host: Host, provider: str, record: Record) -> None:
     NearmetalError that names the file or the entry, and what to do.
     """
     if record.arguments:
-        _judge_shell_files(host, SHELL[provider].path)
+        _judge_shell_files(host, SHELL[provider].path, record)
     texts = record.texts().values()
     earlier = tuple(token for forms in texts for text in forms for token in kernel_arguments.checked_tokens(text))
     present = read_entries(host, provider)
@@ -95,13 +96,20 @@ def judge_shell(host: Host, provider: str, record: Record) -> None:
     judge_arguments(entries, record.arguments)
 
 
-def _judge_shell_files(host: Host, shell: str) -> None:
+def _judge_shell_files(host: Host, shell: str, record: Record) -> None:
     folder = posixpath.dirname(DROP_IN)
     others = [f"{folder}/{name}" for name in host.names(folder) if name.endswith(".cfg")]
     for path in (DEFAULTS, *others):
         text = host.text(path) or ""
         if path > shell == DROP_IN and re.search(_SET_ANEW, text, re.MULTILINE):
             raise NearmetalError(f"{path} sets {VARIABLE} anew and sorts after nearmetal's file: extend it there")
+        for line in re.findall(_EXTENDED, text, re.MULTILINE) if path > shell == DROP_IN else ():
+            after = (*record.tokens(), *cmdline.tokens(line))
+            for argument, tokens in (
+                (name, kernel_arguments.checked_tokens(record.arguments[name])) for name in record.arguments
+            ):
+                if not kernel_arguments.in_force(after, tokens):
+                    raise NearmetalError(f"{path} sets {argument} and sorts after nearmetal's file: remove it there")
         for name in ("GRUB_CMDLINE_LINUX", VARIABLE):
             place = shell_defaults.find(text, name)
             if place.obstacle.endswith("goes over several lines"):

@@ -40,7 +40,10 @@ def places(host: Host, provider: str, read: Callable[[str], str]) -> Iterator[Pl
     found.append((boot.KERNEL_CMDLINE, boot_line.KERNEL_CMDLINE))
     if provider == "bls":
         found.insert(0, (boot.environment_path(host), boot_line.ENVIRONMENT))
-    spans = [(path, boot_line.span(form, read(path))) for path, form in found]
+    # GRUB takes the first line of options of an entry, and systemd-boot all of them.
+    spans = [
+        (path, boot_line.span(form, read(path), provider == "bls" and form == boot_line.ENTRY)) for path, form in found
+    ]
     if provider == "bls":
         spans.append((DEFAULTS, shell_defaults.find(read(DEFAULTS), _VARIABLE).span))
     for path, span in spans:

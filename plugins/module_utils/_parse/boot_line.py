@@ -15,12 +15,13 @@ ENVIRONMENT = r"^kernelopts=(.*)$"
 KERNEL_CMDLINE = r"^(?![ \t]*#)(.*\S.*)$"
 
 
-def span(place: str, text: str) -> Optional[Tuple[int, int]]:
-    """Start and end of the arguments; None when the file has no such line. Of several lines the last one counts."""
-    last_span = None
-    for match in re.finditer(place, text, re.MULTILINE):
-        last_span = match.span(1)
-    return last_span
+def span(place: str, text: str, first: bool = False) -> Optional[Tuple[int, int]]:
+    """Start and end of the arguments; None when the file has no such line.
+
+    Of several lines the last one counts, or with `first` the first one.
+    """
+    spans = [match.span(1) for match in re.finditer(place, text, re.MULTILINE)]
+    return spans[0 if first else -1] if spans else None
 
 
 def read(place: str, text: str) -> Optional[str]:

@@ -134,6 +134,26 @@ def test_check_mode_says_that_a_line_would_be_too_long(tmp_path: Path, call: Cal
         assert "bytes too long" in result["errors"]["clocksource"]
 
 
+def test_check_mode_says_that_a_later_file_sets_an_argument_of_nearmetals(tmp_path: Path, call: Call) -> None:
+    """GRUB would put the file's argument behind nearmetal's, and the kernel takes the last one."""
+    extended = 'GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT nvme_core.io_timeout={}"\n'
+    host = debian(tmp_path, changes={"/etc/default/grub.d/99-zz.cfg": extended.format(30)})
+    options = {"io_timeout": "600000", "method": "boot"}
+    result = checked_and_done(call, block_storage.main, host, **options)
+    assert "/etc/default/grub.d/99-zz.cfg sets nvme_core.io_timeout" in result["errors"]["block_storage"]
+    put(host, "etc/default/grub.d/99-zz.cfg", extended.format(600))
+    assert not checked_and_done(call, block_storage.main, host, **options).get("failed")
+
+
+def test_of_several_lines_of_options_grub_takes_the_first(tmp_path: Path, call: Call) -> None:
+    host = rhel(tmp_path, 9)
+    entry = next((tmp_path / "boot/loader/entries").glob("*.conf"))
+    entry.write_text(entry.read_text() + "options quiet\n")
+    assert not checked_and_done(call, clocksource.main, host, tsc_reliable="enabled").get("failed")
+    assert "tsc=reliable" in host.boot()
+    assert not call(clocksource.main, host, check=True, tsc_reliable="enabled")["reboot_required"]
+
+
 def test_check_mode_says_that_a_later_file_sets_the_variable_anew(tmp_path: Path, call: Call) -> None:
     host = debian(tmp_path, changes={"/etc/default/grub.d/99-zz.cfg": 'GRUB_CMDLINE_LINUX_DEFAULT="quiet"\n'})
     before = everything(host)
