@@ -153,7 +153,9 @@ def judgment_with(judged: Judgment, guards: Mapping[str, Sequence[str]], failed:
     """The decision, when hosts failed or guards fired too: then the batch goes back, whatever the metrics say."""
     reasons: List[str] = [f"{host}: {reason}" for host, reason in failed.items()]
     reasons += [f"{host}: {reason}" for host, fired in guards.items() for reason in fired]
-    return judged._replace(decision=BACK, reasons=(*reasons, *judged.reasons)) if reasons else judged
+    # That the metrics would go on is no reason to go back.
+    of_metrics = () if judged.decision == GO_ON else judged.reasons
+    return Judgment(BACK, (*reasons, *of_metrics)) if reasons else judged
 
 
 def outcome_of(decision: str, last: bool) -> Optional[str]:

@@ -23,11 +23,13 @@ def plan(start: Mapping[str, Any], first: int = 0) -> List[str]:
     ends = start["ends"]
     sizes = [end - begin for begin, end in zip([0, *ends], ends)]
     rest = len(start["hosts"]) - ends[-1]
-    names = ", ".join(name for name, _better, _margin in start["settings"]["metrics"]) or "none: guards alone decide"
+    names = ", ".join(name for name, _better, _margin in start["settings"]["metrics"])
+    metrics = f"metrics: {names}" if names else "no metrics, guards alone decide"
+    strata = len(set(start["strata"]))
     return [
-        f"{TITLE}  {counted(len(start['hosts']), 'host')} in {counted(len(set(start['strata'])), 'stratum')}"
+        f"{TITLE}  {counted(len(start['hosts']), 'host')} in {'1 stratum' if strata == 1 else f'{strata} strata'}"
         f", batches of {', '.join(map(str, sizes[first:]))}" + (f"; {rest} stay as they are" if rest else ""),
-        f"  metrics: {names}; seed {start['settings']['seed']}",
+        f"  {metrics}; seed {start['settings']['seed']}",
     ]
 
 

@@ -98,5 +98,7 @@ def test_the_last_batch_and_single_hosts_are_judged_by_guards_alone() -> None:
 def test_a_guard_or_a_failed_host_takes_back_what_the_metrics_would_keep() -> None:
     good = Judgment(GO_ON, ("no metric lost its margin",))
     assert judgment_with(good, {}, {}).decision == GO_ON
-    assert judgment_with(good, {"db-1": ["oops: BUG"]}, {}).reasons[0] == "db-1: oops: BUG"
+    assert judgment_with(good, {"db-1": ["oops: BUG"]}, {}).reasons == ("db-1: oops: BUG",)
+    worse = Judgment(BACK, ("rate became worse",))
+    assert judgment_with(worse, {"db-1": ["oops: BUG"]}, {}).reasons == ("db-1: oops: BUG", "rate became worse")
     assert judgment_with(good, {}, {"db-2": "no room"}).decision == BACK

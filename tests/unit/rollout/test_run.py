@@ -294,7 +294,11 @@ def test_one_that_was_held_does_not_go_on_beside_another_one(fleet: Fleet) -> No
 
 
 def test_to_show_what_would_be_done_writes_nothing(fleet: Fleet) -> None:
-    assert "batches of 1, 5, 4" in fleet.begin(write=False)["lines"][0]
+    assert fleet.begin(write=False)["lines"] == [
+        "ROLLOUT  10 hosts in 1 stratum, batches of 1, 5, 4",
+        "  metrics: requests; seed 7",
+    ]
+    assert fleet.begin(write=False, metrics=[])["lines"][1] == "  no metrics, guards alone decide; seed 7"
     assert not (fleet.folder / "reports").exists()
     fleet.begin()
     before = Path(fleet.begun["record"]).read_bytes()
