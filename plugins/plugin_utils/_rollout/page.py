@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from statistics import median
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 from ...module_utils._prove.statistics.interval import percent
 from ...module_utils._words import counted, plain, sentence
@@ -22,23 +22,13 @@ _MOST = 50  # hosts in a list
 _LOOKS = {GO_ON: "better", BACK: "worse"}
 
 
-class Plot(NamedTuple):
-    """One metric of one batch: what it was at each look, against what it was before."""
-
-    title: str
-    tuned: str  # points of a line
-    waiting: str
-    interval: Tuple[float, float]  # of the tuned hosts at the end, beside those that wait
-    levels: Sequence[Tuple[float, str]]
-    says: str
-
-
 def render(kept: Record) -> str:
     """The text of the page, in which no name or message is markup."""
     lines = sentences.end(kept)
     first = kept.batches[0].began if kept.batches else kept.start["at"]
     last = max([kept.start["at"] + 1, *(_end(batch) for batch in kept.batches)])
-    batches = [_row(kept, batch) for batch in kept.batches]
+    back = [f"{plain(host)}: {sentence(why) or 'restored'}" for host, why in kept.restored.items()]
+    lists = {"Taken back": back, "Left out": [plain(host) for host in sorted(kept.without)]}
     return fill(
         Path(__file__).with_name("page.html.j2"),
         ["../_prove/page/page.css", "page.css"],
@@ -46,13 +36,11 @@ def render(kept: Record) -> str:
         look={"done": "better", "taken_back": "worse"}.get(kept.outcome, "open"),
         facts=[line.strip() for line in [*lines[1:], *sentences.plan(kept.start)[1:]]],
         reasons=[sentence(reason) for reason in kept.held],
-        batches=batches,
+        batches=[_row(kept, batch) for batch in kept.batches],
         bars=[_bar(batch, first, last) for batch in kept.batches],
         span=[_time(first), _time(last)],
         plots=[plot for batch in kept.batches for plot in _plots(kept, batch)],
-        back=[(plain(host), sentence(why) or "restored") for host, why in list(kept.restored.items())[:_MOST]],
-        without=[plain(host) for host in sorted(kept.without)[:_MOST]],
-        more=max(0, len(kept.restored) - _MOST),
+        lists=[(title, rows[:_MOST], len(rows[_MOST:])) for title, rows in lists.items() if rows],
         width=WIDTH,
         height=HEIGHT,
         left=_LEFT,
@@ -88,14 +76,15 @@ def _bar(batch: Batch, first: float, last: float) -> List[Tuple[str, float, floa
     return [(name, round(begin, 2), round(max(0.4, end - begin), 2)) for name, begin, end in parts if end > begin]
 
 
-def _plots(kept: Record, batch: Batch) -> List[Plot]:
+def _plots(kept: Record, batch: Batch) -> List[Dict[str, Any]]:
     watch = kept.watch(batch)
     compares = len(watch.after) > 1 and watch.before and watch.tuned < len(watch.strata)
     figures = {figure["name"]: figure for figure in batch.judgment.get("figures", ()) if figure["change"] is not None}
     return [_plot(watch, batch, figure) for figure in figures.values() if compares]
 
 
-def _plot(watch: Watch, batch: Batch, figure: Dict[str, Any]) -> Plot:
+def _plot(watch: Watch, batch: Batch, figure: Dict[str, Any]) -> Dict[str, Any]:
+    """One metric of one batch, in percent of what it was before, at each look, and the interval at the end."""
     name = figure["name"]
     sides = _changes(watch, name)
     end = sides[1][-1] if sides[1] else 0.0
@@ -110,14 +99,14 @@ def _plot(watch: Watch, batch: Batch, figure: Dict[str, Any]) -> Plot:
         return " ".join(f"{_LEFT + place * step:.1f},{y(value)}" for place, value in enumerate(values))
 
     level = float(f"{reach / 1.5:.1g}")
-    return Plot(
-        f"batch {batch.number}, {sentences.figure(figure)}",
-        points(sides[0]),
-        points(sides[1]),
-        (y(high), y(low)),
-        [(y(value), f"{value:+g} %".replace("-", "−") if value else "0 %") for value in (level, 0.0, -level)],
-        f"{name} in percent of what it was before, at each of {len(watch.after)} looks, of tuned and waiting hosts",
-    )
+    return {
+        "title": f"batch {batch.number}, {sentences.figure(figure)}",
+        "tuned": points(sides[0]),
+        "waiting": points(sides[1]),
+        "interval": (y(high), y(low)),
+        "levels": [(y(value), f"{value:+g} %".replace("-", "−") if value else "0 %") for value in (level, 0.0, -level)],
+        "says": f"{name} in percent of what it was before, at each of {len(watch.after)} looks, tuned and waiting",
+    }
 
 
 def _changes(watch: Watch, name: str) -> Tuple[List[float], List[float]]:

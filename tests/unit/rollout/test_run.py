@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Sequence
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._rollout import page, record
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._rollout.run import Steps
 
 NAMES = [f"h{number:02}" for number in range(10)]
@@ -90,12 +91,14 @@ def test_a_host_that_was_left_out_is_neither_counted_as_tuned_nor_taken_back(fle
     assert set(fleet.lines("restored")[0]["hosts"]) == {order[0], *order[2:6]}
     assert any("5 of 10 hosts tuned, look" in line for line in fleet.said)
     assert any(re.search(r"look 2, [0-9:]{8} left to decide; so far requests [+−]0\.\d %", line) for line in fleet.said)
-    page = (fleet.folder / "reports/rollout").glob("*.html")
-    text = next(page).read_text()
+    text = Path(ended["record"]).with_suffix(".html").read_text()
     assert all(f"<li>{host}: restored</li>" in text for host in (order[0], *order[2:6]))
     assert f"{order[2]}: slow" in text
     assert f"<li>{order[1]}</li>" in text
     assert text.count("<figure") == 2
+    kept = record.read(ended["record"])
+    kept.without = {f"host {number}" for number in range(60)}
+    assert "<li>and 10 more</li>" in page.render(kept)
     assert ended["lines"][:2] == ["ROLLOUT  taken back: 0 of 10 hosts tuned", "  taken back: 5 of 5 hosts"]
 
 
@@ -159,9 +162,9 @@ def test_with_hooks_hosts_are_tuned_in_groups(fleet: Fleet) -> None:
 def test_a_run_that_was_killed_before_its_hosts_knew_the_decision_decides_again(fleet: Fleet) -> None:
     fleet.begin()
     fleet.batch()
-    record = fleet.begun["record"]
-    assert "batches of 1, 5, 4" in fleet.begin(resume=record, write=False)["lines"][0]
-    assert fleet.begin(resume=record)["sizes"] == [1, 5, 4]
+    path = fleet.begun["record"]
+    assert "batches of 1, 5, 4" in fleet.begin(resume=path, write=False)["lines"][0]
+    assert fleet.begin(resume=path)["sizes"] == [1, 5, 4]
     assert fleet.run()["outcome"] == "done"
     assert [line["number"] for line in fleet.lines("decision")] == [1, 1, 2, 3]
     assert len(fleet.lines("batch")) == 3
@@ -304,8 +307,8 @@ def test_to_show_what_would_be_done_writes_nothing(fleet: Fleet) -> None:
     before = Path(fleet.begun["record"]).read_bytes()
     fleet.begin(write=False, resume=fleet.begun["record"])
     assert not fleet.begun["record"]
-    (record,) = (fleet.folder / "reports/rollout").iterdir()
-    assert record.read_bytes() == before
+    (path,) = (fleet.folder / "reports/rollout").iterdir()
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(
