@@ -16,7 +16,7 @@ from ..module_utils._words import plain, sentence
 from ..plugin_utils._ansible import by_agent, variables
 from ..plugin_utils._ansible.plays import report_directory
 from ..plugin_utils._files import file_name
-from ..plugin_utils._rollout.run import Steps, stratum_of
+from ..plugin_utils._rollout.run import Steps
 
 _MODULE = "nearmetal.ec2.rollout"
 _AGENT = by_agent.encoded(measuring=True)
@@ -113,10 +113,10 @@ class ActionModule(ActionBase):
         zone = placement.get("availability_zone", "") if isinstance(placement, Mapping) else ""
         kind = own.get("tune_instance_type") or own.get("instance_type") or ""
         zone = own.get("rollout_zone") or zone or own.get("availability_zone") or ""
-        given = str(own.get("rollout_stratum") or "")
+        stratum = " ".join(filter(None, (",".join(groups), str(kind), str(zone))))
         address = next((str(own[variable]) for variable in _ADDRESSES if own.get(variable)), name)
         return {
-            "stratum": stratum_of(groups, str(kind), str(zone), given),
+            "stratum": str(own.get("rollout_stratum") or stratum),
             "address": address,
             "instance_id": str(own.get("instance_id") or ""),
         }

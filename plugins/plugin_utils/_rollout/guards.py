@@ -44,14 +44,13 @@ def limits_of(given: Mapping[str, Any]) -> Dict[str, float]:
 def fired(limits: Mapping[str, float], before: Mapping[str, Any], after: Mapping[str, Any]) -> List[str]:
     """Which guards fired on a host, in words. `before` was seen right before its tuning; rates are since its boot."""
     rebooted = before.get("boot_id") != after.get("boot_id")
-    found = _units(limits, before, after)
-    messages = [
-        (kind, said)
-        for sequence, kind, said in after.get("kernel", ())
-        if kind in limits and (rebooted or sequence > before.get("sequence", -1))
-    ]
+    since = -1 if rebooted else before.get("sequence", -1)
+    new = sorted(set(after.get("failed_units") or ()) - set(before.get("failed_units") or ()))
+    found = []
+    if "failed_units" in limits and len(new) > limits["failed_units"]:
+        found.append(f"failed_units: {printable(', '.join(map(str, new)))[:200]}")
     for kind in KERNEL:
-        said = [text for name, text in messages if name == kind]
+        said = [text for sequence, name, text in after.get("kernel", ()) if name == kind and sequence > since]
         if kind in limits and len(said) > limits[kind]:
             found.append(f"{kind}: {printable(said[-1])[:120]}")
     earlier = {} if rebooted else before
@@ -76,10 +75,3 @@ _RATES = (
 
 def _ratio(count: float, of: float) -> float:
     return max(0.0, count) / of if of > 0 else 0.0
-
-
-def _units(limits: Mapping[str, float], before: Mapping[str, Any], after: Mapping[str, Any]) -> List[str]:
-    new = sorted(set(after.get("failed_units") or ()) - set(before.get("failed_units") or ()))
-    if "failed_units" not in limits or len(new) <= limits["failed_units"]:
-        return []
-    return [f"failed_units: {printable(', '.join(map(str, new)))[:200]}"]

@@ -195,7 +195,7 @@ class Steps:
             return {"held": True}
         new = [name for name in hosts if name not in away and (name in kept.without or name not in batch.vitals)]
         if new or not batch.tuning:
-            vitals = {name: _without_messages(hosts[name]["before"]) for name in new}
+            vitals = {name: {**hosts[name]["before"], "kernel": []} for name in new}  # messages are long in a record
             kept.add("tuning", at=time.time(), without=[] if batch.tuning else away, vitals=vitals)
         return {"held": False}
 
@@ -374,16 +374,6 @@ def _is_well(vitals: Any) -> bool:
     return isinstance(vitals, Mapping) and not vitals.get("unhealthy")
 
 
-def _without_messages(vitals: Mapping[str, Any]) -> Dict[str, Any]:
-    """What the guards need of a host before its tuning, without what is long in a record."""
-    return {name: value for name, value in vitals.items() if name != "kernel"}
-
-
 def _rounded(value: Optional[float]) -> Optional[float]:
     """Six digits, which keep a record of many hosts small; what is no number of a metric is none."""
     return float(f"{value:.6g}") if value is not None and 0 <= value < 1e100 else None
-
-
-def stratum_of(groups: Sequence[str], kind: str, zone: str, given: str) -> str:
-    """The stratum of a host: what its variable says, or else its groups, type and zone."""
-    return given or " ".join(filter(None, (",".join(groups), kind, zone)))
