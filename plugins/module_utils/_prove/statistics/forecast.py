@@ -23,7 +23,7 @@ from .settings import FEWEST_PAIRS, Settings
 # simulation of white noise from 1 to 65 %, with the stays that follow. A test of a fixed number of pairs needs 7.85
 # times it: the rest is what it costs to look after each pair, and to stop as soon as the answer is clear.
 _PAIRS_PER_SQUARE, _EXTRA_PAIRS = 18.0, 3
-_BESIDE = 0.6  # of what noise hides, beside what few pairs don't show without any
+_BESIDE = 0.7  # of what noise hides, beside what few pairs don't show without any
 _FEW = 50  # pairs; of more, noise alone decides what they show, as the least that is wagered on is 0.1 %
 _SHARE_OF_MARGIN = 0.75  # found in the same simulation: half of the margin ends as `same` in half of the runs
 
