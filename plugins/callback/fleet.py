@@ -82,9 +82,8 @@ class CallbackModule(DefaultCallback):
         self._mode = ""  # audit | tune | restore; empty before the first play of nearmetal
         self._gate = run.GateTask()
         self._has_nearmetal_tasks = False  # whether the play has tasks of nearmetal
-        self._early_failures: List[
-            Tuple[Record, str, str]
-        ] = []  # hosts that failed before the play was known to be nearmetal's
+        # Hosts that failed before the play was known to be nearmetal's.
+        self._early_failures: List[Tuple[Record, str, str]] = []
         self._proofs: Dict[str, host_map.Host] = {}
         self._benchmarked: List[str] = []
         self._said: Set[str] = set()  # messages of hosts that failed
@@ -300,19 +299,13 @@ class CallbackModule(DefaultCallback):
             self._print_rankings()
             super().v2_playbook_on_stats(stats)
             return
-        no_task = (
-            "" if self._any_task_started or self._collector.seen() or not self._collector.total() else plays.no_task()
-        )
+        planned = self._any_task_started or self._collector.seen() or not self._collector.total()
+        no_task = "" if planned else plays.no_task()
         if self._others_played or (no_task and stats.processed):
             super().v2_playbook_on_stats(stats)
-        if no_task:
-            self._print(no_task, C.COLOR_ERROR)
-            return
-        if self._gate.refused:
-            self._print("No report written: no host was asked", C.COLOR_ERROR)
-            return
-        if not self._collector.total():
-            self._print("No report written: the run had no hosts", C.COLOR_ERROR)
+        no_report = no_task or ("No report written: no host was asked" if self._gate.refused else "")
+        if no_report or not self._collector.total():
+            self._print(no_report or "No report written: the run had no hosts", C.COLOR_ERROR)
             return
         failures = [name for name, count in stats.failures.items() if count]
         self._collector.rescued(failures)

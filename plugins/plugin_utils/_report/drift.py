@@ -24,7 +24,6 @@ _COUNTED = {
     "network_irq": ("irq_hotspot", "irq_used"),
     "service_check": ("threads", "open_files"),
 }
-Key = Tuple[str, str, str]
 
 
 def compare(since: str, before: Iterable[HostReport], after: Iterable[HostReport], mode: str) -> Dict[str, Any]:
@@ -64,8 +63,7 @@ def _concern_changes(name: str, concern: str, old: HostReport, new: HostReport, 
     for key in sorted({*before, *after}):
         earlier, current = before.get(key), after.get(key)
         if earlier is None or current is None or not _same(earlier, current):
-            what = ".".join(part for part in key[:2] if part) + (f" {key[2]}" if key[2] else "")
-            yield _change(name, concern, what, _words(earlier), _words(current), _owner(current, mode))
+            yield _change(name, concern, key, _words(earlier), _words(current), _owner(current, mode))
     lost, gained = _advice(old, concern), _advice(new, concern)
     for advice in sorted(lost.keys() - gained.keys()):
         yield _change(name, concern, f"{concern} advice", lost[advice], "–")
@@ -73,12 +71,10 @@ def _concern_changes(name: str, concern: str, old: HostReport, new: HostReport, 
         yield _change(name, concern, f"{concern} advice", "–", gained[advice])
 
 
-def _knobs(host: HostReport, concern: str) -> Dict[Key, ReportedFinding]:
-    return {
-        (finding.concern, finding.knob, finding.where): finding
-        for finding in host.findings
-        if finding.concern == concern and finding.status != "advice"
-    }
+def _knobs(host: HostReport, concern: str) -> Dict[str, ReportedFinding]:
+    """By what each is about."""
+    findings = (finding for finding in host.findings if finding.concern == concern and finding.status != "advice")
+    return {finding.key: finding for finding in findings}
 
 
 def _advice(host: HostReport, concern: str) -> Dict[str, str]:
