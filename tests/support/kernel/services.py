@@ -72,7 +72,8 @@ def run(root: Path, take: Take, script: str) -> None:
     before = {file: file.read_text() for file in files}
     bare = re.sub(r"^(?:/usr)?/bin/sh -c '(.*)'$", r"\1", script, flags=re.MULTILINE)
     plain = re.sub(r"(?<![\w/])/(?:usr/)?s?bin/(sysctl|cpupower|ip|blockdev|ethtool)\b", r"\1", bare)
-    inside = re.sub(r"(?<![\w/])/(sys|proc|etc|lib|run)/", rf"{root}/\1/", plain)
+    # What a unit names by its path is the host's program, never one of this machine.
+    inside = re.sub(r"(?<![\w/])/(sys|proc|etc|lib|run|usr|opt|s?bin|var|root)/", rf"{root}/\1/", plain)
     text = _TOOLS.replace("ROOT", str(root)) + inside
     # No program of this machine that sets something may be found: `sysctl` is the function above, or nothing.
     tools = root / "run/stand-in-tools"
