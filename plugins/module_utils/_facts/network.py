@@ -22,7 +22,7 @@ from .nic import observe as observe_nics
 # queue label → CPUs, as a kernel list
 Table = Mapping[str, str]
 # For planners, which import no parser.
-listed, OFFLOADS, in_full = cpulist.render, link_settings.FEATURES, link_settings.in_full
+listed, OFFLOAD_NAMES = cpulist.render, link_settings.FEATURES
 
 
 class NetworkFacts(NamedTuple):

@@ -112,8 +112,16 @@ def _settings(host: Host, whole: tuned_profile.Profile) -> Dict[str, str]:
                 name = option.replace("/", ".") if plugin == "sysctl" else option
                 name = at_boot.of_policies(option) if plugin == "sysfs" else name
                 listed = plugin == "cpu" and "|" in value
+                value = _in_full(value) if (plugin, name) == ("net", "features") else value
                 settings[f"{plugin}.{name}"] = _first_offered(host, option, value) if listed else value
     return settings
+
+
+def _in_full(features: str) -> str:
+    """Offloads by the kernel's names, each with its switch."""
+    words = re.split(r"[:;,\s]+", features)
+    names = ((link_settings.in_full(f"network.offloads/{word}"), on) for word, on in zip(words[::2], words[1::2]))
+    return " ".join(f"{name.partition('/')[2]} {on}" for found, on in names for name in found)
 
 
 def _has_devices(host: Host, plugin: str, devices: str) -> bool:

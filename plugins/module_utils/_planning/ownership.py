@@ -12,7 +12,6 @@ from fnmatch import fnmatchcase
 from typing import Callable, Container, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from .._facts.at_boot import Setting
-from .._facts.network import in_full
 from .._facts.owners import OwnersFacts
 from .._number import is_number
 from .._plan import Action, Finding, Plan, Value, Wanted
@@ -27,7 +26,6 @@ _BY_PLACE: Mapping[str, str] = {"sysctl": "sysctl.", "boot.arguments": "cmdline.
 # Settings of tuned with several fields of an interface's table, in ethtool's words.
 _TABLES = ("net.ring", "net.coalesce", "net.channels", "net.features")
 _CODED = re.compile(r"(?<!\S)(?:0[xX][0-9a-fA-F]{1,16}|0[0-7]{1,20})(?!\S)")
-_OFFLOADS = "network.offloads/"
 _FIELDS = {"on": "1", "off": "0"}
 # amazon-ec2-net-utils links 80-ec2.network for each interface.
 _WRITERS = {
@@ -212,11 +210,7 @@ def _meaning(knob: Knob, name: str, text: str, action: Action) -> Optional[str]:
     if name in _TABLES:
         words = re.split(r"[:;,\s]+", text)
         field = action.where.rpartition("/")[2].replace("_", "-") if name != "net.channels" else "combined"
-        given = dict(zip(words[::2], words[1::2]))
-        if name == "net.features":
-            field = action.where.rpartition("/")[2]
-            given = {full.partition("/")[2]: on for word, on in given.items() for full in in_full(_OFFLOADS + word)}
-        value = given.get(field)
+        value = dict(zip(words[::2], words[1::2])).get(field)
         return _FIELDS.get(value, value) if value is not None else None
     meanings = knob.tuned_words.get(name)
     if meanings:

@@ -162,10 +162,7 @@ SEEN: Dict[str, "tuple[Dict[str, str], str]"] = {
             'HERE=$(cd "$(dirname /opt/x)" && pwd)\n$HERE/tune',
         )
     },
-    "a script beside another": (
-        {**script("/opt/a"), "/opt/a": '#!/bin/bash\n. "$(dirname "${BASH_SOURCE[0]}")/tune"\n', **TUNE},
-        RC,
-    ),
+    "one beside it": ({**script("/opt/a"), "/opt/a": '#!/bin/sh\n. "$(dirname "${BASH_SOURCE}")/tune"\n', **TUNE}, RC),
     "a function that a script reads in": (
         {
             **script('D=/opt\nif [ -s "$D/f" ]; then\n  . "$D/f"\nfi\ntune 60'),

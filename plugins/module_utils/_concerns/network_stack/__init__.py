@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping
 
 from ..._facts.facts import Facts
-from ..._facts.network import OFFLOADS, NetworkFacts, fields
+from ..._facts.network import OFFLOAD_NAMES, NetworkFacts, fields
 from ..._facts.nic import Nic
 from ..._number import is_number
 from ..._plan import Plan, Wanted, joined
@@ -228,7 +228,7 @@ def _offloads(network: NetworkFacts, choice: Choice) -> Plan:
         value = knob.value(choice)
         if value is None:
             continue
-        goal, names = value == "enabled", OFFLOADS[knob.name]
+        goal, names = value == "enabled", OFFLOAD_NAMES[knob.name]
         for name in [name for name in names if name in now] or names[:1]:
             if not now:
                 plans.append(_lacking(knob, choice))

@@ -388,33 +388,3 @@ def test_nobody_is_named_where_nearmetals_value_lasts(name: str, tmp_path: Path,
     host.reboot(BOOT)
     again = call(tune.main, host, concerns=concerns)
     assert not again["changed"], again["msg"]
-
-
-TUNED = {"/sys/fs/cgroup/system.slice/tuned.service/cgroup.procs": "812\n", "/etc/tuned/active_profile": "site\n"}
-PROFILE, KEYFILE = "/etc/tuned/site/tuned.conf", "/etc/NetworkManager/system-connections/x.nmconnection"
-OFFLOADS: Dict[str, Tuple[Dict[str, str], str]] = {
-    "udev": ({"/etc/systemd/network/10-x.link": "[Match]\nDriver=ena\n[Link]\nTCPSegmentationOffload=0\n"}, ""),
-    "NetworkManager": ({KEYFILE: "[connection]\ntype=ethernet\n[ethtool]\nfeature-tso=false\n"}, KEYFILE),
-    "a script": ({"/etc/rc.local": "#!/bin/sh\nethtool -K ens5 tso off\n"}, "/etc/rc.local"),
-    "a script, in full": (
-        {"/etc/rc.local": "#!/bin/sh\nethtool -K ens5 tcp-segmentation-offload off\n"},
-        "/etc/rc.local",
-    ),
-    "a script, in the kernel's words": (
-        {"/etc/rc.local": "#!/bin/sh\nethtool -K ens5 tx-tcp-segmentation off\n"},
-        "/etc/rc.local",
-    ),
-    "tuned": ({**TUNED, PROFILE: "[net]\nfeatures=tso off, gro on\n"}, "tuned"),
-    "tuned, as wanted": ({**TUNED, PROFILE: "[net]\nfeatures=tso on gro off\n"}, "nobody"),
-}
-
-
-@pytest.mark.parametrize("now", [False, True])
-@pytest.mark.parametrize("who", OFFLOADS)
-def test_an_offload_has_an_owner_by_each_of_its_names(who: str, now: bool, tmp_path: Path, call: Call) -> None:
-    files, owner = OFFLOADS[who]
-    host = host_of(tmp_path, "nitro", files)
-    host.nics.features = {"ens5": {"tx-tcp-segmentation": now}}
-    result = call(tune.main, host, check=True, concerns={"network_stack": {"offloads": {"tso": "enabled"}}})
-    named = [finding["owner"] for finding in result["findings"] if finding["status"] == "refused"]
-    assert named == ([] if owner == "nobody" else [owner or next(iter(files))])
