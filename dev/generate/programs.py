@@ -59,7 +59,7 @@ def _asked(wish: Any) -> str:
 def own_checks(program: Any) -> "list[str]":
     """What the program looks at itself when it starts, which the finding `start` of service_check looks at too."""
     limits = [f"{check.what} ({check.least if check.least < 1 << 62 else 'unlimited'})" for check in program.checks]
-    return [*(f"`{wish.knob}`" for wish in program.wishes if wish.checked), *limits]
+    return [*dict.fromkeys(f"`{wish.knob}`" for wish in program.wishes if wish.checked), *limits]
 
 
 def judges(copy: Copy) -> "dict[str, str]":
