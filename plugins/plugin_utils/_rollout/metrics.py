@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import shlex
 import signal
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from threading import Timer
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import IO, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ...module_utils._error import NearmetalError
 from ...module_utils._planning.options import Spec, validate
@@ -82,14 +83,15 @@ def by_command(metric: Mapping[str, Any], places: Sequence[Place], seconds: floa
             )
         except OSError:
             return None
-        late = Timer(seconds, _kill, [ran.pid])
         with ran:
-            late.start()
-            output = ran.stdout.read(_MOST_OUTPUT + 1) if ran.stdout else b""
-            if len(output) > _MOST_OUTPUT:
-                _kill(ran.pid)
-            ran.wait()
-            late.cancel()
+            end = time.monotonic() + seconds
+            output = _printed(ran.stdout, end) if ran.stdout else b""
+            with suppress(subprocess.TimeoutExpired):
+                if output:  # else its number is still that of its group, also if it has ended
+                    ran.wait(max(0.0, end - time.monotonic()))
+            if ran.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(ran.pid, signal.SIGKILL)  # with what the shell started
         words = output.decode("utf-8", "replace").split()
         return float(words[-1]) if not ran.returncode and words and _NUMBER.fullmatch(words[-1]) else None
 
@@ -97,7 +99,14 @@ def by_command(metric: Mapping[str, Any], places: Sequence[Place], seconds: floa
         return dict(zip([place.host for place in places], pool.map(ask, places)))
 
 
-def _kill(group: int) -> None:
-    """Kill the shell with what it started."""
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
+def _printed(stream: IO[bytes], end: float) -> bytes:
+    """What a command printed; nothing if that was more than it may be, or isn't over by then, as where it left a
+    program behind that prints to it too."""
+    output, poll = b"", select.poll()
+    poll.register(stream, select.POLLIN)
+    while len(output) <= _MOST_OUTPUT and poll.poll(1000 * max(0.0, end - time.monotonic())):
+        data = os.read(stream.fileno(), _MOST_OUTPUT)
+        if not data:
+            return output
+        output += data
+    return b""

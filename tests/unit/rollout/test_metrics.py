@@ -52,6 +52,13 @@ def test_a_command_that_hangs_has_no_value_and_leaves_nothing_that_runs(tmp_path
     assert not _runs(state)
 
 
+@pytest.mark.parametrize("command", ["setsid sleep 60 & echo 5", "sleep 60 & echo 5", "exec >&-; sleep 60"])
+def test_a_command_that_leaves_a_program_behind_is_not_waited_for(command: str) -> None:
+    began = time.monotonic()
+    assert metrics.by_command({"command": command}, PLACES[:1], 1.0) == {"web-1": None}
+    assert time.monotonic() - began < 30
+
+
 def _runs(state: Path) -> bool:
     try:
         return ") Z" not in state.read_text()
