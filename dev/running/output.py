@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 # No test of any suite is silent for so long, even beside other work.
@@ -47,7 +48,7 @@ def _print_lines(data: bytes, last: bool) -> int:
 def _end(process: "subprocess.Popen[bytes]", silent: float) -> bytes:
     """End a process and all that it started; what it printed meanwhile, and why it was ended."""
     assert process.stdout is not None
-    started = _descendants(process.pid)
+    started = descendants(process.pid)
     os.kill(process.pid, signal.SIGABRT)  # pytest then says where it was
     data, ready = _HUNG.format(silent).encode(), True
     while ready:
@@ -55,17 +56,16 @@ def _end(process: "subprocess.Popen[bytes]", silent: float) -> bytes:
         more = os.read(process.stdout.fileno(), 65536) if ready else b""
         data, ready = data + more, bool(more)
     for pid in (process.pid, *started):
-        try:
+        with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
     return data
 
 
-def _descendants(pid: int) -> "list[int]":
+def descendants(pid: int) -> "list[int]":
     """The processes below this one."""
     found: "list[int]" = []
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, path.read_text(encoding="ascii").split()):
-            found += [child, *_descendants(child)]
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            for child in map(int, path.read_text(encoding="ascii").split()):
+                found += [child, *descendants(child)]
     return found

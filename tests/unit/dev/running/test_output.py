@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.running.output import follow
+from dev.running.output import descendants, follow
 from lab.process import start_ticks, wait_until
 
 HANGS = """
@@ -43,3 +43,12 @@ def test_what_hangs_is_ended_with_all_that_it_started_and_says_where_it_was(tmp_
     assert "It printed nothing for 2 s and was ended." in said
     assert "in wait_for_nothing" in said
     assert wait_until(lambda: start_ticks(int(said.split()[0])) is None, 60.0)
+
+
+def test_processes_that_end_while_they_are_looked_for_are_left_out() -> None:
+    process = started("sh", "-c", "while :; do sh -c 'true & true & wait' & sh -c 'true & wait' & wait; done")
+    try:
+        assert sum(len(descendants(process.pid)) for _time in range(3000)) > 0
+    finally:
+        process.kill()
+        process.communicate()
