@@ -86,7 +86,9 @@ class ActionModule(ActionBase):
             result = {"changed": False, "unreachable_host": True, "msg": sentence(str(error))}
             if given["step"] == "release":
                 module = f"-m {_MODULE} -a 'step=release record={given['record']}'"
-                until = "restores itself when its lease ends, or" if claimed.get("lease") else "is this rollout's until"
+                # An answer to the claim that was lost may have been a yes, with the lease that was asked for.
+                lease = claimed.get("lease", (known.get("rollout_opened") or {}).get("lease"))
+                until = "restores itself when its lease ends, or" if lease else "belongs to this rollout until you run"
                 words = f"can't be reached, and {until}: ansible {host} -b {module}"
         if words:
             self._display.display(f"ROLLOUT  {host} {words}")

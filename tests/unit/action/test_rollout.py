@@ -40,7 +40,12 @@ def test_whoever_was_not_told_to_stay_is_named_with_the_command_that_tells_it(mo
     )
     assert said[0].endswith("-a 'step=release record=r.jsonl'")
     without = on_host("release", rollout_claimed={"claimed": True, "lease": 0})[1]
-    assert without[0].startswith("ROLLOUT  h1 can't be reached, and is this rollout's until: ansible h1 -b")
+    assert without[0].startswith(
+        "ROLLOUT  h1 can't be reached, and belongs to this rollout until you run: ansible h1 -b"
+    )
+    lost = {"unreachable_host": True}
+    for opened, words in (({"lease": 86400}, "restores itself"), ({"lease": 0}, "belongs to this rollout")):
+        assert f"and {words}" in on_host("release", rollout_claimed=lost, rollout_opened=opened)[1][0]
     assert on_host("look")[1] == []
 
 
