@@ -51,7 +51,7 @@ _SHOWN = (
 )
 # The setting of the callback that has no variable, and what people write for it.
 _SECTION, _SETTING = "nearmetal", "report_directory"
-_LIKE_SETTING = re.compile(r"(?i)(?:^|_)reports?_?(?:dir|directory|folder|path)$")
+_LIKE_SETTING = re.compile(r"(?i)(?:nearmetal_)?(?:(?:audit|tune)_)?reports?_?(?:dir|directory|folder|path)")
 _PLAIN = re.compile(r"[A-Za-z0-9_.]{1,64}(?:,[A-Za-z0-9_.]{1,64}){0,15}", re.ASCII)
 
 
@@ -113,7 +113,7 @@ def ineffective() -> Iterator[str]:
     """A sentence for each name that is nearly that of the report directory's setting, and that nothing reads."""
     known = f"{_SECTION}_{_SETTING}".upper()
     for name in os.environ:
-        if name.startswith(f"{_SECTION}_".upper()) and name != known and _LIKE_SETTING.search(name):
+        if name.startswith(f"{_SECTION}_".upper()) and name != known and _LIKE_SETTING.fullmatch(name):
             yield f"{name} in the environment has no effect: {ELSEWHERE}"
     file = configparser.ConfigParser(interpolation=None, strict=False)
     with suppress(OSError, ValueError, configparser.Error):
@@ -122,7 +122,7 @@ def ineffective() -> Iterator[str]:
         if name != _SETTING:
             yield f"{name} below [{_SECTION}] in ansible.cfg has no effect: {ELSEWHERE}"
     for name in (name for words in context.CLIARGS.get("extra_vars") or () for name in _variables(str(words))):
-        if _LIKE_SETTING.search(str(name)):
+        if _LIKE_SETTING.fullmatch(str(name)):
             yield f"the variable {name} has no effect: {ELSEWHERE}"
 
 

@@ -33,7 +33,7 @@ def test_report_directory_that_cannot_be_written(fleet: Fleet) -> None:
 def test_what_is_nearly_the_setting_of_the_report_directory_is_named(fleet: Fleet, callback: str) -> None:
     fleet.inventory({"h1": {"module_result": result_with(GOOD_CLOCK)}})
     (fleet.folder / "ansible.cfg").write_text("[nearmetal]\nreport_dir = /tmp/x\n")
-    given = ("-e", "report_dir=/tmp/x", "-e", "log_dir=/tmp/x")
+    given = ("-e", "report_dir=/tmp/x", "-e", "log_dir=/tmp/x", "-e", "junit_report_dir=/tmp/x")
     done = fleet.run(*given, callback=callback, NEARMETAL_REPORT_DIR="/tmp/x", NEARMETAL_HOSTS="/tmp/x")
     said = " ".join(done.stderr.split())
     for name in ("NEARMETAL_REPORT_DIR in the environment", "report_dir below [nearmetal]", "the variable report_dir"):
