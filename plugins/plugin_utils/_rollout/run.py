@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from ...module_utils._error import NearmetalError
 from ...module_utils._planning.options import Spec, validate
+from ...module_utils._prove.statistics.metrics import LARGEST, SMALLEST
 from ...module_utils._words import plain, sentence
 from .._files import short_path, write, writing
 from . import cloudwatch, draw, guards, metrics, page, permission, prometheus, record, sentences
@@ -375,5 +376,10 @@ def _is_well(vitals: Any) -> bool:
 
 
 def _rounded(value: Optional[float]) -> Optional[float]:
-    """Six digits, which keep a record of many hosts small; what is no number of a metric is none."""
-    return float(f"{value:.6g}") if value is not None and 0 <= value < 1e100 else None
+    """Six digits, which keep a record of many hosts small; what is no number of a metric is none.
+
+    The ratio of any two is a number too: what is as good as zero counts as zero.
+    """
+    if value is None or not 0 <= value < LARGEST:
+        return None
+    return float(f"{value:.6g}") if value >= SMALLEST else 0.0

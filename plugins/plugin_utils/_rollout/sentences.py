@@ -88,8 +88,8 @@ def signed(percent: float) -> str:
 
 
 def why(kept: Record) -> str:
-    """How a run ended, and why, in one sentence."""
-    reasons = kept.held or (kept.batches[-1].judgment.get("reasons", ()) if kept.batches else ())
+    """How a run ended, and why, in one sentence; that a batch may go on is no reason why a rollout isn't over."""
+    reasons = kept.held or (kept.batches[-1].judgment.get("reasons", ()) if kept.outcome and kept.batches else ())
     return sentence(": ".join(filter(None, (f"rollout {OUTCOMES[kept.outcome]}", "; ".join(few(list(reasons)))))))
 
 

@@ -102,6 +102,19 @@ def test_a_host_that_was_left_out_is_neither_counted_as_tuned_nor_taken_back(fle
     assert ended["lines"][:2] == ["ROLLOUT  taken back: 0 of 10 hosts tuned", "  taken back: 5 of 5 hosts"]
 
 
+def test_a_run_that_ends_before_the_last_batch_names_no_reason_to_go_on(fleet: Fleet) -> None:
+    path = fleet.begin()["record"]
+    assert fleet.batch()["decision"] == "go_on"
+    assert fleet.steps.end(path, {})["msg"] == "rollout not over"
+
+
+def test_a_metric_that_is_as_good_as_zero_has_a_change_too(fleet: Fleet) -> None:
+    fleet.command = f"grep -qx 10.. {fleet.folder}/{{host}} && echo 1e-300 || echo 1e99"
+    fleet.percent = 50
+    fleet.begin()
+    assert fleet.run()["outcome"] == "done"
+
+
 def test_only_the_batch_is_taken_back_unless_all_is_wanted(fleet: Fleet) -> None:
     fleet.percent = 80
     order = fleet.begin()["order"]
