@@ -79,7 +79,7 @@ class ActionModule(ActionBase):
             if result.get("claimed") is False:
                 words = f"is left out: {plain(str(result['msg']))}"
             elif result.get("claimed") and "lease" in wanted and not result.get("lease"):
-                words = "isn't brought back by itself if nobody decides: that takes systemd and a Python 3.7"
+                words = "isn't brought back by itself if nobody decides: that takes systemd and Python 3.7 or later"
             if result.get("released") is False and claimed.get("claimed"):
                 words = "was restored before it could be told that it stays tuned: its lease had ended"
         except AnsibleConnectionFailure as error:

@@ -146,7 +146,7 @@ options:
     description:
       - Seconds after O(watch_at_most), 0 to 2592000, after which a host that nobody has told a decision restores
         itself, as one does that can't be reached when its batch is taken back. V(0) leaves it as it is. A batch whose
-        tuning takes longer needs more. It takes systemd and a Python 3.7 on the host.
+        tuning takes longer needs more. It takes systemd and Python 3.7 or later on the host.
       - While a host has a lease, or until the decision, no other rollout tunes it.
     type: float
     default: 86400

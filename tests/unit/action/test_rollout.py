@@ -52,7 +52,7 @@ def test_whoever_was_not_told_to_stay_is_named_with_the_command_that_tells_it(mo
 @pytest.mark.parametrize(("lease", "said"), [(86400, 0), (0, 1)])
 def test_a_host_that_no_timer_brings_back_is_named(monkeypatch: pytest.MonkeyPatch, lease: int, said: int) -> None:
     monkeypatch.setattr(by_agent, "measure", lambda *_given: {"claimed": True, "lease": lease, "msg": "claimed"})
-    words = "ROLLOUT  h1 isn't brought back by itself if nobody decides: that takes systemd and a Python 3.7"
+    words = "ROLLOUT  h1 isn't brought back by itself if nobody decides: that takes systemd and Python 3.7 or later"
     assert on_host("claim")[1] == [words] * said
 
 

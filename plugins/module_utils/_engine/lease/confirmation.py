@@ -42,8 +42,8 @@ class Guard:
         python = agent_timer.python_of(session.host)
         if not python:
             raise NearmetalError(
-                "no dead-man timer can be armed without systemd and a Python 3.7 at boot: set confirm_within: 0 to go"
-                " without confirmation"
+                "no dead-man timer can be armed without systemd and Python 3.7 or later at boot: set confirm_within: 0"
+                " to go without confirmation"
             )
         places = {action.key for action in self._actions}
         stored = {concern: session.stored.get(concern) for concern in sorted({act.concern for act in self._actions})}

@@ -361,7 +361,7 @@ def require_possible(host: WritableHost, abandon_after: int, reboots: bool = Fal
         return ""
     python = python_of(host)
     if not python:
-        needed = "needs systemd and a Python 3.7 on the host"
+        needed = "needs systemd and Python 3.7 or later on the host"
         if reboots:
             raise NearmetalError(f"prove_reboot {needed}, for the timer that takes it back when its controller is lost")
         raise NearmetalError(

@@ -64,8 +64,8 @@ def test_a_host_without_systemd_is_refused_without_an_advice_that_would_be_refus
     monkeypatch.setattr(RebootingHost, "booted", lambda _host: False)
     message = play(command=load(play, 120))["msg"]
     assert message == (
-        "prove_reboot needs systemd and a Python 3.7 on the host, for the timer that takes it back when its controller"
-        " is lost"
+        "prove_reboot needs systemd and Python 3.7 or later on the host, for the timer that takes it back when its"
+        " controller is lost"
     )
     message = play(command=load(play, 120), reboot=False)["msg"]
     assert "on the host: set prove_abandon_after: 0 to go without it; a host whose controller" in message
