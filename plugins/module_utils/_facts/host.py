@@ -8,6 +8,7 @@ The timer's look needs this module, too, so methods that ask drivers import what
 from __future__ import annotations
 
 import os
+import stat
 import sys
 
 from .._number import is_number
@@ -162,7 +163,11 @@ class Host:
         chunks = []
         remaining = limit
         try:
-            descriptor = os.open(self.real(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
+            real = self.real(path)
+            # Nor by another name: a host's users can link to one, and to a pipe, whose reader would lack its text.
+            if not records and not stat.S_ISREG(os.stat(real).st_mode):
+                return None
+            descriptor = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
         except (OSError, ValueError):
             return None
         try:

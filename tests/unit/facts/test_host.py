@@ -89,6 +89,26 @@ def test_only_the_running_system_has_a_machine(root: Path) -> None:
     assert Host(str(root)).machine() is None
 
 
+@pytest.mark.parametrize("name", ["//dev/null", "/etc/../dev/null", "/proc/self/root/dev/null"])
+def test_no_device_is_opened_by_another_name(name: str) -> None:
+    assert Host().text(name) is None
+
+
+def test_nothing_of_a_device_or_pipe_behind_a_link_is_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        os.write(writer, b"for its reader")
+        for target in ("/dev/zero", str(pipe)):
+            (tmp_path / "link").unlink(missing_ok=True)
+            (tmp_path / "link").symlink_to(target)
+            assert Host().raw(f"/{tmp_path}/link") is None  # which is below /dev/shm at times
+        assert os.read(writer, 99) == b"for its reader"
+    finally:
+        os.close(writer)
+
+
 def test_no_device_is_opened_to_read_a_text(host_of: Build) -> None:
     host = host_of({"dev/watchdog": "fed"})
     assert host.text("/dev/watchdog") is None
