@@ -54,7 +54,7 @@ _KERNEL_FILE = re.compile(r"/(?:sys|proc/sys)/[\w./*-]+")
 _HOLE = re.compile(r"""["']\s*[+.]\s*\w+\s*[+.]\s*["']|\{[^{}\n]{0,40}\}|%s|\$\w+|#\*""")  # in a text of theirs
 _NAMED_FILE = re.compile(r"""^\s*(?:my\s+)?[$@]?(\w+)\s*=.*?["'](/(?:sys|proc/sys)/[^"']+)["']""")
 _FUNCTION = re.compile(r"^(?:def|sub|function)\s+(\w+)|^(?=\S)")
-_RUNS = re.compile(r"\b(?:subprocess|Popen|check_call|check_output|system|exec\w*|spawn\w*|run)\b[\w.]*\s*\(")
+_RUNS = re.compile(r"\b(?:subprocess|Popen|check_call|check_output|system|exec\w*|spawn\w*|run)\b[\w.]{0,80}\s*\(")
 _TEXTS = re.compile(r"""["']([^"']*)["']""")
 _OWN_PROGRAMS = ("/usr/local/sbin", "/usr/local/bin")  # those of a site, which scripts call without a folder
 _MOST_SCRIPTS = 16  # that start or read each other
@@ -205,7 +205,7 @@ def _of_language(text: str) -> Iterator[Tuple[str, str]]:
         named, defined = _NAMED_FILE.match(line), _FUNCTION.match(line)
         function = defined[1] or "" if defined is not None else function
         if named is not None:
-            files.setdefault(named[1], []).append(_HOLE.sub("*", named[2]))
+            files[named[1]] = [*files.get(named[1], []), _HOLE.sub("*", named[2])][:_MOST_SCRIPTS]
         if function and _WRITES.search(line):
             writers.add(function)
     words_of_it = re.compile(r"\w+")

@@ -93,9 +93,10 @@ def settings(
     todo = _lines(text)
     files = _MOST_FILES
     while todo:
-        line = _placed(todo.pop().strip(), known)
+        line = todo.pop().strip()
         if not line or line.startswith("#") or len(line) > _LONGEST_LINE:
             continue
+        line = _placed(line, known)[:_LONGEST_LINE]
         branch = (branch or line.startswith(("elif", "else"))) and not line.startswith("fi")
         for name, values in _given(line, known):
             several = len(values) <= _MOST_VALUES

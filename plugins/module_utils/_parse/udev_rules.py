@@ -9,7 +9,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, 
 
 from .link_settings import fits
 
-_TERM = re.compile(r'([A-Z_]+)(?:\{([^}"]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*[ei]?"([^"]*)"')
+_TERM = re.compile(r'(?<![A-Z_])([A-Z_]+)(?:\{([^{}"]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*[ei]?"([^"]*)"')
 # Signs for what the device is known by, whose keys in `known` are those of the letters.
 _SIGN = re.compile(r"%([kNpSr])|\$(kernel|devnode|tempnode|devpath|sys|root)\b")
 _LETTERS = {"kernel": "k", "devnode": "N", "tempnode": "N", "devpath": "p", "sys": "S", "root": "r"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Dict, List
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import boot_programs, boot_units, link_files
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import at_boot, boot_programs, boot_units, link_files
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import udev_rules
 
@@ -21,6 +21,7 @@ PATH = "/proc/sys/vm/swappiness"
 SET = "/sbin/sysctl -w vm.swappiness=60"
 RC, TUNE = "/etc/rc.local", {"/opt/tune": f"#!/bin/sh\n{SET}\n"}
 VIRTUAL = {"/proc/cpuinfo": "vendor_id\t: GenuineIntel\nflags\t: fpu hypervisor lahf_lm\n"}
+DISK = {"/sys/block/nvme0n1/device": "-> ../../../0000:00:04.0"}
 
 
 def wanted(by: str = f"{ETC}/multi-user.target", name: str = "site.service") -> Dict[str, str]:
@@ -355,6 +356,14 @@ LONG = {
         + "".join(f"a{n}=1\na{n}=2\n" for n in range(900))
         + 9 * (" ".join(f"$a{n}" for n in range(700)) + "\n")
     ),
+    "files that a script lists": script("a=" + "x" * 510 + "\n" + "$(ls $a$a$a$a$a$a$a$a)" * 3000),
+    "a folder that a script computes": script("$(cd " + " " * 60000 + "x"),
+    "a variable of many files": script("P='/sys/a'\n" * 2900 + "P>\n" * 11000, "#!/usr/bin/python3"),
+    "what looks like calls": script("exec." * 13000, "#!/usr/bin/python3"),
+    **{
+        f"a rule of {part}": {**DISK, "/etc/udev/rules.d/99-x.rules": f"# RUN\n{part * (60000 // len(part))}"}
+        for part in ("A", "A{", "A =")
+    },
     "units that want each other": {
         **wanted(name="a@0.service"),
         f"{LIB}/a@.service": f"[Unit]\nWants={' '.join(f'a@{n}.service' for n in range(1200))}\n",
@@ -366,6 +375,7 @@ LONG = {
 def test_files_that_look_like_much_work_are_read_in_time(name: str, tmp_path: Path) -> None:
     before = time.process_time()
     assert setters(tmp_path, LONG[name]) == []
+    at_boot.observe(Host(str(tmp_path)), False)
     assert time.process_time() - before < 5.0
 
 
