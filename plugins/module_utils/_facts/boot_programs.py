@@ -120,7 +120,8 @@ def settings(host: Host, more: Iterable[str] = ()) -> Found:
     for folder in _INIT:
         for name in host.names(folder):
             path = f"/etc/init.d/{name[3:]}"
-            if name.startswith("S") and not boot_units.has_file(host, f"{name[3:]}.service"):
+            service = re.sub(r"(?:\.sh)?$", ".service", name[3:], count=1)  # as systemd-sysv-generator(8) calls it
+            if name.startswith("S") and not boot_units.has_file(host, service):
                 yield from script(host, path, path, {"1": "start"})
     for path in _files(host, _SYSFS):
         for attribute, sign, value in (line.partition("=") for line in (host.text(path, LIMIT) or "").splitlines()):

@@ -76,7 +76,7 @@ _TABLES = {
     "network.queues": ("-L", "--set-channels"),
 }
 _SWITCHES = {"on": "1", "off": "0"}
-_LONGEST, _LONGEST_LINE, _LONGEST_WORD, _MOST_VALUES, _MOST_FILES = 65536, 4096, 512, 4, 16
+_LONGEST, _LONGEST_LINE, _LONGEST_WORD, _MOST_VALUES, _MOST_OF_LOOP, _MOST_FILES = 65536, 4096, 512, 4, 16, 16
 
 
 def settings(
@@ -99,7 +99,7 @@ def settings(
         line = _placed(line, known)[:_LONGEST_LINE]
         branch = (branch or line.startswith(("elif", "else"))) and not line.startswith("fi")
         for name, values in _given(line, known):
-            several = len(values) <= _MOST_VALUES
+            several = len(values) <= _MOST_OF_LOOP
             known[name], others[name] = (values[0], values[1:]) if several and values else (_UNKNOWN, [])
         assigned = _ASSIGNED.match(line)
         if assigned is not None:
@@ -194,7 +194,7 @@ def _of_line(line: str, folder: str, functions: Container[str]) -> Iterator[Sett
         listed = _found(words) if words and words[0] in ("find", "ls", "echo") else []
         if words[:1] == ["find"] and "-exec" in words:
             words, found = _bare(words[words.index("-exec") + 1 :]), listed
-        elif "xargs" in every and "{}" not in (*words, *paths):
+        elif words and "xargs" in every and "{}" not in (*words, *paths):  # none: it starts a program that sets nothing
             words = [*words, *found]
         if found:
             words, paths = ([word.replace("{}", found[0]) for word in part] for part in (words, paths))

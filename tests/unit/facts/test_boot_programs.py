@@ -154,6 +154,7 @@ SEEN: Dict[str, "tuple[Dict[str, str], str]"] = {
             "find /proc/sys/vm -name swappiness | while read -r f; do\n  echo 60 > $f\ndone",
             f"for f in $(ls -d {PATH} | sort); do echo 60 > $f; done",
             f"for f in /proc/sys/vm/x {PATH}; do\n  echo 60 > $f\ndone",
+            "for s in vm.a=1 vm.b=2 vm.c=3 vm.d=4 vm.e=5 vm.swappiness=60; do\n  sysctl -w $s\ndone",
             "busybox sysctl -w vm.swappiness=60",
             "sysctl -w vm.swappiness=${V:-60}",
             "cd /opt && ./tune",
@@ -308,6 +309,12 @@ NOT_SEEN: Dict[str, Dict[str, str]] = {
     "what is only found": script(
         f"find {PATH} -exec cat {{}} \\;\nls -d {PATH} | while read f; do cat $f > /tmp/x; done"
     ),
+    "files that another program is given": {**script("ls -d /opt/* | xargs rm -f\nls -d /opt/t* | xargs head"), **TUNE},
+    "a script of init.d whose unit is masked": {
+        "/etc/init.d/site.sh": f"#!/bin/sh\n{SET}\n",
+        "/etc/rcS.d/S20site.sh": "-> ../init.d/site.sh",
+        f"{LIB}/site.service": "-> /dev/null",
+    },
     "systemd's own files": {**script("/usr/lib/systemd/systemd-sysctl"), "/etc/sysctl.conf": "vm.swappiness=60\n"},
     "what is only read": script(f"cat {PATH}\n[ -e {PATH} ] && grep 60 {PATH}\n# {SET}"),
 }
