@@ -265,7 +265,8 @@ def _names(devices: _Devices, setting: str) -> Iterator[str]:
 
 def _is_disk(name: str, pattern: str) -> bool:
     """Whether a pattern names a disk or a partition of it."""
-    return fits(name, pattern) or re.fullmatch(rf"{re.escape(name)}p?\d+", pattern) is not None
+    part = "p" if name[-1:].isdigit() else ""  # md12 is no partition of md1
+    return fits(name, pattern) or re.fullmatch(rf"{re.escape(name)}{part}\d+", pattern) is not None
 
 
 def of_policies(path: str) -> str:

@@ -151,6 +151,7 @@ RULES: Dict[str, Given] = {
         "64",
     ),
     "a partition's device": (AHEAD, {"/etc/rc.local": "#!/bin/sh\nblockdev --setra 128 /dev/nvme0n1p1\n"}, "64"),
+    "a disk whose name begins so": (AHEAD, {"/etc/rc.local": "#!/bin/sh\nblockdev --setra 128 /dev/nvme0n12\n"}, ""),
     "a bdi by its number": (AHEAD, {"/etc/tmpfiles.d/x.conf": f"w /sys/class/bdi/259:0/{RA} - - - - 64\n"}, "64"),
     "a module": (
         SWAP,
