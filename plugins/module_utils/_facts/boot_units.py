@@ -232,9 +232,9 @@ def _holds(host: Host, name: str, word: str) -> Optional[bool]:
 def _virtual(host: Host, word: str) -> Optional[bool]:
     """systemd before 243 calls Nitro kvm, and later ones amazon; processors of Arm don't say that they are virtual."""
     xen = host.exists("/proc/xen") or host.line("/sys/hypervisor/type") == "xen"
+    if word not in _SWITCHES and (xen or word not in ("kvm", "amazon")):
+        return xen and word == "xen"
     virtual = xen or cpu.under_hypervisor(cpu.first_processor(host))
     if word in _SWITCHES:
         return None if virtual is None else virtual is _SWITCHES[word]
-    if word in ("kvm", "amazon") and not xen:
-        return False if virtual is False else None
-    return xen and word == "xen"
+    return False if virtual is False else None
