@@ -222,12 +222,12 @@ def _of_language(text: str) -> Iterator[Tuple[str, str]]:
 
 
 def _programs_of(host: Host, path: str) -> List[str]:
-    """The files of a program's path, folder or pattern; one without a folder is one of the site's."""
+    """The files of a program's path or pattern; one without a folder is one of the site's."""
     if "/" not in path:
         return [f"{folder}/{path}" for folder in _OWN_PROGRAMS]
     if re.search(r"[*?\[]", path):
         return boot_units.matching(host, path)
-    return [f"{path}/{name}" for name in host.names(path)] or [path]
+    return [path]
 
 
 def commands(host: Host, owner: str, text: str, variables: Mapping[str, str], read: Optional[Set[str]] = None) -> Found:

@@ -244,7 +244,7 @@ def _ifcfg(host: Host, nic: _Nic) -> Iterator[Tuple[str, link_settings.Settings]
                 options = [value for _section, key, value in lines if key.startswith("ETHTOOL_OPT")]
                 commands = [f"ethtool {part}" for option in options for part in option.split(";")]
                 scripts = [value.rpartition(":")[2] for _section, key, value in lines if key in _SUSE_KEYS]
-                commands += [f"{os.path.join(_SUSE_SCRIPTS, script)} {nic.name}" for script in scripts]
+                commands += [f"{os.path.join(_SUSE_SCRIPTS, script)} {nic.name}" for script in scripts if script]
                 found = _commands(host, nic, re.sub(r"\biface\b", nic.name, "\n".join(commands)))
                 yield path, {**link_settings.settings(lines, ""), **found}
 

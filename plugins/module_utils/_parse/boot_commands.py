@@ -15,8 +15,8 @@ from .._number import is_number
 from .link_settings import in_full
 
 # A setting and its value: "/sys/…" or "/proc/sys/…", which may hold *, or a lever with the kernel's name of a device:
-# "network.rings ens5/rx". `FILE` names a file of lines as in sysctl.d, and `SCRIPT` a program, or a folder or a pattern
-# of programs, with what it is told; one without a folder is in one of the shell's.
+# "network.rings ens5/rx". `FILE` names a file of lines as in sysctl.d, and `SCRIPT` a program, or a pattern of
+# programs, with what it is told; one without a folder is in one of the shell's.
 Setting = Tuple[str, Optional[str]]
 FILE = "sysctl -p"
 SCRIPT = "script"
@@ -222,6 +222,8 @@ def _of_line(line: str, folder: str, functions: Container[str]) -> Iterator[Sett
             words = [word for word in words if not word.startswith("-")][1:]
         if words and not (program in _KNOWN and "bin/" in words[0]):
             start = _whole(words[0], folder) if "/" in words[0] else words[0]
+            if any(word.rpartition("/")[2] == "run-parts" for word in every):
+                start = f"{start}/*"
             if start.startswith("/") or re.fullmatch(r"[\w.-]+", start):
                 yield SCRIPT, " ".join(map(shlex.quote, (start, *words[1:])))
         said, found = printed if sign else None, listed if sign else []

@@ -142,6 +142,14 @@ RULES: Dict[str, Given] = {
     "a property of the record": (AHEAD, {**rule(EBS), **record("ID_MODEL=Amazon EBS")}, "64"),
     "another property": (AHEAD, {**rule(EBS), **record("ID_MODEL=Amazon EC2 NVMe Instance Storage")}, ""),
     "a property that the record lacks": (AHEAD, {**rule(EBS), **record("ID_BUS=nvme")}, ""),
+    "a script that SUSE's file leaves empty": (
+        MTU,
+        {
+            "/etc/sysconfig/network/ifcfg-ens5": "POST_UP_SCRIPT=''\n",
+            "/etc/sysconfig/network/scripts/x": "#!/bin/sh\nip link set $1 mtu 1300\n",
+        },
+        "",
+    ),
     "a partition that sets its disk": (
         AHEAD,
         {

@@ -309,6 +309,7 @@ NOT_SEEN: Dict[str, Dict[str, str]] = {
     "what is only found": script(
         f"find {PATH} -exec cat {{}} \\;\nls -d {PATH} | while read f; do cat $f > /tmp/x; done"
     ),
+    "a folder that another program is given": {**script("timeout 60 rsync -a /opt /backup\nnice ls /opt"), **TUNE},
     "files that another program is given": {**script("ls -d /opt/* | xargs rm -f\nls -d /opt/t* | xargs head"), **TUNE},
     "a script of init.d whose unit is masked": {
         "/etc/init.d/site.sh": f"#!/bin/sh\n{SET}\n",
