@@ -13,9 +13,10 @@ from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
 from .._parse import boot_commands, link_settings
 from . import boot_units, sysctl
-from .boot_lines import LIMIT, sysctl_lines_of
+from .boot_lines import LIMIT, ROOTS, sysctl_lines_of
 from .boot_units import variables_of
 from .host import Host
+from .native_files import is_nearmetal_file
 
 # Each is a script, or a folder of scripts; those of network managers run whenever an interface comes up.
 _SCRIPTS = (
@@ -45,6 +46,7 @@ _JOB = re.compile(r"\s*(?:@\w+|(?:[\d*][\w*/,-]*\s+){4}[\w*/,-]+)\s+(?:root\s+)?
 _ANACRON = re.compile(r"\s*(?:\d+|@\w+)\s+\d+\s+\S+\s+(.*)")
 _INIT = tuple(f"/etc/{folder}rc{level}.d" for folder in ("", "rc.d/", "init.d/") for level in "S2345")
 _CLOUD = ("/etc/cloud/cloud.cfg", "/etc/cloud/cloud.cfg.d")
+_SYSCTL = tuple(f"{root}/sysctl.d/" for root in ROOTS)
 _SYSFS = ("/etc/sysfs.conf", "/etc/sysfs.d")
 _PROGRAM = 4 << 20  # bytes that are read of a program
 _ELF = "\x7fE"  # a program begins so; all else is taken for a script
@@ -241,7 +243,10 @@ def commands(host: Host, owner: str, text: str, variables: Mapping[str, str], re
                 yield from script(host, owner, program, {**variables, **numbered}, read)
         elif name == boot_commands.FILE:
             paths = boot_units.matching(host, str(value)) if "*" in str(value) else [str(value)]
-            for line in (line for path in paths for line in sysctl_lines_of(host, path)):
+            if paths != [value] and str(value).startswith(_SYSCTL):  # all of them end as the boot does
+                paths = []
+            of_others = (path for path in paths if not is_nearmetal_file(path))
+            for line in (line for path in of_others for line in sysctl_lines_of(host, path)):
                 yield owner, (sysctl.path(line.name), line.value)
         else:
             yield owner, (name, value)

@@ -309,6 +309,16 @@ NOT_SEEN: Dict[str, Dict[str, str]] = {
     "what is only found": script(
         f"find {PATH} -exec cat {{}} \\;\nls -d {PATH} | while read f; do cat $f > /tmp/x; done"
     ),
+    "the files that a boot reads, in their order": {
+        **script(". /etc/init.d/functions\ntouch /var/lock/local"),
+        "/etc/init.d/functions": "apply() {\nfor f in /etc/sysctl.d/*.conf; do\nsysctl -e -p $f\ndone\n}\n",
+        "/etc/sysctl.d/10-site.conf": "vm.swappiness=60\n",
+        "/etc/sysctl.d/99-nearmetal-memory.conf": "vm.swappiness=10\n",
+    },
+    "nearmetal's file": {
+        **script("sysctl -p /etc/sysctl.d/99-nearmetal-memory.conf"),
+        "/etc/sysctl.d/99-nearmetal-memory.conf": "vm.swappiness=10\n",
+    },
     "a folder that another program is given": {**script("timeout 60 rsync -a /opt /backup\nnice ls /opt"), **TUNE},
     "files that another program is given": {**script("ls -d /opt/* | xargs rm -f\nls -d /opt/t* | xargs head"), **TUNE},
     "a script of init.d whose unit is masked": {
