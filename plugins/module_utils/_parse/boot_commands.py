@@ -60,6 +60,7 @@ _OWN_PATH = re.compile(r"\$\{?BASH_SOURCE(?:\[0\])?\}?")
 _OWN_FOLDER = re.compile(r"\$\(dirname (?:-- )?\"?([^\"()]*)\"?\)|`dirname \"?([^`\"]*)\"?`|\$\{0%/\*\}")
 _SAME_FOLDER = re.compile(r"\$\(cd (?:-P )?\"?([^\"()&;]*?)\"?\s*(?:&&|;)\s*pwd(?: -P)?\)")
 _LISTED = re.compile(r"\$\(((?:ls|find|echo)\s[^()]*)\)|`((?:ls|find|echo)\s[^`]*)`")
+_CHANGES = re.compile(r"\b(?:sed|awk|cut|tr|xargs|basename)\b")
 # By its last part, a file of the kernel whose folder a script computes.
 _ENDS = (
     (re.compile(r".*/((?:queue|bdi)/\w+)"), r"/sys/block/*/\1"),
@@ -134,9 +135,12 @@ def _placed(line: str, known: Mapping[str, str]) -> str:
     line = _OWN_PATH.sub("$0", line)
     line = _OWN_FOLDER.sub(lambda of: _expanded(of[1] or of[2] or own, known).rpartition("/")[0] or _UNKNOWN, line)
     line = _SAME_FOLDER.sub(r"\1", line)
-    return _LISTED.sub(
-        lambda command: " ".join(_found(words_of(_expanded((command[1] or command[2]).partition("|")[0], known)))), line
-    )
+
+    def files(command: "re.Match[str]") -> str:
+        lists, _sign, changes = (command[1] or command[2]).partition("|")
+        return _UNKNOWN if _CHANGES.search(changes) else " ".join(_found(words_of(_expanded(lists, known))))
+
+    return _LISTED.sub(files, line)
 
 
 def _given(line: str, known: Mapping[str, str]) -> Iterator[Tuple[str, List[str]]]:

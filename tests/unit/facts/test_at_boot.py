@@ -159,6 +159,14 @@ RULES: Dict[str, Given] = {
         "64",
     ),
     "a partition's device": (AHEAD, {"/etc/rc.local": "#!/bin/sh\nblockdev --setra 128 /dev/nvme0n1p1\n"}, "64"),
+    "names that a script takes from paths": (
+        AHEAD,
+        {
+            "/etc/rc.local": "#!/bin/sh\nD=\"$(ls -d1 /sys/block/nvme* | sed 's;^.*/;;')\"\n"
+            f"for d in $D; do\n  echo 64 > /sys/block/$d/queue/{RA}\ndone\n"
+        },
+        "64",
+    ),
     "a disk whose name begins so": (AHEAD, {"/etc/rc.local": "#!/bin/sh\nblockdev --setra 128 /dev/nvme0n12\n"}, ""),
     "a bdi by its number": (AHEAD, {"/etc/tmpfiles.d/x.conf": f"w /sys/class/bdi/259:0/{RA} - - - - 64\n"}, "64"),
     "a module": (
