@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Dict, List
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import at_boot, boot_programs, boot_units, link_files
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts import at_boot, boot_programs
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse import udev_rules
 
 from tests.support.hosts import lay_out
 
 ETC, LIB = "/etc/systemd/system", "/usr/lib/systemd/system"
-UNIT = f"{LIB}/site.service"
-PATH = "/proc/sys/vm/swappiness"
+UNIT, PATH = f"{LIB}/site.service", "/proc/sys/vm/swappiness"
 SET = "/sbin/sysctl -w vm.swappiness=60"
 RC, TUNE = "/etc/rc.local", {"/opt/tune": f"#!/bin/sh\n{SET}\n"}
 VIRTUAL = {"/proc/cpuinfo": "vendor_id\t: GenuineIntel\nflags\t: fpu hypervisor lahf_lm\n"}
@@ -400,28 +398,3 @@ def test_files_that_look_like_much_work_are_read_in_time(name: str, tmp_path: Pa
 def test_an_empty_folder_is_one(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert setters(tmp_path, enabled(SET, "ConditionPathIsDirectory=/empty")) == [UNIT]
-
-
-def test_a_pattern_in_the_root_folder_matches_also_on_the_host_that_runs() -> None:
-    assert boot_units.matching(Host(), "/et*") == ["/etc"]
-
-
-def test_a_unit_of_a_generator_hides_the_package_s(tmp_path: Path) -> None:
-    lay_out(tmp_path, {**enabled("/bin/true"), "/run/systemd/generator/site.service": f"[Service]\nExecStart={SET}\n"})
-    assert [unit.commands for unit in boot_units.started(Host(str(tmp_path)))] == [(SET,)]
-
-
-@pytest.mark.parametrize("list_of", ["interface-name=;", "mac-address=\u00b2", f"mac-address={'9' * 5000}"])
-def test_a_profile_with_an_odd_list_is_for_no_interface(list_of: str, tmp_path: Path) -> None:
-    nic = {
-        "/sys/class/net/ens5/device": "-> ../../../0000:00:05.0",
-        "/sys/class/net/ens5/address": "02:00:00:00:00:01\n",
-    }
-    profile = f"[ethernet]\nmtu=1400\n{list_of}\n[connection]\n{list_of}\n"
-    lay_out(tmp_path, {**nic, "/etc/NetworkManager/system-connections/a": profile})
-    assert link_files.settings(Host(str(tmp_path)), False) == {"0000:00:05.0": {}}
-
-
-def test_properties_of_a_rule_that_double_each_other_stay_short() -> None:
-    rules = 'ENV{a}="12345678"\n' + 'ENV{a}="$env{a}$env{a}"\n' * 40
-    assert all(len(value) < 5000 for _key, _part, _sign, value in udev_rules.assignments(rules, {}, lambda name: None))

@@ -249,3 +249,14 @@ def test_rings_queues_and_the_like(name: str, tmp_path: Path) -> None:
     lay_out(tmp_path, {**NIC, **files})
     found = settings(Host(str(tmp_path)), networkd=True)[PLACE]
     assert {setting: value for setting, (_file, value) in found.items()} == expected
+
+
+@pytest.mark.parametrize("list_of", ["interface-name=;", "mac-address=\u00b2", f"mac-address={'9' * 5000}"])
+def test_a_profile_with_an_odd_list_is_for_no_interface(list_of: str, tmp_path: Path) -> None:
+    nic = {
+        "/sys/class/net/ens5/device": "-> ../../../0000:00:05.0",
+        "/sys/class/net/ens5/address": "02:00:00:00:00:01\n",
+    }
+    profile = f"[ethernet]\nmtu=1400\n{list_of}\n[connection]\n{list_of}\n"
+    lay_out(tmp_path, {**nic, "/etc/NetworkManager/system-connections/a": profile})
+    assert settings(Host(str(tmp_path)), False) == {"0000:00:05.0": {}}
