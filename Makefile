@@ -38,10 +38,10 @@ setup: ## System packages, virtual environments from the locks (fast when done)
 tools:
 	@$(PYTHON3) -m dev.setup --no-lab
 
-test: setup ## What a change breaks most often, with set-up: 10 minutes; closes with the counts
+test: setup ## What a change breaks most often, with set-up: 20 minutes; closes with the counts
 	@$(PYTHON) -m dev.test --quick
 
-test-all: setup ## Everything that CI runs, with set-up: 35 minutes; closes with the counts
+test-all: setup ## Everything that CI runs, with set-up: 50 minutes; closes with the counts
 	@$(PYTHON) -m dev.test
 
 test-lab: setup ## The lab's part of everything, with the power cut at every system call of a run: hours
