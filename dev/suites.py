@@ -330,8 +330,8 @@ def examples() -> "list[Job]":
 def programs() -> "list[Job]":
     """Servers that say themselves what they find wrong with a simulated host."""
     files = (("debian", "test_servers.py", unpacked.SERVERS.present), ("java", "test_java_servers.py", jars.present))
-    jobs = [(_pytest("programs", name, ".venv", [f"tests/programs/{file}"]), present) for name, file, present in files]
-    return [replace(job, present=partial(_as_root, present)) for job, present in jobs]
+    jobs = [(_pytest("programs", "", ".venv", [f"tests/programs/{file}"], part), here) for part, file, here in files]
+    return [replace(job, present=partial(_as_root, here)) for job, here in jobs]
 
 
 def _as_root(present: "Callable[[], bool]") -> bool:
