@@ -147,7 +147,8 @@ def _start(facts: Facts, unit: str, load: ServiceLoad) -> Plan:
         by_version = sorted({wish.knob for wish in undecided if wish.checked})
         wrong = [*_unfit(facts, load, program.checks), *filter(None, (_unmet(facts, wish) for wish in checked))]
         pages = [*(check.page for check in program.checks), *(wish.page for wish in checked)]
-        unknown = f"; of {', '.join(by_version)} its version decides, which isn't known here" if by_version else ""
+        depends = f"; what it asks of {', '.join(by_version)} depends on its version, which isn't known here"
+        unknown = depends if by_version else ""
         source = "; ".join(dict.fromkeys(page.reference for page in pages))
         knob = _START.at(unit, unit)._replace(reference=source)
         if wrong:

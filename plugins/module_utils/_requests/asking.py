@@ -148,7 +148,7 @@ def _finding(name: str, version: str, known: Sequence[Wish], open_wishes: Sequen
     if open_wishes:
         knobs = ", ".join(dict.fromkeys(wish.knob for wish in open_wishes))
         reason += (
-            f"; of {knobs} they ask by version, which isn't known here: name it, as in"
+            f"; what they ask of {knobs} depends on its version, which isn't known here: name it, as in"
             f" tune_program: {name}={open_wishes[0].since or open_wishes[0].before}"
         )
     status = "advice" if open_wishes or down else "ok"

@@ -191,7 +191,7 @@ class Steps:
         strata = dict(zip(hosts, kept.start["strata"][batch.begin : batch.end]))
         reasons = permission.unavailable(limit, strata, away)
         if len(away) == len(hosts) and not (limit or batch.tuning):
-            reasons = ["no host of the batch can be reached and is healthy"]
+            reasons = ["no host of the batch is both healthy and within reach"]
         if self._hold(kept, reasons):
             return {"held": True}
         new = [name for name in hosts if name not in away and (name in kept.without or name not in batch.vitals)]

@@ -268,7 +268,7 @@ def test_a_batch_of_which_no_host_can_be_tuned_holds_unless_a_limit_allows_it(fl
     fleet.ill = fleet.begin()["order"][:1]
     held = fleet.run()
     assert (held["outcome"], held["tuned"]) == ("held", [])
-    assert any("no host of the batch can be reached and is healthy" in line for line in fleet.said)
+    assert any("no host of the batch is both healthy and within reach" in line for line in fleet.said)
     fleet.begin(resume=held["record"], most_unavailable="1")
     assert fleet.run()["lines"][0] == "ROLLOUT  done: 9 of 10 hosts tuned"
 
