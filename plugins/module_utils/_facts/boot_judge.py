@@ -105,10 +105,8 @@ def _judge_shell_files(host: Host, shell: str, record: Record) -> None:
             raise NearmetalError(f"{path} sets {VARIABLE} anew and sorts after nearmetal's file: extend it there")
         for line in re.findall(_EXTENDED, text, re.MULTILINE) if path > shell == DROP_IN else ():
             after = (*record.tokens(), *cmdline.tokens(line))
-            for argument, tokens in (
-                (name, kernel_arguments.checked_tokens(record.arguments[name])) for name in record.arguments
-            ):
-                if not kernel_arguments.in_force(after, tokens):
+            for argument, wanted in record.arguments.items():
+                if not kernel_arguments.in_force(after, kernel_arguments.checked_tokens(wanted)):
                     raise NearmetalError(f"{path} sets {argument} and sorts after nearmetal's file: remove it there")
         for name in ("GRUB_CMDLINE_LINUX", VARIABLE):
             place = shell_defaults.find(text, name)

@@ -57,6 +57,7 @@ _HOLE = re.compile(r"""["']\s*[+.]\s*\w+\s*[+.]\s*["']|\{[^{}\n]{0,40}\}|%s|\$\w
 _NAMED_FILE = re.compile(r"""^\s*(?:my\s+)?[$@]?(\w+)\s*=.*?["'](/(?:sys|proc/sys)/[^"']+)["']""")
 _FUNCTION = re.compile(r"^(?:def|sub|function)\s+(\w+)|^(?=\S)")
 _RUNS = re.compile(r"\b(?:subprocess|Popen|check_call|check_output|system|exec\w*|spawn\w*|run)\b[\w.]{0,80}\s*\(")
+_WORD = re.compile(r"\w+")
 _TEXTS = re.compile(r"""["']([^"']*)["']""")
 _OWN_PROGRAMS = ("/usr/local/sbin", "/usr/local/bin")  # those of a site, which scripts call without a folder
 _MOST_SCRIPTS = 16  # that start or read each other
@@ -94,7 +95,7 @@ _ADJUSTED: Mapping[str, Mapping[str, Optional[str]]] = {
         "/sys/block/*/queue/nomerges": "2",
     },
 }
-# The variables of a service without one of which, set to yes, it sets none of that.
+# A service that sets all of that only where one of these of its variables is yes.
 _ASKED_BY: Mapping[str, Tuple[str, ...]] = {"scylla-server.service": ("SET_NIC_AND_DISKS", "SET_NIC")}
 _NOTES = ("/var/lib/saptune/working/notes", "/etc/saptune/extra", "/etc/saptune/override")
 
@@ -211,9 +212,8 @@ def _of_language(text: str) -> Iterator[Tuple[str, str]]:
             files[named[1]] = [*files.get(named[1], []), _HOLE.sub("*", named[2])][:_MOST_SCRIPTS]
         if function and _WRITES.search(line):
             writers.add(function)
-    words_of_it = re.compile(r"\w+")
     for line in lines:
-        words = set(words_of_it.findall(line))
+        words = set(_WORD.findall(line))
         if line.lstrip().startswith("#") or _NAMED_FILE.match(line):
             continue
         if _WRITES.search(line) or words & writers:

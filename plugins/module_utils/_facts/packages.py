@@ -27,11 +27,11 @@ def version_of(host: Host, packages: Sequence[str]) -> Optional[str]:
 
 def _of_rpm(host: Host, packages: Sequence[str]) -> Optional[str]:
     place = next((path for path in _RPM if host.exists(path)), None)
+    if place is None:
+        return None
     try:
         import sqlite3
     except ImportError:  # a Python that was built without it
-        return None
-    if place is None:
         return None
     try:
         # Immutable: it is read without a lock, and nothing is written beside it.

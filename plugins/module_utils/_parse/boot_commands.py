@@ -198,7 +198,7 @@ def _of_line(line: str, folder: str, functions: Container[str]) -> Iterator[Sett
         listed = _found(words) if words and words[0] in ("find", "ls", "echo") else []
         if words[:1] == ["find"] and "-exec" in words:
             words, found = _bare(words[words.index("-exec") + 1 :]), listed
-        elif words and "xargs" in every and "{}" not in (*words, *paths):  # none: it starts a program that sets nothing
+        elif words and "xargs" in every and "{}" not in (*words, *paths):  # a program that sets nothing leaves no words
             words = [*words, *found]
         if found:
             words, paths = ([word.replace("{}", found[0]) for word in part] for part in (words, paths))
@@ -275,7 +275,8 @@ def _of_program(program: str, words: List[str]) -> Iterator[Setting]:
         reads = [word for word in words if re.match(r"-[A-Za-z]*[pf]|--(?:load|file|system)", word)]
         files = [word[word.index("/") :] for word in words if word.startswith("/") or (word in reads and "/" in word)]
         if reads or program == "systemd-sysctl":
-            yield from ((FILE, file) for file in files or ["/etc/sysctl.conf"][program == "systemd-sysctl" :])
+            usual = [] if program == "systemd-sysctl" else ["/etc/sysctl.conf"]
+            yield from ((FILE, file) for file in files or usual)
         for name, sign, value in (word.partition("=") for word in words if not word.startswith("-")):
             if sign:
                 yield f"/proc/sys/{name.strip() if '/' in name else name.strip().replace('.', '/')}", value
