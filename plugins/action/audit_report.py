@@ -17,7 +17,7 @@ from ..module_utils._error import NearmetalError
 from ..module_utils._requests.combined import require_known
 from ..plugin_utils._ansible import plays
 from ..plugin_utils._ansible.results import follows_contract
-from ..plugin_utils._ansible.variables import warn
+from ..plugin_utils._ansible.variables import require_limits, warn
 from ..plugin_utils._benchmark import store
 from ..plugin_utils._benchmark.ranking import rankings
 from ..plugin_utils._files import ELSEWHERE, brief, short_path, try_folder
@@ -63,6 +63,7 @@ class ActionModule(ActionBase):
             earlier = document.load(options["baseline"]) if options["baseline"] else None
             past = history.load(options["history"]) if options["history"] else ()
             if options["only_check"]:
+                require_limits(variables, self._task.action)
                 _require_known_workload(variables)
                 _try_folders(options["history"])
                 return warn({**result, "changed": False}, self._task.action, variables)

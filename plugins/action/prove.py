@@ -38,6 +38,7 @@ class ActionModule(ActionBase):
         if "step" in self._task.args:
             return {**result, **by_agent.measure(self, "prove", self._task.args, task_vars, _AGENT)}
         try:
+            variables.require_limits(task_vars or {}, _MODULE)
             run = Run(self, dict(self._task.args), task_vars or {})
             result = {**result, **(run.preview if self._task.check_mode else run.result)()}
             return with_artifact(result, self._task, str((task_vars or {}).get("inventory_hostname", "")))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import Any, Mapping
 
 from ansible.errors import AnsibleConnectionFailure
@@ -40,6 +41,7 @@ class ActionModule(ActionBase):
             run = file_name(os.path.basename(str(given.get("record") or "")))
             return {**result, **self._on_host({**given, "step": step, "run": run}, known)}
         try:
+            variables.require_limits(known if step == "begin" else {}, _MODULE)
             steps = Steps(self._display.display, report_directory(), os.getppid())
             return {**result, "changed": False, **self._step(steps, str(step), given, known)}
         except NearmetalError as error:
@@ -49,6 +51,9 @@ class ActionModule(ActionBase):
         path = str(given.get("record") or "")
         if step == "begin":
             begun = steps.begin(given, self._drawn(known), not self._task.check_mode)
+            target = f" -e target={shlex.quote(str(known['target']))}" if known.get("target") else ""
+            if self._task.check_mode:
+                begun["lines"] += [f"  what each host would get: ansible-playbook nearmetal.ec2.tune --check{target}"]
             for line in begun["lines"]:
                 self._display.display(line)
             return {"msg": begun["lines"][0], **begun}

@@ -14,8 +14,10 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.action.normal import ActionModule as NormalAction
 
+from ...module_utils._error import NearmetalError
 from ...module_utils._host import bundle
 from ...module_utils._version import VERSION
+from ...module_utils._words import sentence
 from . import diffs, variables
 from .interpreter import denied, explained
 from .results import with_artifact
@@ -79,7 +81,10 @@ class StateAction(NormalAction):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result."""
         try:
+            variables.require_limits(task_vars or {}, self._task.action)
             result = explained(self, self.on_host(tmp, task_vars), task_vars or {})
+        except NearmetalError as error:
+            return {"failed": True, "changed": False, "msg": sentence(str(error))}
         except AnsibleError as error:
             result = {"failed": True, "changed": False, "msg": denied(self, error)}
             if not result["msg"]:

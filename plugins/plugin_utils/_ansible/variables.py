@@ -16,6 +16,7 @@ from typing import Any, Dict, FrozenSet, Iterable, Iterator, Mapping
 from ansible.module_utils.common.yaml import yaml_load
 
 from ...module_utils._concerns.registry import HEADINGS
+from ...module_utils._error import NearmetalError
 from .plays import COLLECTION
 
 _ROLES = Path(__file__).parents[3] / "roles"
@@ -34,6 +35,16 @@ _REMOVED = {
     "benchmark_install": "install the tools yourself",
     "network_stack_tw_recycle": "kernel_check names a host on which it is on",
 }
+# Options that keep something from happening. Without one of them more would be done than the operator wants.
+_LIMITS = frozenset(
+    (
+        *("audit_fail_on", "benchmark_limit", "prove_abandon_after", "prove_fail_on", "prove_guard", "prove_health"),
+        *("prove_keep", "prove_only", "prove_primary", "rollout_batches", "rollout_freeze", "rollout_guards"),
+        *("rollout_health", "rollout_margin", "rollout_metrics", "rollout_most_unavailable", "rollout_on_unclear"),
+        *("rollout_window", "tune_confirm_within", "tune_exclude", "tune_health_command", "tune_health_on"),
+        *("tune_only", "tune_owner_conflict", "tune_serial", "tune_strict", "tune_waivers"),
+    )
+)
 # difflib's ratio, of the part after the role's name: `sorce` and `source` have 0.91, `log_path` and `timeout` 0.27.
 _NEAR = 0.75
 # Of the role's name, where the rest is an option as it should be: `hugepage` and `hugepages` have 0.94.
@@ -72,6 +83,14 @@ def warn(result: Dict[str, Any], module: str, task_vars: Mapping[str, Any]) -> D
     if sentences:
         result["warnings"] = [*(result.get("warnings") or ()), *sentences]
     return result
+
+
+def require_limits(task_vars: Mapping[str, Any], module: str) -> None:
+    """Raise NearmetalError for a variable that nearly is an option that keeps something from happening."""
+    for name, meant in misspelt(task_vars, module).items():
+        if meant in _LIMITS:
+            why = "It keeps something from happening, so nothing was done without it"
+            raise NearmetalError(f"the variable {name} isn't an option: is {meant} meant? {why}")
 
 
 def as_typed(message: str, task: Any) -> str:

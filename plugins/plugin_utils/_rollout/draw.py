@@ -54,15 +54,23 @@ def _coin(seed: int, kind: str, name: str) -> float:
 def batch_ends(batches: Sequence[Any], hosts: int) -> List[int]:
     """How many hosts are tuned when each batch is over. Raises NearmetalError for what is no such number or share."""
     ends: List[int] = []
-    for size in batches:
-        text = str(size).strip()
+    largest = {"": 0, "%": 0}
+    for given in batches:
+        text = str(given).strip()
         share = _SHARE.fullmatch(text)
-        if share is None and (isinstance(size, bool) or not re.fullmatch("[1-9][0-9]{0,8}", text, re.ASCII)):
+        if share is None and (isinstance(given, bool) or not re.fullmatch("[1-9][0-9]{0,8}", text, re.ASCII)):
             raise NearmetalError(
-                f"rollout.batches: {shown(size)} is neither a number of hosts nor a share such as '10%': each entry"
+                f"rollout.batches: {shown(given)} is neither a number of hosts nor a share such as '10%': each entry"
                 " says how many hosts are tuned when its batch is over"
             )
         end = hosts * int(share[1]) // 100 if share else int(text)
+        size, sign = int(share[1]) if share else end, "%" if share else ""
+        if size < largest[sign]:
+            raise NearmetalError(
+                f"rollout.batches must grow, as each entry says how many hosts are tuned when its batch is over:"
+                f" {size}{sign} comes after {largest[sign]}{sign}"
+            )
+        largest[sign] = size
         ends.append(min(hosts, max(end, (ends[-1] if ends else 0) + 1)))
     if not ends:
         raise NearmetalError("rollout.batches is empty: give numbers of hosts or shares, such as [1, '10%', '100%']")

@@ -13,6 +13,7 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from difflib import get_close_matches
 from typing import IO, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ...module_utils._error import NearmetalError
@@ -30,6 +31,7 @@ METRIC: Spec = {
 }
 SOURCES = ("command", "prometheus", "cloudwatch")
 _NAMED = re.compile(r"\{\{ *(host|address|instance_id) *\}\}|\{(host|address|instance_id)\}")
+_BRACED = re.compile(r"(?<!\$)\{ *(\w+) *\}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _AT_ONCE = 32  # commands
 _MOST_OUTPUT = 64 * 1024  # bytes of a command
@@ -54,6 +56,10 @@ def validated(metrics: Sequence[Any], margin: float) -> List[Dict[str, Any]]:
             raise NearmetalError(f"{name}.name is {NAME_WORDS}, not {shown(metric['name'])}")
         if sum(source in metric for source in SOURCES) != 1:
             raise NearmetalError(f"{name} needs exactly one of {', '.join(SOURCES)}: where its values come from")
+        for word in _BRACED.findall(str(next(metric[source] for source in SOURCES if source in metric))):
+            near = get_close_matches(word, Place._fields, 1)
+            if near and word not in Place._fields:
+                raise NearmetalError(f"{name}: {{{word}}} stands for nothing; is {{{near[0]}}} meant?")
         metric.setdefault("margin", margin)
     if len({metric["name"] for metric in checked}) < len(checked):
         raise NearmetalError("two entries of rollout.metrics have the same name")

@@ -41,6 +41,7 @@ OPTIONS: Spec = {
     "step": {"type": "str", "choices": list(STEPS), "default": "begin"},
     "record": {"type": "str", "default": ""},
 }
+_TRIED = 3  # hosts of which metrics are asked in check mode
 _PATIENCE = 3  # intervals for which a source of metrics may be silent
 # The others are part of what is drawn, or are of one step.
 _IN_RECORD = tuple(name for name in OPTIONS if name not in ("margin", "on_unclear", "seed", "resume", "step", "record"))
@@ -68,7 +69,7 @@ class Steps:
         first, ends = self._first_batch(kept), kept.start["ends"]
         shown = {"record": "", "order": [], "sizes": [], "lines": sentences.plan(kept.start, first)}
         if not write:
-            return shown
+            return {**shown, "lines": sentences.preview(kept.start, first, self._try(kept.start))}
         if first == len(ends):  # the last batch was held, or the run was killed after it
             kept.add("end", at=time.time(), outcome="done")
             return {**shown, "lines": sentences.end(kept)}
@@ -309,6 +310,23 @@ class Steps:
         ended = {"outcome": outcome or "open", "record": path, "lines": lines, "tuned": kept.tuned()}
         return {**ended, "msg": sentences.why(kept)}
 
+    def _try(self, start: Mapping[str, Any]) -> Dict[str, metrics.Values]:
+        """What the metrics say now of the first hosts. Raises NearmetalError if none says anything."""
+        options, places = start["options"], self._places(start, slice(_TRIED))
+        found = self._ask(options, places, time.time() - _delay(options))
+        names = [place.host for place in places]
+        values = {
+            metric["name"]: {host: found.get(metric["name"], {}).get(host) for host in names}
+            for metric in options["metrics"]
+        }
+        if values and not any(value is not None for of_hosts in values.values() for value in of_hosts.values()):
+            raise NearmetalError(f"no metric has a value of {' or '.join(names)}: is their source up?")
+        return values
+
+    def _places(self, start: Mapping[str, Any], hosts: slice) -> List[metrics.Place]:
+        of_hosts = (start[name][hosts] for name in ("hosts", "addresses", "instance_ids"))
+        return [metrics.Place(*place) for place in zip(*of_hosts)]
+
     def _look(self, kept: record.Record, batch: record.Batch, words: str) -> bool:
         """Wait for the next look, and write down what it saw; whether it saw anything."""
         options, start = kept.start["options"], kept.start
@@ -316,8 +334,7 @@ class Steps:
         self._show(words)
         self._pause(due + _delay(options) - time.time())
         hosts = slice(batch.begin, batch.last)
-        of_hosts = (start[name][hosts] for name in ("hosts", "addresses", "instance_ids"))
-        found = self._ask(options, [metrics.Place(*place) for place in zip(*of_hosts)], due)
+        found = self._ask(options, self._places(start, hosts), due)
         values = {
             metric["name"]: [_rounded(found.get(metric["name"], {}).get(host)) for host in start["hosts"][hosts]]
             for metric in options["metrics"]

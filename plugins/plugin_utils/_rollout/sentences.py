@@ -9,13 +9,17 @@ from typing import Any, List, Mapping
 
 from ...module_utils._words import counted, plain, sentence
 from .._files import short_path
+from .._prove.figures import duration
+from .._report.model import span
 from .decision import BACK, GO_ON, HOLD, so_far
+from .metrics import Values
 from .record import Batch, Record
 
 TITLE = "ROLLOUT"
 WORDS = {GO_ON: "goes on", HOLD: "holds", BACK: "goes back", "": "not decided"}
 OUTCOMES = {"done": "done", "held": "held", "taken_back": "taken back", "": "not over"}
 _MOST_LINES = 10
+_MOST_NAMES = 5
 
 
 def plan(start: Mapping[str, Any], first: int = 0) -> List[str]:
@@ -31,6 +35,20 @@ def plan(start: Mapping[str, Any], first: int = 0) -> List[str]:
         f", batches of {', '.join(map(str, sizes[first:]))}" + (f"; {rest} stay as they are" if rest else ""),
         f"  {metrics}; seed {start['settings']['seed']}",
     ]
+
+
+def preview(start: Mapping[str, Any], first: int, tried: Mapping[str, Values]) -> List[str]:
+    """The plan with the hosts of each batch, how long each takes, and what metrics say now of a few hosts."""
+    ends, options, settings = start["ends"], start["options"], start["settings"]
+    hosts = [start["hosts"][begin:end] for begin, end in zip([0, *ends], ends)][first:]
+    batches = [f"batch {first + number}: {plain(span(names, _MOST_NAMES))}" for number, names in enumerate(hosts, 1)]
+    before, most = (options["before"], options["watch_at_most"]) if settings["metrics"] else (0, options["watch"])
+    times = f"watched for {duration(before)} before its tuning and for {duration(options['watch'])}"
+    lines = [f"each batch is {times}, at most {duration(max(most, options['watch']))}, after it"]
+    for name, values in tried.items():
+        said = [f"{plain(host)} {'no value' if value is None else f'{value:g}'}" for host, value in values.items()]
+        lines.append(f"{name} now: {', '.join(said)}")
+    return [*plan(start, first), *(f"  {line}" for line in (*few(batches), *lines))]
 
 
 def progress(kept: Record, batch: Batch) -> str:

@@ -10,8 +10,14 @@ from typing import Any, List, Mapping
 
 import pytest
 import yaml
+from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible import interpreter, variables
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible.variables import as_typed, misspelt, warn
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible.variables import (
+    as_typed,
+    misspelt,
+    require_limits,
+    warn,
+)
 
 TUNE = "nearmetal.ec2.tune"
 ROOT = Path(__file__).resolve().parents[3]
@@ -99,6 +105,22 @@ def test_an_option_of_a_single_role_has_its_name_for_tune(name: str, role: str, 
         {},
         {"warnings": [f"the variable {name} isn't an option and has no effect: is {role}_thp meant?"]},
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("prove_gaurd", "prove_guard"),
+        ("rollout_freze", "rollout_freeze"),
+        ("tune_exlude", "tune_exclude"),
+        ("tune_waiver", "tune_waivers"),
+        ("audit_failon", "audit_fail_on"),
+    ],
+)
+def test_a_misspelt_limit_is_no_mere_warning(name: str, meant: str) -> None:
+    with pytest.raises(NearmetalError, match=f"the variable {name} isn't an option: is {meant} meant"):
+        require_limits({name: 1}, TUNE)
+    require_limits({"tune_worload": "web", meant: 1}, TUNE)
 
 
 @pytest.mark.parametrize(

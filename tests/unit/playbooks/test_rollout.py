@@ -216,6 +216,9 @@ def test_check_mode_shows_the_batches_and_writes_nothing(fleet: Fleet) -> None:
     ran = fleet.run(100, "--check")
     assert (ran.code, ran.tuned, ran.record) == (0, [], Path())
     assert "10 hosts in 1 stratum, batches of 1, 4, 5" in ran.output
+    assert f"requests now: {fleet.order()[0]} 100" in ran.output
+    assert "what each host would get: ansible-playbook nearmetal.ec2.tune --check" in ran.output
+    assert "Reports: " not in ran.output, "the report of an audit stays"
 
 
 def test_a_limit_without_the_controller_is_refused_before_anything_is_tuned(fleet: Fleet) -> None:

@@ -48,12 +48,24 @@ def test_hosts_that_are_alone_in_their_stratum_are_compared_with_each_other() ->
         ([1, "10%", "30%", "100%"], 5, [1, 2, 3, 5]),
         ([1, "10%", "30%", "100%"], 1, [1]),
         (["25%"], 10, [2]),
-        ([5, 3, "100%"], 10, [5, 6, 10]),
         (["1", 400], 10, [1, 10]),
     ],
 )
 def test_batches_say_how_many_hosts_are_tuned_after_each(batches: List[Any], hosts: int, ends: List[int]) -> None:
     assert batch_ends(batches, hosts) == ends
+
+
+@pytest.mark.parametrize(
+    ("batches", "words"),
+    [
+        (["50%", "10%", 1], "10% comes after 50%"),
+        ([1, 30, 20, "100%"], "20 comes after 30"),
+        ([5, "10%", 4], "4 comes after 5"),
+    ],
+)
+def test_batches_in_the_wrong_order_are_refused(batches: List[Any], words: str) -> None:
+    with pytest.raises(NearmetalError, match=rf"rollout\.batches must grow, .*: {words}$"):
+        batch_ends(batches, 10)
 
 
 @pytest.mark.parametrize("batches", [["ten"], [0], ["0%"], ["101%"], [-1], [True], [1.5], []])

@@ -78,11 +78,30 @@ def _runs(state: Path) -> bool:
             {"name": "r", "better": "larger", "command": "true", "margin": 0},
             "must be a number from 0.1 to 99, not 0",
         ),
+        (
+            {"name": "r", "better": "larger", "command": "curl -s {adress}"},
+            r"^rollout\.metrics\[0\]: \{adress\} stands for nothing; is \{address\} meant\?$",
+        ),
+        ({"name": "r", "better": "larger", "prometheus": 'r{instance=~"{{ hosts }}"}'}, r"is \{host\} meant"),
+        (
+            {"name": "r", "better": "larger", "cloudwatch": {"dimensions": {"InstanceId": "{instanceid}"}}},
+            r"is \{instance_id\} meant",
+        ),
     ],
 )
 def test_a_wrong_metric_is_said(metric: Dict[str, Any], words: str) -> None:
     with pytest.raises(NearmetalError, match=words):
         metrics.validated([metric], 5.0)
+
+
+def test_what_braces_are_for_a_shell_or_a_query_is_left_alone() -> None:
+    command = "awk '{print}' | grep -c ${address} | sed 's/{a,b}//'; curl {host}"
+    query = 'rate(requests{instance=~"{{ host }}"}[1m])'
+    given = [
+        {"name": "r", "better": "larger", "command": command},
+        {"name": "q", "better": "larger", "prometheus": query},
+    ]
+    assert [metrics.validated([metric], 5.0)[0]["margin"] for metric in given] == [5.0, 5.0]
 
 
 def test_two_metrics_have_two_names() -> None:

@@ -310,18 +310,30 @@ def test_one_that_was_held_does_not_go_on_beside_another_one(fleet: Fleet) -> No
 
 
 def test_to_show_what_would_be_done_writes_nothing(fleet: Fleet) -> None:
-    assert fleet.begin(write=False)["lines"] == [
+    shown = fleet.begin(write=False)["lines"]
+    order = fleet.begin()["order"]
+    assert shown[:3] == [
         "ROLLOUT  10 hosts in 1 stratum, batches of 1, 5, 4",
         "  metrics: requests; seed 7",
+        f"  batch 1: {order[0]}",
     ]
+    assert shown[4] == f"  batch 3: {', '.join(order[6:])}"
+    assert shown[5] == "  each batch is watched for 0 s before its tuning and for 0 s, at most 0 s, after it"
+    assert shown[6] == f"  requests now: {', '.join(f'{name} {1000 + int(name[1:])}' for name in order[:3])}"
     assert fleet.begin(write=False, metrics=[])["lines"][1] == "  no metrics, guards alone decide; seed 7"
-    assert not (fleet.folder / "reports").exists()
-    fleet.begin()
-    before = Path(fleet.begun["record"]).read_bytes()
-    fleet.begin(write=False, resume=fleet.begun["record"])
-    assert not fleet.begun["record"]
     (path,) = (fleet.folder / "reports/rollout").iterdir()
+    before = path.read_bytes()
+    shown = fleet.begin(write=False, resume=str(path))["lines"]
+    assert "  batch 1: " in "\n".join(shown)
+    assert not fleet.begun["record"]
     assert path.read_bytes() == before
+
+
+def test_to_show_it_asks_the_metrics(fleet: Fleet) -> None:
+    fleet.command = "exit 1"
+    with pytest.raises(NearmetalError, match=r"no metric has a value of h\d+ or h\d+ or h\d+: is their source up\?"):
+        fleet.begin(write=False)
+    assert not (fleet.folder / "reports").exists()
 
 
 @pytest.mark.parametrize(

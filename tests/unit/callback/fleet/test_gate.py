@@ -101,11 +101,18 @@ def test_a_mistake_leaves_the_last_report_as_it_is(fleet: Fleet) -> None:
 @pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])
 def test_a_misspelt_variable_is_named_and_the_audit_goes_on(fleet: Fleet, callback: str) -> None:
     fleet.inventory({"a": GOOD})
-    run = fleet.run("-e", "audit_failon=refused", callback=callback)
+    run = fleet.run("-e", "audit_base_line=last.json", callback=callback)
     assert run.returncode == 0
     said = " ".join((run.stdout + run.stderr).split())
-    assert "the variable audit_failon isn't an option and has no effect: is audit_fail_on meant?" in said
-    assert said.count("audit_failon") == 1
+    assert "the variable audit_base_line isn't an option and has no effect: is audit_baseline meant?" in said
+    assert said.count("audit_base_line") == 1
+
+
+def test_a_misspelt_limit_ends_an_audit_before_a_host_is_asked(fleet: Fleet) -> None:
+    fleet.inventory({"a": GOOD, "b": GOOD})
+    said = well(fleet.run("-e", "audit_failon=refused"))
+    assert "the variable audit_failon isn't an option: is audit_fail_on meant?" in said
+    assert "No report written: no host was asked" in said
 
 
 def test_baseline_of_any_host_counts_for_all(fleet: Fleet) -> None:
