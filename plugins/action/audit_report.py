@@ -41,6 +41,8 @@ OPTIONS = {
     "fail": {"type": "bool", "default": True},
     "failure": {"type": "str"},
 }
+# Bytes of the reports: 54,000 for each of 60 hosts with 80 findings, of which two thirds are taken for granted.
+_LEAST_ROOM, _ROOM_OF_A_HOST = 65536, 36000
 _PATHS = {"baseline": "a run is compared with one report", "history": "a run is kept in one directory"}
 
 
@@ -65,7 +67,7 @@ class ActionModule(ActionBase):
             if options["only_check"]:
                 require_limits(variables, self._task.action)
                 _require_known_workload(variables)
-                _try_folders(options["history"])
+                _try_folders(options["history"], len(variables.get("ansible_play_hosts_all", ())))
                 return warn({**result, "changed": False}, self._task.action, variables)
             # The callback knows more: hosts that could not be reached, and the time.
             seen_by_callback = plays.CALLBACK == C.DEFAULT_STDOUT_CALLBACK
@@ -110,13 +112,13 @@ class ActionModule(ActionBase):
         return result
 
 
-def _try_folders(history_folder: str | None) -> None:
+def _try_folders(history_folder: str | None, hosts: int) -> None:
     """Raises NearmetalError where the reports couldn't be written once all hosts have been asked."""
     named = {"report_directory": plays.report_directory(), "audit_history": history_folder}
     for what, folder in named.items():
         try:
             if folder:
-                try_folder(folder)
+                try_folder(folder, _LEAST_ROOM + _ROOM_OF_A_HOST * hosts)
         except OSError as error:
             elsewhere = "name another directory" if what == "audit_history" else ELSEWHERE
             raise NearmetalError(f"{what}: can't write in {folder}: {error.strerror}; {elsewhere}") from None

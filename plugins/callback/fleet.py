@@ -50,7 +50,7 @@ from ansible.plugins.callback.default import CallbackModule as DefaultCallback
 from ansible.utils.color import stringc
 
 from ..module_utils._error import NearmetalError
-from ..plugin_utils._ansible import diffs, plays, results
+from ..plugin_utils._ansible import diffs, plays, results, variables
 from ..plugin_utils._benchmark import sentences, store
 from ..plugin_utils._benchmark.ranking import rankings
 from ..plugin_utils._clean import NAME, text
@@ -169,7 +169,7 @@ class CallbackModule(DefaultCallback):
         is_role_task = plays.is_nearmetal_task(result.task) or plays.checks_role_options(result.task)
         message = str(result.result.get("msg", "failed"))
         if is_role_task:
-            message = result.result["msg"] = message.removeprefix("Validation of arguments failed:").lstrip()
+            message = result.result["msg"] = variables.of_a_role(message)
         # A play that ignores it goes on without what the host would have reported.
         if not ignore_errors or plays.tunes(result.task):
             said = message if is_role_task else f"{result.task_name}: {message}"

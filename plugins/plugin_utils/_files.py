@@ -8,7 +8,7 @@ import errno
 import os
 import re
 from contextlib import contextmanager, suppress
-from typing import Any, Dict, Iterable, Iterator, List, Pattern, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Pattern, Tuple
 
 from ..module_utils._error import NearmetalError
 from ..module_utils._parse import json_text
@@ -58,23 +58,36 @@ def make_folder(path: str) -> None:
 
 def write(path: str, text: str) -> str:
     """Write a file at once; its path. Raises OSError."""
-    beside = f"{path}.{os.getpid()}.new"
-    # O_EXCL: nobody can put a link there in a shared directory.
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as stream:
-            stream.write(text)
-        os.replace(beside, path)
-    except OSError:
-        os.unlink(beside)
-        raise
+    write_together({path: text})
     return path
 
 
-def try_folder(folder: str) -> None:
-    """Make a folder, and write a file of 64 KiB there for a moment. Raises OSError."""
+def write_together(texts: Mapping[str, str]) -> None:
+    """Write each path's text; where there is no room for all, none of the files changes. Raises OSError."""
+    written: Dict[str, str] = {}
+    try:
+        for path, text in texts.items():
+            beside = f"{path}.{os.getpid()}.new"
+            # O_EXCL: nobody can put a link there in a shared directory.
+            handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            written[beside] = path
+            with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as stream:
+                stream.write(text)
+        for beside, path in list(written.items()):
+            os.replace(beside, path)
+            del written[beside]
+    finally:
+        for beside in written:
+            os.unlink(beside)
+
+
+def try_folder(folder: str, needed: int = 65536) -> None:
+    """Make a folder, write a file there for a moment, and see whether it has so many bytes. Raises OSError."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     os.unlink(write(os.path.join(folder, "try"), " " * 65536))
+    found = os.statvfs(folder)
+    if found.f_bavail * found.f_frsize < needed:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def append(path: str, line: bytes, flags: int = 0) -> None:

@@ -6,21 +6,45 @@ from __future__ import annotations
 
 import resource
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._files import write, writing
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._files import try_folder, write, write_together, writing
 
 
-def test_a_full_disk_leaves_no_part_of_a_report(tmp_path: Path) -> None:
-    path, limits = tmp_path / "run.json", resource.getrlimit(resource.RLIMIT_FSIZE)
+@contextmanager
+def full(size: int) -> "Iterator[None]":
+    """No file may become larger than this."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:
-        with pytest.raises(NearmetalError, match="the report can't be written: File too large"), writing("the report"):
-            write(str(path), "x" * 1000)
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, ignored)
+
+
+def test_a_full_disk_leaves_no_part_of_a_report(tmp_path: Path) -> None:
+    refused = pytest.raises(NearmetalError, match="the report can't be written: File too large")
+    with full(100), refused, writing("the report"):
+        write(str(tmp_path / "run.json"), "x" * 1000)
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_there_is_no_room_for_all_files_none_changes(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in ("a", "b", "c")]
+    write_together(dict.fromkeys(paths, "old"))
+    with full(1000), pytest.raises(OSError, match="File too large"):
+        write_together({**dict.fromkeys(paths, "new"), paths[1]: "x" * 2000})
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys("abc", "old")
+
+
+def test_a_folder_without_the_room_that_is_needed_is_said(tmp_path: Path) -> None:
+    try_folder(str(tmp_path))
+    with pytest.raises(OSError, match="No space left on device"):
+        try_folder(str(tmp_path), 2**62)
     assert not list(tmp_path.iterdir())

@@ -30,6 +30,8 @@ _OTHERS = (
 # Modules for several concerns, which read no variable of a concern's own role, and its names, with or without an s.
 _COMBINING = ("prove", "tune")
 _OF_CONCERN = re.compile(f"({'|'.join(f'{concern}?' for concern in HEADINGS)})_(.+)")
+# How Ansible begins with a variable at a role for which the role has no option.
+_UNSUPPORTED = re.compile(r"(\w+)(?:, \w+)*\. Supported parameters include: (.+?)\.?$", re.ASCII | re.DOTALL)
 # Options of earlier versions, and what has come in their place.
 _REMOVED = {
     "benchmark_install": "install the tools yourself",
@@ -103,6 +105,17 @@ def as_typed(message: str, task: Any) -> str:
         return re.sub(variable, r"\1", message) if module == "tune" else message
     named = re.sub(rf"(?<![\w.]){module}\.(?=[a-z])", f"{module}_", message)
     return re.sub(r"(?<![\w.])concerns\.(?=[a-z])", f"{module}_concerns.", named)
+
+
+def of_a_role(message: str) -> str:
+    """Ansible's message about a wrong variable of a role, in a sentence that begins with the variable."""
+    message = message.removeprefix("Validation of arguments failed:").lstrip()
+    unknown = _UNSUPPORTED.match(message)
+    if unknown is None:
+        return message
+    near = difflib.get_close_matches(unknown[1], unknown[2].split(", "), 1, _NEAR)
+    instead = f"is {near[0]} meant?" if near else f"there are {unknown[2]}"
+    return f"{unknown[1]} isn't an option of the role; {instead}"
 
 
 def _of_single_roles(names: Iterable[str]) -> Iterator[str]:

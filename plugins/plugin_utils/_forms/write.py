@@ -8,7 +8,7 @@ import os
 from typing import List
 
 from ...module_utils._error import NearmetalError
-from .._files import ELSEWHERE, write
+from .._files import ELSEWHERE, write_together
 from .._report import document, model, summary
 from .._report.model import Report
 from . import ci, html, markdown, prometheus
@@ -45,19 +45,18 @@ def write_all(report: Report, directory: str) -> List[str]:
 
     A report without any host takes the place of none with hosts: that one is kept in LAST_GOOD, the last path.
 
-    Raises NearmetalError when a file can't be written; files written before it stay.
+    Raises NearmetalError when a file can't be written; those of the run before stay then, all of them.
     """
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         kept = _keep_last(report, directory)
         needed = summary.hosts_files(report)
-        for name, text in needed.items():
-            write(os.path.join(directory, name), text)
-        written = [write(os.path.join(directory, name), form(report)) for name, form in FORMS]
+        forms = {os.path.join(directory, name): form(report) for name, form in FORMS}
+        write_together({**{os.path.join(directory, name): text for name, text in needed.items()}, **forms})
         for name in os.listdir(directory):
             if summary.HOSTS_FILE.fullmatch(name) and name not in needed:
                 os.unlink(os.path.join(directory, name))
-        return [*written, *kept]
+        return [*forms, *kept]
     except OSError as error:
         raise NearmetalError(
             f"report_directory: can't write {error.filename or directory}: {error.strerror}; {ELSEWHERE}"

@@ -15,6 +15,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible import inte
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible.variables import (
     as_typed,
     misspelt,
+    of_a_role,
     require_limits,
     warn,
 )
@@ -121,6 +122,24 @@ def test_a_misspelt_limit_is_no_mere_warning(name: str, meant: str) -> None:
     with pytest.raises(NearmetalError, match=f"the variable {name} isn't an option: is {meant} meant"):
         require_limits({name: 1}, TUNE)
     require_limits({"tune_worload": "web", meant: 1}, TUNE)
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (
+            "tune_worklod. Supported parameters include: tune_strict, tune_workload.",
+            "tune_worklod isn't an option of the role; is tune_workload meant?",
+        ),
+        (
+            "foo, tune_x. Supported parameters include: smt_state, smt_threads.",
+            "foo isn't an option of the role; there are smt_state, smt_threads",
+        ),
+        ("value of smt_threads must be one of: on, off", "value of smt_threads must be one of: on, off"),
+    ],
+)
+def test_a_wrong_variable_of_a_role_is_named_first(said: str, sentence: str) -> None:
+    assert of_a_role(f"Validation of arguments failed:\n{said}") == sentence
 
 
 @pytest.mark.parametrize(
