@@ -159,6 +159,9 @@ def test_without_a_report_the_record_speaks_for_itself(base: str) -> None:
         judge(f"{base}.jsonl", f"{base}.json")
     with pytest.raises(AnsibleFilterError, match=r"can.t be read: .*No such file"):
         judge(f"{base}.json")
+    for text in ('{"finished": 1}\n' * 1000, "x" * 10000):
+        with pytest.raises(AnsibleFilterError, match=r"^judge: the path of a record is wanted, and not what is in it$"):
+            judge(text)
 
 
 def test_a_record_that_does_not_say_on_what_it_measured_is_judged(base: str) -> None:

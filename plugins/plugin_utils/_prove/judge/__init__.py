@@ -24,6 +24,7 @@ from .. import document, sentences
 
 _AGREE, _DIGEST = "record and report agree", "SHA-256 of the record: "
 _NO_REPORT = "there is no report beside the record: only a digest noted elsewhere can show that it is whole"
+_LONGEST_PATH = 4096
 _LARGEST = 64 * 1024 * 1024  # bytes of a report
 
 
@@ -38,6 +39,8 @@ def judge(path: str, report: str = "") -> Dict[str, Any]:
         beside = report or f"{os.path.splitext(path)[0]}.json"
         said = read_json(beside, _LARGEST) if report or os.path.exists(beside) else None
     except (OSError, ValueError, RecursionError) as error:
+        if len(path.splitlines()) > 1 or len(path) > _LONGEST_PATH:
+            raise NearmetalError("the path of a record is wanted, and not what is in it") from None
         raise NearmetalError(f"{path} and its report can't be read: {error}") from None
     digest, summary = hashlib.sha256(data).hexdigest(), ""
     problems: List[str] = [] if data.endswith(b"\n") else ["the last line of the record is cut off"]
