@@ -13,17 +13,22 @@ help:
 
 ##@ Use it
 .PHONY: demo audit tune restore
-demo: setup ## Boot an EC2-like host, audit it, tune it, measure, restore it
+demo: ## Boot an EC2-like host, audit it, tune it, measure, restore it
+	@$(PYTHON3) -m dev.setup --no-tests
 	@$(PYTHON) -m dev.demo $(ARGS)
 
-audit: tools ## What your hosts leave on the table: make audit INVENTORY=hosts.yml
+audit: controller ## What your hosts leave on the table: make audit INVENTORY=hosts.yml
 	$(call playbook)
 
-tune: tools ## Tune your hosts: make tune INVENTORY=hosts.yml
+tune: controller ## Tune your hosts: make tune INVENTORY=hosts.yml
 	$(call playbook)
 
-restore: tools ## Take it all back: make restore INVENTORY=hosts.yml
+restore: controller ## Take it all back: make restore INVENTORY=hosts.yml
 	$(call playbook)
+
+.PHONY: controller
+controller:
+	@$(PYTHON3) -m dev.setup --no-lab --no-tests
 
 define playbook
 	@test -n "$(INVENTORY)" || { echo "Name your hosts: make $@ INVENTORY=hosts.yml" >&2; exit 2; }

@@ -148,6 +148,7 @@ def run(keep: bool, demo: Demo, progress: Progress) -> None:
         raise
     if keep:
         print(f"\nThe host stays up. Log in: python3 -m lab ssh {host.name}    End it: python3 -m lab down {host.name}")
+        print(f"An inventory of it, to try the playbooks: python3 -m lab inventory {host.name} > demo.ini")
     else:
         host.down()
 

@@ -183,14 +183,26 @@ def lab_packages(uv_python: Path) -> None:
         raise SetupError("The lab can't run on this machine: see the lines above (`python3 -m lab doctor`).")
 
 
-def set_up(with_lab: bool) -> None:
-    """All steps in order; with_lab also installs what the lab needs."""
+def set_up(with_lab: bool, with_tests: bool) -> None:
+    """All steps in order; with_lab also installs what the lab needs, with_tests all that the suites run on."""
     progress = Progress()
     started = time.monotonic()
     interpreters = controller_python(progress)
     version = pythons.first(interpreters, pythons.CONTROLLERS) or ""
     uv = uv_command(interpreters[version], version, progress)
     environment(uv, ".venv", "dev.txt", version, interpreters[version], progress)
+    ssh_client(progress)
+    symlink_tree()
+    if with_tests:
+        for_tests(uv, interpreters, progress)
+    if with_lab:
+        lab_packages(ROOT / ".venv/bin/python")
+    summary = f"{progress.steps} steps" if progress.steps else "nothing to do"
+    print(f"Set-up: {summary} ({time.monotonic() - started:.1f} s). Pythons: {' '.join(interpreters)}", flush=True)
+
+
+def for_tests(uv: str, interpreters: Dict[str, Path], progress: Progress) -> None:
+    """The environments of all other versions, and what else the suites need."""
     newest = pythons.first(interpreters, pythons.CONTROLLERS_NEWEST)
     if newest:
         environment(uv, ".venv-newest", "newest.txt", newest, interpreters[newest], progress)
@@ -200,27 +212,22 @@ def set_up(with_lab: bool) -> None:
             environment(uv, f".venv-core-{core}", f"core-{core}.txt", fitting, interpreters[fitting], progress)
     for version, python in interpreters.items():
         environment(uv, f".venv-target-{version}", "target.txt", version, python, progress)
-    ssh_client(progress)
-    symlink_tree()
     if not amazon_aws.is_present():
         with progress.step("amazon.aws, for the tests of the inventory"):
             amazon_aws.fetch(ROOT / ".venv-uv/bin/python")
-    if with_lab:
-        lab_packages(ROOT / ".venv/bin/python")
-    summary = f"{progress.steps} steps" if progress.steps else "nothing to do"
-    print(f"Set-up: {summary} ({time.monotonic() - started:.1f} s). Pythons: {' '.join(interpreters)}", flush=True)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Set up, and say in a sentence what stopped it."""
     parser = argparse.ArgumentParser("python -m dev.setup", description=__doc__)
     parser.add_argument("--no-lab", action="store_true", help="leave out what emulated hosts need")
+    parser.add_argument("--no-tests", action="store_true", help="leave out what only tests need")
     parsed = parser.parse_args(arguments)
     (ROOT / ".cache").mkdir(exist_ok=True)
     with (ROOT / ".cache" / "setup.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
-            set_up(with_lab=not parsed.no_lab and (ROOT / "lab").is_dir())
+            set_up(with_lab=not parsed.no_lab and (ROOT / "lab").is_dir(), with_tests=not parsed.no_tests)
         except SetupError as error:
             print(f"Set-up stopped: {error}", file=sys.stderr)
             return 1

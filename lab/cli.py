@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("words", nargs=argparse.REMAINDER, metavar="CMD")
     command = add("inventory", "print an Ansible inventory of running hosts, or an ssh configuration")
     command.add_argument("--ssh-config", action="store_true")
-    command.add_argument("names", nargs="+", metavar="NAME")
+    command.add_argument("names", nargs="*", metavar="NAME", help="all that run, if none is named")
     command = add("clock", "measure what one clock read costs on a host")
     command.add_argument("--json", action="store_true", help="print it as JSON")
     command.add_argument("name", metavar="NAME")
@@ -149,7 +149,7 @@ def _monitor(parsed: argparse.Namespace) -> int:
 
 
 def _inventory(parsed: argparse.Namespace) -> int:
-    hosts = [instance.find(name) for name in parsed.names]
+    hosts = [instance.find(name) for name in parsed.names] or list(instance.hosts())
     sys.stdout.write(inventory.ssh_config(hosts) if parsed.ssh_config else inventory.ansible(hosts))
     return 0
 
