@@ -36,6 +36,11 @@
   // A column in which nobody has anything is left out.
   const columns = SORTS.filter(([, , show]) => hosts.some((host) => show(host)));
 
+  // On a narrow screen a concern in which no host has anything to do is left out, unless that is all of them.
+  const settled = ["ok", "not_applicable", "waived"];
+  const idle = concerns.map((_name, concern) => hosts.every((host) => host.cells[concern] < 0 || settled.includes(statuses[host.cells[concern]][0])));
+  const calm = (concern) => (idle[concern] && idle.includes(false) ? " calm" : "");
+
   // --- the table ---
 
   const body = element("tbody");
@@ -52,7 +57,7 @@
     const names = element("tr", {}, sortable("host", "corner", (host) => host.name, "none"));
     for (const [title, name, show, by] of columns) names.append(sortable(title, name, by || show, name === "c-changes" ? "descending" : "none"));
     concerns.forEach((name, concern) => {
-      names.append(element("th", { scope: "col", class: "concern" }, element("div", { class: "name" }, name)));
+      names.append(element("th", { scope: "col", class: `concern${calm(concern)}` }, element("div", { class: "name" }, name)));
     });
     // The remaining width is a column of its own: an open host must not spread the marks.
     names.append(element("td", { class: "rest" }));
@@ -78,7 +83,7 @@
     }
     host.cells.forEach((status, concern) => {
       const cell = document.createElement("td");
-      cell.className = status < 0 ? "cell" : `cell s-${statuses[status][0]}`;
+      cell.className = (status < 0 ? "cell" : `cell s-${statuses[status][0]}`) + calm(concern);
       cell.textContent = status < 0 ? "" : statuses[status][1];
       cell.setAttribute("aria-label", status < 0 ? "nothing reported" : statuses[status][2]);
       cell.dataset.concern = concern;
