@@ -167,7 +167,9 @@ class CallbackModule(DefaultCallback):
                 self._print_failure(result)
             return
         is_role_task = plays.is_nearmetal_task(result.task) or plays.checks_role_options(result.task)
-        message = str(result.result.get("msg", "failed"))
+        message = result.result.get("msg", "failed")
+        is_role_task |= isinstance(message, str) and plays.refuses(result.task, self._play)
+        message = str(message)
         if is_role_task:
             message = result.result["msg"] = variables.of_a_role(message)
         # A play that ignores it goes on without what the host would have reported.

@@ -64,6 +64,11 @@ def checks_role_options(task: Any) -> bool:
     return task.action == VALIDATION and role is not None and str(role.get_name()).startswith(COLLECTION)
 
 
+def refuses(task: Any, play: Any) -> bool:
+    """Whether a task of the collection's own playbooks ends the run with a sentence."""
+    return is_of_collection(play) and task.action.rpartition(".")[2] in ("assert", "fail")
+
+
 def mode_of_task(task: Any) -> str:
     """audit, tune or restore; empty for tasks of other collections, and for tasks that only read or report."""
     module = module_of(task)

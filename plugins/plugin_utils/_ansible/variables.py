@@ -32,6 +32,11 @@ _COMBINING = ("prove", "tune")
 _OF_CONCERN = re.compile(f"({'|'.join(f'{concern}?' for concern in HEADINGS)})_(.+)")
 # How Ansible begins with a variable at a role for which the role has no option.
 _UNSUPPORTED = re.compile(r"(\w+)(?:, \w+)*\. Supported parameters include: (.+?)\.?$", re.ASCII | re.DOTALL)
+# How it begins with a value of another type than the option's, and those types.
+_WRONG_TYPE = re.compile(
+    r"argument '(\w+)' is of type .* convert to (float|int|bool|dict|list)\b", re.ASCII | re.DOTALL
+)
+_TYPES = {"float": "a number", "int": "a whole number", "bool": "true or false", "dict": "a mapping", "list": "a list"}
 # Options of earlier versions, and what has come in their place.
 _REMOVED = {
     "benchmark_install": "install the tools yourself",
@@ -110,7 +115,9 @@ def as_typed(message: str, task: Any) -> str:
 def of_a_role(message: str) -> str:
     """Ansible's message about a wrong variable of a role, in a sentence that begins with the variable."""
     message = message.removeprefix("Validation of arguments failed:").lstrip()
-    unknown = _UNSUPPORTED.match(message)
+    unknown, wrong = _UNSUPPORTED.match(message), _WRONG_TYPE.match(message)
+    if wrong is not None:
+        return f"{wrong[1]} must be {_TYPES[wrong[2]]}"
     if unknown is None:
         return message
     near = difflib.get_close_matches(unknown[1], unknown[2].split(", "), 1, _NEAR)

@@ -135,6 +135,14 @@ def test_a_misspelt_limit_is_no_mere_warning(name: str, meant: str) -> None:
             "foo, tune_x. Supported parameters include: smt_state, smt_threads.",
             "foo isn't an option of the role; there are smt_state, smt_threads",
         ),
+        (
+            "argument 'prove_seconds' is of type str and we were unable to convert to float: <class 'ansible…",
+            "prove_seconds must be a number",
+        ),
+        (
+            "argument 'prove_guard' is of type <class 'str'> and we were unable to convert to dict: dictionary requ…",
+            "prove_guard must be a mapping",
+        ),
         ("value of smt_threads must be one of: on, off", "value of smt_threads must be one of: on, off"),
     ],
 )
