@@ -8,6 +8,7 @@ they can be changed at run time, so they never become kernel arguments.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Iterator, Mapping
 
 from ..._error import NearmetalError
@@ -53,6 +54,26 @@ _EXPRESS = Knob(
     spec=CONSENT,
     option="ena.check_express",
 )
+# The smallest size with ENA Express, in xlarge, and its families, by EnaSrdSupported of the API on 20 November 2026.
+# g6e.16xlarge, which the API leaves out, is taken for one.
+_SMALLEST = {
+    3: "i7ie",
+    4: "c6gn c7gn c8gb c8gn i4g im4gn m8gb m8gn p5 r8gb r8gn",
+    6: "i8ge",
+    8: (
+        "c6i c6id c6in c8g c8gd c8i c8ib c8id c8in c9g c9gd i4i i8g m6i m6id m6idn m6in m8g m8gd m8i m8ib m8id m8idb"
+        " m8idn m8in m9g m9gd r6i r6id r6idn r6in r7iz r8g r8gd r8i r8ib r8id r8idb r8idn r8in r9g r9gd x2iedn x8g x8i"
+    ),
+    12: "c6a c7a c7g c7gd c7i g6e g7e i7i m6a m7a m7g m7gd m7i m8azn r6a r7a r7g r7gd r7i",
+    16: "c8a m8a r8a x2idn",
+    24: "g7 x8aedz",
+    48: "g6 p5e p5en p6-b200 p6-b300",
+    112: "u7i-6tb u7i-8tb",
+    224: "u7i-12tb u7in-16tb u7in-24tb u7in-32tb",
+}
+_LEAST_SIZE = {family: size for size, families in _SMALLEST.items() for family in families.split()}
+_NEWEST = 9  # the generation of the newest families of that day
+_SIZE = re.compile(r"(?:metal-)?([0-9]*)xl(?:arge)?")
 KNOBS = (*_PARAMETERS, _EXPRESS)
 
 
@@ -87,10 +108,18 @@ def _argument(facts: Facts, knob: Knob, wanted: Wanted) -> Plan:
 
 
 def may_use_express(facts: Facts, nic: Nic) -> bool:
-    """Whether ENA Express is possible for a NIC, as far as the host knows: only with ENA, not on T types or a1."""
+    """Whether ENA Express is possible for a NIC, as far as the host knows: by its driver, and by its instance type.
+
+    A family that is newer than the table may have it in any size.
+    """
     platform = facts.platform
-    family = (platform.instance_type or "").split(".")[0] if platform is not None else ""
-    return nic.driver == "ena" and family != "a1" and not facts.burstable
+    family, _dot, size = ((platform.instance_type or "") if platform is not None else "").partition(".")
+    generation = re.match("[a-z]+([0-9]+)", family)
+    if not size or (generation is not None and int(generation[1]) > _NEWEST and family not in _LEAST_SIZE):
+        return nic.driver == "ena"
+    known = _SIZE.fullmatch(size)
+    number = int(known[1] or 1) if known else 0
+    return nic.driver == "ena" and (size == "metal" or number >= _LEAST_SIZE.get(family, 0)) and family in _LEAST_SIZE
 
 
 def express(facts: Facts, wanted: Wanted) -> Plan:
