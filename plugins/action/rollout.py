@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from typing import Any, Mapping
 
 from ansible.errors import AnsibleConnectionFailure
@@ -50,10 +49,7 @@ class ActionModule(ActionBase):
     def _step(self, steps: Steps, step: str, given: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         path = str(given.get("record") or "")
         if step == "begin":
-            begun = steps.begin(given, self._drawn(known), not self._task.check_mode)
-            target = f" -e target={shlex.quote(str(known['target']))}" if known.get("target") else ""
-            if self._task.check_mode:
-                begun["lines"] += [f"  what each host would get: ansible-playbook nearmetal.ec2.tune --check{target}"]
+            begun = steps.begin(given, self._drawn(known), not self._task.check_mode, str(known.get("target") or ""))
             for line in begun["lines"]:
                 self._display.display(line)
             return {"msg": begun["lines"][0], **begun}

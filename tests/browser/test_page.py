@@ -159,36 +159,6 @@ def test_reasons_have_room_on_any_screen_and_on_paper(open_page: Open, width: An
     assert page.run("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("width", [390, 1024])
-def test_a_phone_folds_what_needs_no_change(open_page: Open, width: int) -> None:
-    slow, fine = finding("hugepages", "would_change", "thp", now="always", wanted="never"), finding("numa", "ok", "a")
-    page = open_page(reports.report(result_with(slow, fine)))
-    page.view(width, 800)
-    shown = (
-        "[...document.querySelectorAll('.sheet tr:not(.heading) code')].filter((e) => e.clientHeight || e.offsetHeight)"
-    )
-    names = f"{shown}.map((e) => e.textContent)"
-    if width == 390:
-        assert page.run(names) == ["hugepages.thp"]
-        page.run("document.querySelector('.unfold').click()")
-    assert page.run(names) == ["hugepages.thp", "numa.a"]
-
-
-@pytest.mark.parametrize("width", [390, 1024])
-def test_a_phone_shows_the_concerns_with_something_to_do(open_page: Open, width: int) -> None:
-    calm = [finding(name, "ok", "a") for name in ("blkfront_check", "clocksource", "cpu_power", "hugepages", "memory")]
-    collected = Collector()
-    for host in ("a", "b"):
-        collected.add(host, result_with(*calm, finding("network_stack", "would_change", "somaxconn", now=1, wanted=2)))
-    collected.unreachable("c", "Failed to connect to the host via ssh: ssh: connect to host 192.0.2.1 port 22: refused")
-    page = open_page(collected.report(reports.RUN))
-    page.view(width, 800)
-    shown = "[...document.querySelectorAll('.map .concern')].filter((e) => e.clientWidth).map((e) => e.textContent)"
-    assert (page.run(shown) == ["network_stack"]) is (width == 390)
-    right = "Math.max(...[...document.querySelectorAll('.row > *')].map((e) => e.getBoundingClientRect().right))"
-    assert page.run(right) <= width
-
-
 @pytest.mark.parametrize("width", [360, 768, 1024, 1400, "paper"])
 def test_a_long_name_breaks_between_its_words(open_page: Open, width: Any) -> None:
     knob, where = "slow_start_after_idle", "net.ipv4.tcp_slow_start_after_idle"

@@ -56,8 +56,13 @@ class Steps:
         self._show, self._directory, self._parent = show, directory, parent
         self._asked = 0.0  # the end of the last look, whether or not it gave a value
 
-    def begin(self, given: Mapping[str, Any], hosts: Mapping[str, Host], write: bool = True) -> Dict[str, Any]:
-        """Draw the batches, or go on with a record; the hosts that are left, and the sizes of their batches."""
+    def begin(
+        self, given: Mapping[str, Any], hosts: Mapping[str, Host], write: bool = True, target: str = ""
+    ) -> Dict[str, Any]:
+        """Draw the batches, or go on with a record; the hosts that are left, and the sizes of their batches.
+
+        Without `write` only lines for the operator, who chose the play's hosts by `target`.
+        """
         options = self._validated(given)
         if options["resume"]:
             kept = self._resumed(options["resume"], hosts)
@@ -69,7 +74,7 @@ class Steps:
         first, ends = self._first_batch(kept), kept.start["ends"]
         shown = {"record": "", "order": [], "sizes": [], "lines": sentences.plan(kept.start, first)}
         if not write:
-            return {**shown, "lines": sentences.preview(kept.start, first, self._try(kept.start))}
+            return {**shown, "lines": sentences.preview(kept.start, first, self._try(kept.start), target)}
         if first == len(ends):  # the last batch was held, or the run was killed after it
             kept.add("end", at=time.time(), outcome="done")
             return {**shown, "lines": sentences.end(kept)}
@@ -313,14 +318,9 @@ class Steps:
     def _try(self, start: Mapping[str, Any]) -> Dict[str, metrics.Values]:
         """What the metrics say now of the first hosts. Raises NearmetalError if none says anything."""
         options, places = start["options"], self._places(start, slice(_TRIED))
-        found = self._ask(options, places, time.time() - _delay(options))
-        names = [place.host for place in places]
-        values = {
-            metric["name"]: {host: found.get(metric["name"], {}).get(host) for host in names}
-            for metric in options["metrics"]
-        }
+        values = self._ask(options, places, time.time() - _delay(options))
         if values and not any(value is not None for of_hosts in values.values() for value in of_hosts.values()):
-            raise NearmetalError(f"no metric has a value of {' or '.join(names)}: is their source up?")
+            raise NearmetalError(f"no metric has a value of {' or '.join(values.popitem()[1])}: is their source up?")
         return values
 
     def _places(self, start: Mapping[str, Any], hosts: slice) -> List[metrics.Place]:
@@ -335,10 +335,7 @@ class Steps:
         self._pause(due + _delay(options) - time.time())
         hosts = slice(batch.begin, batch.last)
         found = self._ask(options, self._places(start, hosts), due)
-        values = {
-            metric["name"]: [_rounded(found.get(metric["name"], {}).get(host)) for host in start["hosts"][hosts]]
-            for metric in options["metrics"]
-        }
+        values = {name: list(of_hosts.values()) for name, of_hosts in found.items()}
         if not any(value is not None for row in values.values() for value in row):
             return False
         kept.add("look", at=time.time(), due=due, values=values)
@@ -362,7 +359,8 @@ class Steps:
                     found.update(cloudwatch.ask(server, wanted, places, due - interval))
             except NearmetalError as error:  # it may be started anew: a look without a value doesn't count
                 self._show(f"{sentences.TITLE}  {error}")
-        return found
+        names = [metric["name"] for metric in options["metrics"]]
+        return {name: {place.host: _rounded(found.get(name, {}).get(place.host)) for place in places} for name in names}
 
     def _due(self, kept: record.Record, batch: record.Batch) -> float:
         """When the next look is, on one grid of time; in the past where servers know what was."""

@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
+import shlex
 import time
-from typing import Any, List, Mapping
+from typing import Any, List, Mapping, Sequence
 
 from ...module_utils._words import counted, plain, sentence
 from .._files import short_path
-from .._prove.figures import duration
-from .._report.model import span
 from .decision import BACK, GO_ON, HOLD, so_far
 from .metrics import Values
 from .record import Batch, Record
@@ -37,18 +36,29 @@ def plan(start: Mapping[str, Any], first: int = 0) -> List[str]:
     ]
 
 
-def preview(start: Mapping[str, Any], first: int, tried: Mapping[str, Values]) -> List[str]:
+def preview(start: Mapping[str, Any], first: int, tried: Mapping[str, Values], target: str) -> List[str]:
     """The plan with the hosts of each batch, how long each takes, and what metrics say now of a few hosts."""
     ends, options, settings = start["ends"], start["options"], start["settings"]
     hosts = [start["hosts"][begin:end] for begin, end in zip([0, *ends], ends)][first:]
-    batches = [f"batch {first + number}: {plain(span(names, _MOST_NAMES))}" for number, names in enumerate(hosts, 1)]
+    batches = [f"batch {first + number}: {plain(_listed(names))}" for number, names in enumerate(hosts, 1)]
     before, most = (options["before"], options["watch_at_most"]) if settings["metrics"] else (0, options["watch"])
-    times = f"watched for {duration(before)} before its tuning and for {duration(options['watch'])}"
-    lines = [f"each batch is {times}, at most {duration(max(most, options['watch']))}, after it"]
+    times = f"watched for {_duration(before)} before its tuning and for {_duration(options['watch'])}"
+    lines = [f"each batch is {times}, at most {_duration(max(most, options['watch']))}, after it"]
     for name, values in tried.items():
         said = [f"{plain(host)} {'no value' if value is None else f'{value:g}'}" for host, value in values.items()]
         lines.append(f"{name} now: {', '.join(said)}")
+    wanted = f" -e target={shlex.quote(target)}" if target else ""
+    lines.append(f"what each host would get: ansible-playbook nearmetal.ec2.tune --check{wanted}")
     return [*plan(start, first), *(f"  {line}" for line in (*few(batches), *lines))]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds < 120 else f"{seconds / 60:.3g} min"
 
 
 def progress(kept: Record, batch: Batch) -> str:

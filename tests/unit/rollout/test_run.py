@@ -318,7 +318,7 @@ def test_to_show_what_would_be_done_writes_nothing(fleet: Fleet) -> None:
         f"  batch 1: {order[0]}",
     ]
     assert shown[4] == f"  batch 3: {', '.join(order[6:])}"
-    assert shown[5] == "  each batch is watched for 0 s before its tuning and for 0 s, at most 0 s, after it"
+    assert shown[5] == "  each batch is watched for 0.2 s before its tuning and for 0.3 s, at most 0.5 s, after it"
     assert shown[6] == f"  requests now: {', '.join(f'{name} {1000 + int(name[1:])}' for name in order[:3])}"
     assert fleet.begin(write=False, metrics=[])["lines"][1] == "  no metrics, guards alone decide; seed 7"
     (path,) = (fleet.folder / "reports/rollout").iterdir()
