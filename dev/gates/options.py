@@ -116,7 +116,7 @@ def _named(copy: Copy) -> "dict[str, set[str]]":
     """Module → its options, and the knobs of its concern, of which some are no option."""
     named = {module: set(documentation(copy, module).get("options") or {}) for module in modules(copy)}
     for name in copy.having(".py", below="plugins/module_utils/_concerns/"):
-        knobs = set(re.findall(r'\bKnob\(\s*\w+, "(\w+)"', copy.text(name)))
+        knobs = set(re.findall(r'\bKnob\(\s*[\w"]+, "(\w+)"', copy.text(name)))
         concern = name.split("/")[3].partition(".")[0]
         named.setdefault(concern, set()).update(knobs)
     return named
