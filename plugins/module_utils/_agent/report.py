@@ -13,7 +13,7 @@ from .._engine.requests import all_stored
 from .._engine.restore import waits_for_boot
 from .._engine.run import Conditions, Run, plan_run
 from .._engine.session import Outcome
-from .._facts.facts import Facts, observe
+from .._facts.facts import UNOBSERVED, Facts, observe
 from .._facts.json_data import json_data
 from .._facts.state_files import DISABLED
 from .._host import store
@@ -76,7 +76,7 @@ def collect(host: WritableHost) -> Dict[str, Any]:
 
 def _others(facts: Facts) -> List[str]:
     """Who else may set what is tuned on this host."""
-    if facts.owners is None:
+    if facts.owners is UNOBSERVED:
         return []
     profile = f" (profile {facts.owners.tuned_profile})" if facts.owners.tuned_profile else ""
     return [f"{name}{profile if name == 'tuned' else ''}" for name in facts.owners.running]

@@ -38,7 +38,7 @@ def _look(facts: Facts, _wanted: Wanted) -> Plan:
     if disks is None or not disks.disks:
         reason = "no disk of this host uses Xen's block front end; only Xen instances have it"
         return _GRANTS.says("not_applicable", reason)
-    version = facts.platform.kernel_version if facts.platform is not None else None
+    version = facts.platform.kernel_version
     return joined(_kernel(version), _grants(disks, version), _indirect(disks), _segments(disks), _queues(disks))
 
 

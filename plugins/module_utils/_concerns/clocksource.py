@@ -73,7 +73,7 @@ def _source(facts: Facts, wanted: Wanted) -> Plan:
     requested, clock = _SOURCE.value(wanted), facts.clock
     if requested is None:
         return Plan()
-    if clock is None or not clock.available or clock.current is None:
+    if not clock.available or clock.current is None:
         reason = "the kernel doesn't say which clock sources it has"
         return _SOURCE.says("unknown", reason, None, requested)
     target = _target(facts, clock, wanted)
@@ -181,13 +181,13 @@ def _has_constant_rate(clock: ClockFacts) -> bool:
 def _warnings(facts: Facts, clock: ClockFacts, target: _Target) -> Plan:
     """What the operator should know beside the change."""
     warnings: List[str] = []
-    kind = facts.platform.host_class if facts.platform else None
+    kind = facts.platform.host_class
     if target.source == "tsc":
         if not _has_constant_rate(clock):
             warnings.append("tsc is in use without constant_tsc, by allow_unverified: watch the time offset in chrony")
         if not clock.nonstop_tsc and kind != "xen_hvm":
             warnings.append("nonstop_tsc is missing: tsc may stop in deep C-states; watch the time offset in chrony")
-        sockets = facts.topology.sockets if facts.topology else None
+        sockets = facts.topology.sockets
         if sockets is not None and len(sockets) > 2:
             warnings.append(
                 f"{len(sockets)} sockets: their counters may disagree; watch the kernel log for unstable tsc"

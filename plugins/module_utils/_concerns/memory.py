@@ -76,12 +76,12 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
 
 def _obstacle(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
     """Status and reason for a parameter that isn't to be set."""
-    memory = facts.topology.memory if facts.topology is not None else None
+    memory = facts.topology.memory
     if knob.name == "min_free_kbytes" and memory is not None and int(goal) * 1024 > memory * _MOST_FREE:
         return "refused", f"{goal} kB is more than {_MOST_FREE:.0%} of this host's memory"
-    kernel = facts.platform.kernel_version if facts.platform is not None else None
+    kernel = facts.platform.kernel_version
     if knob.name == "swappiness" and int(goal) > 100 and (kernel is None or kernel < (5, 8)):
-        now, sentence = (facts.sysctl or {}).get(knob.place), "memory.swappiness: before Linux 5.8 it is at most 100"
+        now, sentence = facts.sysctl.get(knob.place), "memory.swappiness: before Linux 5.8 it is at most 100"
         return "not_applicable", knob.impossible(wanted, sentence, now, goal).reason
     if knob.name == "overcommit":
         return _promises(facts, wanted, knob, goal)
@@ -90,7 +90,7 @@ def _obstacle(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
 
 def _promises(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
     """Status and reason for a mode of promises that isn't to be set."""
-    now = (facts.sysctl or {}).get(knob.place)
+    now = facts.sysctl.get(knob.place)
     if goal == "2":
         return _no_promises_left(facts) if now != goal else None
     if knob.wanted_by(wanted) == "workload" and facts.host_value("sysctl", knob.place, now) == "2":
@@ -100,7 +100,7 @@ def _promises(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
 
 def _no_promises_left(facts: Facts) -> Obstacle:
     """Status and reason on a host whose programs were promised nearly all that `never` allows; None elsewhere."""
-    if facts.memory is None or facts.memory.promised is None or facts.memory.most_promised is None:
+    if facts.memory.promised is None or facts.memory.most_promised is None:
         return HELD, "this kernel doesn't say how much memory is promised: programs might fail at once"
     available = facts.memory.most_promised - facts.memory.promised
     if available < _LEAST_PROMISE:
@@ -119,7 +119,7 @@ def _dirty(facts: Facts, wanted: Wanted) -> Plan:
         if knob.value(wanted) is None:
             continue
         goal = _limit_of(knob, knob.value(wanted))
-        now = facts.memory.dirty.get(knob.place) if facts.memory is not None else None
+        now = facts.memory.dirty.get(knob.place)
         if now is None:
             plans.append(knob.says("not_applicable", f"this kernel has no vm.{knob.place}_ratio", None, goal))
             continue
@@ -146,7 +146,7 @@ def _merging(facts: Facts, wanted: Wanted) -> Plan:
     requested = _KSM.value(wanted)
     if requested is None:
         return Plan()
-    now = facts.memory.ksm if facts.memory is not None else None
+    now = facts.memory.ksm
     if now is None:
         return _KSM.says("not_applicable", "this kernel doesn't merge pages (it has no KSM)", None, requested)
     if requested == "enabled":

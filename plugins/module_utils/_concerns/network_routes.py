@@ -40,12 +40,12 @@ _MOST_NAMED = 3
 
 def _decide(facts: Facts, wanted: Wanted) -> Plan:
     routing, enabled = facts.routes, _OWN.value(wanted) == "enabled"
-    if routing is None or routing.addresses is None:
+    if routing.addresses is None:
         return _OWN.says("unknown", "the kernel didn't list its addresses, routes and rules")
     if not enabled:
         return joined(*(_back(routing, key, wanted) for key in routing.paths))
     left_to_program = routing.program is not None and wanted.get("owner_conflict") != "take_over"
-    version = facts.unit.version if facts.unit is not None else None
+    version = facts.unit.version
     needed = routing.networkd and not left_to_program
     lines = {key: text for key, text in FOREIGN_STAYS.items() if needed and systemd.reads(version, f"{key}=")}
     # The unit plans for interfaces and addresses that come later, too.
@@ -211,7 +211,7 @@ def _router(facts: Facts, routing: RoutesFacts, address: Address, subnets: List[
     for route in routing.routes:
         if (route.interface, route.family, route.table, route.destination) == own:
             return route.gateway
-    ec2 = facts.platform is not None and facts.platform.host_class not in ("not_ec2", "container")
+    ec2 = facts.platform.host_class not in ("not_ec2", "container")
     # Of several subnets it isn't known in which the VPC's router is.
     if address.family != IPV4 or not ec2 or len(subnets) != 1:
         return ""

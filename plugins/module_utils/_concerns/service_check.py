@@ -54,7 +54,7 @@ def _named(wanted: Wanted) -> None:
 
 
 def _look(facts: Facts, wanted: Wanted) -> Plan:
-    loads = facts.service_load or {}
+    loads = facts.service_load
     units = dict.fromkeys(wanted.get("services") or (unit for unit, load in loads.items() if load.programs))
     if not units:
         reason = "no service runs a program that nearmetal knows: name units such as nginx.service"
@@ -142,7 +142,7 @@ def _start(facts: Facts, unit: str, load: ServiceLoad) -> Plan:
         version = next((load.programs[process] for process in program.processes if process in load.programs), None)
         if version is None:
             continue
-        known, undecided = program.asks(version, facts.platform.architecture if facts.platform is not None else None)
+        known, undecided = program.asks(version, facts.platform.architecture)
         checked = [wish for wish in known if wish.checked]
         by_version = sorted({wish.knob for wish in undecided if wish.checked})
         wrong = [*_unfit(facts, load, program.checks), *filter(None, (_unmet(facts, wish) for wish in checked))]
@@ -161,7 +161,7 @@ def _start(facts: Facts, unit: str, load: ServiceLoad) -> Plan:
 
 def _unfit(facts: Facts, load: ServiceLoad, checks: Iterable[Check]) -> Iterator[str]:
     for what, least, _page, otherwise in checks:
-        text = (facts.sysctl or {}).get(what, "") if "." in what else str(load.limits.get(what, ""))
+        text = facts.sysctl.get(what, "") if "." in what else str(load.limits.get(what, ""))
         if is_number(text) and int(text) < least:
             yield f"{what} is {text}, not {'unlimited' if least == UNLIMITED else least}, so {otherwise}"
 
@@ -175,7 +175,7 @@ def _unmet(facts: Facts, wish: Wish) -> str:
         return "" if now is None or wish.suits(now) else f"{what} {now}, not {wish.value}"
     parameter = next((one for one in (*MEMORY, *NETWORK_STACK) if one.option == option), None)
     key, choices = (parameter.key, parameter.spec.get("choices")) if parameter else (ZONE_RECLAIM, None)
-    text, bound = (facts.sysctl or {}).get(key, ""), parameter.bound if parameter else ""
+    text, bound = facts.sysctl.get(key, ""), parameter.bound if parameter else ""
     if not is_number(text) or _fits(wish, int(text), choices, bound):
         return ""
     return f"{key} is {text}, not {choices.index(wish.value) if choices else wish.value}"

@@ -79,8 +79,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
     threads, cpus = facts.smt, facts.topology
     # With smt/control the kernel itself finds the second threads. On a host as it will be once CPUs are back online,
     # nobody has listed the cores yet.
-    listed = cpus is not None and (cpus.cores is not None or (threads is not None and threads.control in _SWITCHES))
-    if threads is None or cpus is None or not listed or threads.offline is None:
+    if threads.offline is None or (cpus.cores is None and threads.control not in _SWITCHES):
         return _THREADS.says("unknown", "the kernel doesn't say which CPUs share a core", None, requested)
     switch_off = requested == "disabled" or (requested == "kernel" and bool(threads.arguments))
     refusal = (_on_pv(facts, wanted) if switch_off else None) or _single_thread(facts, threads, cpus)
@@ -132,7 +131,7 @@ def _harm(facts: Facts, wanted: Wanted) -> Optional[Finding]:
             " interrupts; set smt.threads: disabled yourself if you want that"
         )
         return _finding("refused", reason, facts.smt, "disabled")
-    slice_of_xen = host_class(facts, wanted) == "xen_hvm" and facts.smt is not None and not facts.smt.cpuidle
+    slice_of_xen = host_class(facts, wanted) == "xen_hvm" and not facts.smt.cpuidle
     if slice_of_xen and not wanted.get("allow_unverified"):
         reason = (
             "on a Xen type that shares its socket (no cpuidle) the sibling lists are only what the hypervisor claims;"
@@ -142,10 +141,8 @@ def _harm(facts: Facts, wanted: Wanted) -> Optional[Finding]:
     return None
 
 
-def _has_one_core(cpus: Optional[TopologyFacts]) -> bool:
+def _has_one_core(cpus: TopologyFacts) -> bool:
     """Whether the host has one core; where no cores are listed, two CPUs of a host with SMT are its threads."""
-    if cpus is None:
-        return False
     return len(cpus.cores) < 2 if cpus.cores is not None else len(cpus.cpus_online or ()) <= 2
 
 
@@ -247,7 +244,7 @@ def _at_boot(facts: Facts, threads: SmtFacts, requested: str, wanted: Wanted) ->
 def _advice(facts: Facts, threads: SmtFacts) -> Tuple[Finding, ...]:
     """What the operator should know beside the change."""
     sentences = []
-    kind = facts.platform.host_class if facts.platform else None
+    kind = facts.platform.host_class
     if kind == "nitro" and threads.control in _SWITCHES and not facts.burstable:
         sentences.append(
             "CpuOptions ThreadsPerCore=1, at launch or by ModifyInstanceCpuOptions on a stopped instance,"
@@ -260,7 +257,7 @@ def _advice(facts: Facts, threads: SmtFacts) -> Tuple[Finding, ...]:
 
 def _about_maxcpus(facts: Facts, maxcpus: str) -> str:
     """AWS's talk of 2017 says maxcpus=63 for 128 vCPUs: the last number of the first half. maxcpus counts."""
-    present = len(facts.topology.cpus_present or ()) if facts.topology is not None else 0
+    present = len(facts.topology.cpus_present or ())
     sentence = (
         f"maxcpus={maxcpus} is on the kernel command line: it counts CPUs, relies on their numbering,"
         " and udev may bring the other CPUs online again"
@@ -273,13 +270,11 @@ def _about_maxcpus(facts: Facts, maxcpus: str) -> str:
     return sentence + "; remove it and use threads: disabled"
 
 
-def _finding(status: str, reason: str, threads: Optional[SmtFacts], goal: Optional[str] = None) -> Finding:
+def _finding(status: str, reason: str, threads: SmtFacts, goal: Optional[str] = None) -> Finding:
     return _THREADS.finding(status, reason, _now(threads), goal)
 
 
-def _now(threads: Optional[SmtFacts]) -> Optional[str]:
-    if threads is None:
-        return None
+def _now(threads: SmtFacts) -> str:
     if threads.control is not None:
         return _SHOWN.get(threads.control, threads.control)
     return f"offline: {threads.offline}" if threads.offline else "all CPUs online"

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Callable, Container, Iterable, Mapping, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Container, Iterable, Mapping, NamedTuple, Tuple
 
 from .._error import NearmetalError
 from .._plan import Action, Value
@@ -41,35 +41,39 @@ if TYPE_CHECKING:
     from .topology import Node
 
 
-class Facts(NamedTuple):
-    """What was observed on a host. A domain that wasn't requested is None."""
+# A domain that wasn't requested. Who plans names the domains that it reads, and finds all of them observed.
+UNOBSERVED: Any = None
 
-    platform: Optional[platform.PlatformFacts] = None
-    topology: Optional[topology.TopologyFacts] = None
-    clock: Optional[clock.ClockFacts] = None
-    cpu: Optional[cpu.CpuFacts] = None
-    smt: Optional[smt.SmtFacts] = None
-    power: Optional[power.PowerFacts] = None
-    hugepages: Optional[hugepages.HugepageFacts] = None
-    memory: Optional[memory.MemoryFacts] = None
-    numa: Optional[numa.NumaFacts] = None
-    kernel: Optional[kernel.KernelFacts] = None
-    counters: Optional[counters.CounterFacts] = None
-    time_source: Optional[time_source.TimeSourceFacts] = None
-    boot: Optional[boot.BootFacts] = None
-    owners: Optional[owners.OwnersFacts] = None
-    unit: Optional[unit.UnitFacts] = None
-    network: Optional[network.NetworkFacts] = None
-    irqbalance: Optional[irqbalance.IrqbalanceFacts] = None
-    routes: Optional[routes.RoutesFacts] = None
-    block: Optional[block.BlockFacts] = None
-    blkfront: Optional[blkfront.BlkfrontFacts] = None
-    running: Optional[running.RunningFacts] = None
-    listening: Optional[Tuple[int, ...]] = None  # TCP ports
-    services: Optional[Mapping[str, services.Process]] = None  # running service → its main process
-    service_load: Optional[Mapping[str, service_load.ServiceLoad]] = None  # running service → its load
-    sysctl: Optional[Mapping[str, str]] = None  # key → value, for the keys that concerns manage
-    files: Optional[Mapping[str, str]] = None  # path → text of each file of nearmetal
+
+class Facts(NamedTuple):
+    """What was observed on a host. A domain that wasn't requested is UNOBSERVED."""
+
+    platform: platform.PlatformFacts = UNOBSERVED
+    topology: topology.TopologyFacts = UNOBSERVED
+    clock: clock.ClockFacts = UNOBSERVED
+    cpu: cpu.CpuFacts = UNOBSERVED
+    smt: smt.SmtFacts = UNOBSERVED
+    power: power.PowerFacts = UNOBSERVED
+    hugepages: hugepages.HugepageFacts = UNOBSERVED
+    memory: memory.MemoryFacts = UNOBSERVED
+    numa: numa.NumaFacts = UNOBSERVED
+    kernel: kernel.KernelFacts = UNOBSERVED
+    counters: counters.CounterFacts = UNOBSERVED
+    time_source: time_source.TimeSourceFacts = UNOBSERVED
+    boot: boot.BootFacts = UNOBSERVED
+    owners: owners.OwnersFacts = UNOBSERVED
+    unit: unit.UnitFacts = UNOBSERVED
+    network: network.NetworkFacts = UNOBSERVED
+    irqbalance: irqbalance.IrqbalanceFacts = UNOBSERVED
+    routes: routes.RoutesFacts = UNOBSERVED
+    block: block.BlockFacts = UNOBSERVED
+    blkfront: blkfront.BlkfrontFacts = UNOBSERVED
+    running: running.RunningFacts = UNOBSERVED
+    listening: Tuple[int, ...] = UNOBSERVED  # TCP ports
+    services: Mapping[str, services.Process] = UNOBSERVED  # running service → its main process
+    service_load: Mapping[str, service_load.ServiceLoad] = UNOBSERVED  # running service → its load
+    sysctl: Mapping[str, str] = UNOBSERVED  # key → value, for the keys that concerns manage
+    files: Mapping[str, str] = UNOBSERVED  # path → text of each file of nearmetal
     # (lever, place) → the value before nearmetal, and the values that nearmetal has set since then. The engine takes
     # them from the journal; facts that were only observed have none.
     originals: Mapping[Tuple[str, str], Tuple[Value, Tuple[Value, ...]]] = {}
@@ -79,22 +83,22 @@ class Facts(NamedTuple):
     @property
     def is_arm(self) -> bool:
         """Whether its CPUs are Graviton's."""
-        return self.platform is not None and self.platform.architecture == "aarch64"
+        return self.platform.architecture == "aarch64"
 
     @property
     def burstable(self) -> bool:
         """Whether its type is known to be burstable."""
-        return self.platform is not None and bool(self.platform.burstable)
+        return bool(self.platform.burstable)
 
     @property
     def online(self) -> Tuple[int, ...]:
         """The CPUs that are online, as far as the kernel says so."""
-        return (self.topology.cpus_online if self.topology is not None else None) or ()
+        return (self.topology.cpus_online if self.topology is not UNOBSERVED else None) or ()
 
     @property
     def nodes(self) -> Tuple[Node, ...]:
         """The NUMA nodes that the kernel shows."""
-        return self.topology.nodes if self.topology is not None else ()
+        return self.topology.nodes
 
     def host_value(self, what: str, where: str, now: Value) -> Value:
         """The value that a place, which reads `now`, has without nearmetal; in a table element by element."""
@@ -140,7 +144,7 @@ def project(facts: Facts, actions: Iterable[Action]) -> Facts:
     """
     for action in actions:
         domain, _dot, name = action.what.partition(".")
-        if domain not in DOMAINS or getattr(facts, domain) is None:
+        if domain not in DOMAINS or getattr(facts, domain) is UNOBSERVED:
             continue
         before = getattr(facts, domain)
         after: Any
@@ -152,14 +156,14 @@ def project(facts: Facts, actions: Iterable[Action]) -> Facts:
             after = before._replace(**{name: value})
         else:
             continue
-        if action.what == "network.affinity" and facts.topology is not None:
-            xen = facts.platform is not None and facts.platform.host_class in ("xen_hvm", "xen_pv")
+        if action.what == "network.affinity" and facts.topology is not UNOBSERVED:
+            xen = facts.platform.host_class in ("xen_hvm", "xen_pv")
             after = _module("network").project_delivery(before, after, action.where, facts.online, xen)
         facts = facts._replace(**{domain: after})
-        if domain == "smt" and facts.topology is not None:
+        if domain == "smt" and facts.topology is not UNOBSERVED:
             threads, cpus = _module("smt").project(before, after, facts.topology)
             facts = facts._replace(smt=threads, topology=cpus)
-            if facts.power is not None:
+            if facts.power is not UNOBSERVED:
                 facts = facts._replace(power=_module("power").project(facts.power, cpus.cpus_online or ()))
     return facts
 

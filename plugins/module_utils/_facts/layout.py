@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional
 
 from .block import BlockFacts
 from .disk import DISK, OTHER, PATH, STACKED, Disk
-from .facts import Facts
+from .facts import UNOBSERVED, Facts
 from .network import NetworkFacts, cpus, listed
 from .nic import Nic
 from .topology import Cache, TopologyFacts
@@ -17,7 +17,7 @@ from .topology import Cache, TopologyFacts
 def layout(facts: Facts) -> Dict[str, Any]:
     """Plain data; sets of CPUs are kernel lists. Empty without the facts of the topology."""
     topology = facts.topology
-    if topology is None:
+    if topology is UNOBSERVED:
         return {}
     network, block = facts.network, facts.block
     return {
@@ -28,8 +28,8 @@ def layout(facts: Facts) -> Dict[str, Any]:
         "offline": listed(topology.cpus_offline or ()),
         "memory": topology.memory,
         "caches": [_cache(topology, cache) for cache in topology.caches],
-        "nics": [_nic(network, nic) for nic in network.nics] if network is not None else [],
-        "disks": [_disk(block, disk) for disk in block.disks if disk.layer != PATH] if block is not None else [],
+        "nics": [_nic(network, nic) for nic in network.nics] if network is not UNOBSERVED else [],
+        "disks": [_disk(block, disk) for disk in block.disks if disk.layer != PATH] if block is not UNOBSERVED else [],
     }
 
 
@@ -63,7 +63,7 @@ def _disk(block: BlockFacts, disk: Disk) -> Dict[str, Any]:
 def queue_map(present_facts: Facts, planned: Facts) -> List[Dict[str, Any]]:
     """An entry per NIC, with its queues; sets of CPUs and nodes are kernel lists. None is what the host doesn't say."""
     present, wanted = present_facts.network, planned.network
-    if present is None or wanted is None or present_facts.topology is None or planned.topology is None:
+    if present is UNOBSERVED or present_facts.topology is UNOBSERVED:
         return []
     nics = []
     for nic in present.nics:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import Tuple
 
 from .._error import NearmetalError
 from .._facts.facts import Facts
@@ -13,14 +13,9 @@ from .._plan import Finding, Wanted
 from .._words import shown
 
 
-def host_class(facts: Facts, wanted: Wanted) -> Optional[str]:
-    """The host's class; with `allow_not_ec2` a host outside EC2 counts as nitro or metal by its hypervisor flag.
-
-    None when nothing is known of the platform.
-    """
+def host_class(facts: Facts, wanted: Wanted) -> str:
+    """The host's class; with `allow_not_ec2` a host outside EC2 counts as nitro or metal by its hypervisor flag."""
     platform = facts.platform
-    if platform is None:
-        return None
     if platform.host_class == "not_ec2" and wanted.get("allow_not_ec2"):
         return "metal" if platform.hypervisor_flag is False else "nitro"
     return platform.host_class
@@ -32,7 +27,7 @@ def with_type(facts: Facts, wanted: Wanted) -> Facts:
     Raises NearmetalError for a text that is no type.
     """
     name, platform = wanted.get("instance_type"), facts.platform
-    if not name or platform is None:
+    if not name:
         return facts
     if not INSTANCE_TYPE.fullmatch(name):
         raise NearmetalError(f"instance_type is a type of EC2 such as t2.large, not {shown(name)}")
@@ -53,12 +48,12 @@ def may_be_burstable(facts: Facts) -> str:
     Needs the domains `topology` and `kernel`.
     """
     platform, topology, kernel = facts.platform, facts.topology, facts.kernel
-    if platform is None or platform.host_class != "xen_hvm" or platform.burstable is not None:
+    if platform.host_class != "xen_hvm" or platform.burstable is not None:
         return ""
-    if kernel is not None and loses_time(facts):
+    if loses_time(facts):
         share = (kernel.stolen or 0) / 10
         return f"{share:.1f} % of its CPU time went to other guests, as on a T2 without credits; {_NAME_THE_TYPE}"
-    if topology is None or kernel is None or not topology.memory or set(kernel.drivers.values()) - {"vif"}:
+    if not topology.memory or set(kernel.drivers.values()) - {"vif"}:
         return ""
     cpus, mib = len(topology.cpus_online or ()), topology.memory / 2**20
     one_thread = len(topology.cores or ()) == cpus
@@ -69,7 +64,7 @@ def may_be_burstable(facts: Facts) -> str:
 
 def loses_time(facts: Facts) -> bool:
     """Whether other guests took so much CPU time since the boot that the host may be a T2."""
-    return facts.kernel is not None and (facts.kernel.stolen or 0) > _MOST_STOLEN
+    return (facts.kernel.stolen or 0) > _MOST_STOLEN
 
 
 def gate_refusal(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
@@ -81,8 +76,7 @@ def gate_refusal(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple
 def gate_remark(concern: str, knob: str, facts: Facts, wanted: Wanted) -> Tuple[Finding, ...]:
     """The same for a concern that only checks: checks do no harm, so nothing is refused."""
     reason = _outside_reason(facts, wanted, "checks it")
-    status = "unknown" if host_class(facts, wanted) is None else "not_applicable"
-    return (Finding(concern, knob, status, reason, reference="docs/host_classes.md"),) if reason else ()
+    return (Finding(concern, knob, "not_applicable", reason, reference="docs/host_classes.md"),) if reason else ()
 
 
 def _outside_reason(facts: Facts, wanted: Wanted, verb: str) -> str:
@@ -93,6 +87,4 @@ def _outside_reason(facts: Facts, wanted: Wanted, verb: str) -> str:
     if kind == "not_ec2":
         names = "role tune: tune_allow_not_ec2, command plan: --allow-not-ec2"
         return f"this host doesn't look like EC2; allow_not_ec2: true ({names}) {verb} anyway"
-    if kind is None:
-        return "the platform could not be observed: /sys or /proc is missing"
     return ""

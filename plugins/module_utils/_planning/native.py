@@ -75,7 +75,7 @@ def _text(concern: str, lines: Collection[str], *section: str) -> Optional[str]:
 
 def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted_by: str) -> Plan:
     """The plan by which a file has `text`, or (None) doesn't exist. Its finding shows the path, not the text."""
-    present = (facts.files or {}).get(path)
+    present = facts.files.get(path)
     reader = _READERS.get(posixpath.dirname(path), _READERS["/etc/tmpfiles.d"])
     knob = Knob(concern, "persist", "files", reader.reference, place=path, scope="boot")
     if present == text:
@@ -117,10 +117,8 @@ def by_unit(concern: str, facts: Facts, last: bool) -> Plan:
     Needs the domain `unit`. For plans with `replan` that are to last; with `last`, past what a boot starts.
     """
     knob = Knob(concern, "persist", reference=unit.REFERENCE)
-    obstacle = "nearmetal couldn't find out whether this host runs systemd"
-    if facts.unit is not None:
-        obstacle = unit.obstacle(facts.unit)
-    if facts.unit is None or obstacle:
+    obstacle = unit.obstacle(facts.unit)
+    if obstacle:
         return knob.says(
             "refused",
             f"{obstacle}; so the value lasts only until the next boot: run this again after each boot,"

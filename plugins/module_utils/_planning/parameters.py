@@ -54,7 +54,7 @@ def plan_parameters(
     for knob in knobs:
         if knob.value(wanted) is None:
             continue
-        now, value = (facts.sysctl or {}).get(knob.place), value_of(knob, knob.value(wanted))
+        now, value = facts.sysctl.get(knob.place), value_of(knob, knob.value(wanted))
         outcome = obstacle(facts, wanted, knob, value)
         if now is None:
             outcome = "not_applicable", f"this kernel has no {knob.place}"

@@ -99,8 +99,6 @@ def _named(given: Iterable[str]) -> Dict[str, str]:
 def running_programs(host: WritableHost) -> Tuple[Dict[str, str], int]:
     """Program → version, or "", of what runs on the host, and the number of processes that were looked at."""
     facts = observe(host, ("running",)).running
-    if facts is None:
-        return {}, 0
     present = {program.name: program for program in facts.programs}
     options = {option for process in facts.programs if _serves(process) for option in process.collectors}
     versions = {}
@@ -130,7 +128,7 @@ def _applied(host: WritableHost, versions: Dict[str, str], down: Sequence[str]) 
     platform = observe(host, ("platform",)).platform
     for name, version in versions.items():
         program = program_of(name)
-        known, open_wishes = program.asks(version, platform.architecture if platform is not None else None)
+        known, open_wishes = program.asks(version, platform.architecture)
         claims += [Claim(program.title, wish) for wish in known]
         findings.append(_finding(name, version, known, open_wishes, name in down))
     names = ", ".join(versions) if len(versions) <= _MOST_NAMES else str(len(versions))

@@ -112,7 +112,7 @@ def _require_auto_alone(named: Sequence[str], workload_concerns: Mapping[str, An
 def _recognized(host: WritableHost, applies: bool, prune: bool, waived: bool) -> Chosen:
     """The workloads of the programs that run; while a waiver `held` the choice, those of earlier runs alone."""
     running = observe(host, ("running",)).running
-    recognized = programs_by_workload(running) if running is not None else {}
+    recognized = programs_by_workload(running)
     earlier = recognized_before(host) if applies and host.is_root() and (waived or not prune) else ()
     names_now = [program.name for programs in recognized.values() for program in programs]
     present = [] if waived or not applies else names_now
@@ -121,7 +121,7 @@ def _recognized(host: WritableHost, applies: bool, prune: bool, waived: bool) ->
     findings = [_running_workload(workload, recognized, workload in applied) for workload in recognized]
     findings += [_stopped_workload(workload, programs) for workload in applied if workload not in recognized]
     if not findings:
-        findings = [_none_recognized(running.processes if running is not None else 0)]
+        findings = [_none_recognized(running.processes)]
     names = applied or (_BASE,)
     keep = programs if applies and not waived else None
     return Chosen(names, f"tune, auto: {_named(names)}", tuple(findings), keep)

@@ -10,7 +10,7 @@ from .._engine.requests import tune_requests
 from .._engine.run import Ask, Conditions, Run, plan_run, run
 from .._engine.session import BakeSession, Origin, Session
 from .._error import NearmetalError
-from .._facts.facts import observe
+from .._facts.facts import UNOBSERVED, observe
 from .._host.host import WritableHost
 from .._planning.options import COMMON, Spec
 from .._planning.waivers import OPTIONS as WAIVERS
@@ -105,7 +105,7 @@ def _with_disks(execute: Execute) -> Execute:
 
     def execute_with_disks(host: WritableHost, ask: Ask, conditions: Conditions) -> Run:
         done = execute(host, ask, conditions)
-        if done.facts.network is None or done.facts.block is not None:
+        if done.facts.network is UNOBSERVED or done.facts.block is not UNOBSERVED:
             return done
         return done._replace(facts=done.facts._replace(block=observe(host, ("block",)).block))
 

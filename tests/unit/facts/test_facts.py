@@ -9,7 +9,13 @@ from typing import Callable, Dict, List, Mapping, Optional
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import DOMAINS, Facts, observe, project
+from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.facts import (
+    DOMAINS,
+    UNOBSERVED,
+    Facts,
+    observe,
+    project,
+)
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.host import Host
 from ansible_collections.nearmetal.ec2.plugins.module_utils._facts.json_data import json_data
 from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Action, Value
@@ -83,8 +89,8 @@ def test_facts_that_every_run_needs_are_observed_on_any_host(domain: str, texts:
 def test_only_the_domains_asked_for_are_read() -> None:
     host = LyingHost([])
     facts = observe(host, ["clock"])
-    assert facts.platform is None
-    assert facts.topology is None
+    assert facts.platform is UNOBSERVED
+    assert facts.topology is UNOBSERVED
     assert facts.clock is not None
     assert all("/node" not in path and "/dmi" not in path for path in host.asked)
 

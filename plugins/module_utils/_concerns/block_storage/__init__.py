@@ -79,7 +79,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
     Raises NearmetalError for a disk that this host doesn't have, and for a value that a disk can't take.
     """
     block = facts.block
-    if block is None or not block.disks:
+    if not block.disks:
         return unobserved(KNOBS, OPTIONS, wanted, "this host shows no disk")
     chosen = disk_settings(block, wanted)
     at_boot = driver.plan_timeout(facts, block, chosen, wanted)

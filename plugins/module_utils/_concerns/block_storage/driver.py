@@ -45,7 +45,7 @@ def plan_timeout(facts: Facts, block: BlockFacts, disk_settings: DiskSettings, w
         return _TIMEOUT.at("").says("not_applicable", "no EBS volume of this host is attached as NVMe")
     goal = timeout(EBS, requested)
     seconds = LONGEST_MS if int(goal.value) == LONGEST_MS else -(-int(goal.value) // 1000)
-    version = facts.platform.kernel_version if facts.platform is not None else None
+    version = facts.platform.kernel_version
     if _has_8_bits(block, version):
         # A larger number isn't cut off: the driver would refuse to load, and the root disk would be missing.
         seconds = min(seconds, _MOST_OF_8_BITS)
@@ -105,7 +105,7 @@ def plan_segments(facts: Facts, block: BlockFacts, wanted: Wanted) -> Plan:
     segments = _SEGMENTS.value(wanted)
     if segments is None:
         return Plan()
-    version = facts.platform.kernel_version if facts.platform is not None else None
+    version = facts.platform.kernel_version
     knob = _SEGMENTS.at(_SHORT_NAME) if version is not None and version < _RENAMED else _SEGMENTS
     reason = "both ends agree on the pages of a request when a disk is attached: the smaller number counts"
     if not segments:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from typing import Optional, Tuple
+from typing import Tuple
 
 from ..._facts.facts import Facts
 from ..._facts.power import CPUFREQ, FIXING, PowerFacts
@@ -78,14 +78,13 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     return plan_of_all._replace(at_boot=dict(lines))
 
 
-def _in_order(power: Optional[PowerFacts]) -> Tuple[Knob, Knob]:
+def _in_order(power: PowerFacts) -> Tuple[Knob, Knob]:
     """Governor and preference in the order in which the kernel takes both of them.
 
     Under the governor performance intel_pstate takes no preference but
     performance, so the governor comes first where it leaves performance.
     """
-    governors = (power.governors if power is not None else None) or {}
-    return (_GOVERNOR, _PREFERENCE) if FIXING in governors.values() else (_PREFERENCE, _GOVERNOR)
+    return (_GOVERNOR, _PREFERENCE) if FIXING in (power.governors or {}).values() else (_PREFERENCE, _GOVERNOR)
 
 
 def _governor_obstacle(power: PowerFacts, wanted: Wanted, requested: str) -> str:
@@ -103,11 +102,11 @@ def _governor_obstacle(power: PowerFacts, wanted: Wanted, requested: str) -> str
     )
 
 
-def _table(power: Optional[PowerFacts], wanted: Wanted, knob: Knob, requested: str) -> Plan:
+def _table(power: PowerFacts, wanted: Wanted, knob: Knob, requested: str) -> Plan:
     """The plan for the governor, or the energy preference, of each frequency domain."""
     is_governor = knob is _GOVERNOR
-    present = None if power is None else power.governors if is_governor else power.preferences
-    if power is None or present is None:
+    present = power.governors if is_governor else power.preferences
+    if present is None:
         missing = "cpufreq" if is_governor else "energy preference (intel_pstate or amd-pstate has one)"
         return knob.says("not_applicable", NO_FREQUENCIES.format(missing), None, requested)
     offered = power.governors_offered if is_governor else power.preferences_offered
@@ -124,11 +123,11 @@ def _table(power: Optional[PowerFacts], wanted: Wanted, knob: Knob, requested: s
 
 
 def _turbo(facts: Facts, wanted: Wanted, requested: str) -> Plan:
-    now = facts.power.turbo if facts.power is not None else None
+    now = facts.power.turbo
     if now is None:
         reason = NO_FREQUENCIES.format("switch for turbo (intel_pstate/no_turbo, cpufreq/boost)")
         return _TURBO.says("not_applicable", reason, None, requested)
-    model = (facts.cpu.model if facts.cpu is not None else None) or "its processor"
+    model = facts.cpu.model or "its processor"
     by_workload = _TURBO.wanted_by(wanted) == "workload"
     if requested == "disabled" and by_workload and not re.search(_BEFORE_ICE_LAKE, model, re.ASCII):
         reason = f"AVX slows {model} only a little, like all CPUs since Intel's Ice Lake: turbo stays as it is"

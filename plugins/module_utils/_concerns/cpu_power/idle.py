@@ -47,7 +47,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     if requested is None:
         return Plan()
     advice = Plan(findings=_advice(power))
-    if power is None or power.idle_states is None or power.idle_disabled is None:
+    if power.idle_states is None or power.idle_disabled is None:
         reason = "this host has no cpuidle: its type leaves idle states to the hypervisor"
         return joined(knob.says("not_applicable", reason, None, requested), advice)
     limit = _limit(power.idle_states, requested)
@@ -81,7 +81,7 @@ def _at_boot(facts: Facts, requested: str, wanted: Wanted) -> Plan:
 def _names(facts: Facts, requested: str) -> Tuple[str, ...]:
     """The arguments to report: those that are wanted, and those that an earlier run set."""
     wanted = tuple(ARGUMENTS.get(requested) or ARGUMENTS["c1"])
-    recorded = facts.boot.arguments if facts.boot is not None else {}
+    recorded = facts.boot.arguments
     return wanted + tuple(
         name for names in ARGUMENTS.values() for name in names if name in recorded and name not in wanted
     )
@@ -153,15 +153,14 @@ def _states_in_use(states: Tuple[IdleState, ...], disabled: Mapping[str, str]) -
     return " ".join(state.name for state in states if not disabled.get(state.key))
 
 
-def _advice(power: Optional[PowerFacts]) -> Tuple[Finding, ...]:
+def _advice(power: PowerFacts) -> Tuple[Finding, ...]:
     sentences = []
-    arguments = power.idle_arguments if power is not None else ()
-    if "intel_idle.max_cstate=0" in arguments:
+    if "intel_idle.max_cstate=0" in power.idle_arguments:
         sentences.append(
             "intel_idle.max_cstate=0 is on the kernel command line: it doesn't mean C0 but switches"
             " intel_idle off, and acpi_idle may sleep deeper; use intel_idle.max_cstate=1"
         )
-    if "idle=poll" in arguments:
+    if "idle=poll" in power.idle_arguments:
         sentences.append(
             "idle=poll is on the kernel command line: no CPU ever idles, so turbo has no headroom; remove it"
         )

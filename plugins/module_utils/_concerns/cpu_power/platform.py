@@ -55,7 +55,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
 
 def _bias(facts: Facts, wanted: Wanted, requested: str) -> Plan:
-    present = facts.power.biases if facts.power is not None else None
+    present = facts.power.biases
     if present is None:
         reason = "this host has no energy_perf_bias: Intel's processors have it, and hypervisors show it to no guest"
         return _BIAS.says("not_applicable", reason, None, requested)
@@ -68,7 +68,7 @@ def _uncore(facts: Facts, wanted: Wanted) -> Plan:
     if requested is None:
         return Plan()
     power = facts.power
-    if power is None or power.uncore is None:
+    if power.uncore is None:
         reason = (
             "this host has no intel_uncore_frequency: the module of that name knows Intel's server processors, on metal"
         )
@@ -84,8 +84,8 @@ def _uncore(facts: Facts, wanted: Wanted) -> Plan:
 
 
 def _profile(facts: Facts, wanted: Wanted, requested: str) -> Plan:
-    now = facts.power.profile if facts.power is not None else None
-    if facts.power is None or now is None:
+    now = facts.power.profile
+    if now is None:
         reason = "this host's firmware has no platform_profile"
         return _PROFILE.says("not_applicable", reason, None, requested)
     offered = facts.power.profiles_offered

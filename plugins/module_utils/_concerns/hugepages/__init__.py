@@ -34,7 +34,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
 def _morecore(facts: Facts) -> Plan:
     """Advice about HUGETLB_MORECORE, by which AWS's talk of 2017 put malloc on huge pages."""
     pages = facts.hugepages
-    if pages is None or not pages.morecore or not pages.libc_without_morecore:
+    if not pages.morecore or not pages.libc_without_morecore:
         return Plan()
     reason = (
         f"HUGETLB_MORECORE in {' and '.join(pages.morecore)} does nothing with this glibc: 2.34"

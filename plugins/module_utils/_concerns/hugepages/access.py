@@ -41,7 +41,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     """The plan for `mount` and `group`. Raises NearmetalError for a path, a size or a group that makes no sense."""
     pages = facts.hugepages
     managed = [knob for knob in KNOBS if knob.value(wanted) is not None]
-    if pages is None or not pages.pages:
+    if not pages.pages:
         reason = "this kernel has no reserved huge pages"
         return joined(*(knob.at("").says("not_applicable", reason) for knob in managed))
     gid = _gid(pages, str(_GROUP.value(wanted))) if _GROUP in managed else None
@@ -62,7 +62,7 @@ def _gid(pages: HugepageFacts, name: str) -> int:
 
 
 def _group(facts: Facts, wanted: Wanted, gid: int) -> Plan:
-    now, goal = (facts.sysctl or {}).get(HUGETLB_GROUP), str(gid)
+    now, goal = facts.sysctl.get(HUGETLB_GROUP), str(gid)
     if now is None:
         return _GROUP.at("").says("not_applicable", f"this kernel has no {HUGETLB_GROUP}")
     reason = (
@@ -88,7 +88,7 @@ def _mount(facts: Facts, pages: HugepageFacts, wanted: Wanted, gid: Optional[int
         owner = "systemd mounts" if path == "/dev/hugepages" else "somebody has mounted"
         reason = f"{owner} a {pages.mounted[path]} at {path}, which is left alone: name another path"
         return _MOUNT.says("refused", reason, pages.mounted[path], path)
-    if facts.unit is None or facts.unit.systemd is None:
+    if facts.unit.systemd is None:
         reason = "this host doesn't run systemd, which would mount the pages at each boot"
         return _MOUNT.says("refused", reason, None, path)
     goal = f"pagesize={short(int(size[:-2]))}" + (f",gid={gid},mode=1770" if gid is not None else "")

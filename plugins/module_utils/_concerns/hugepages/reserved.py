@@ -107,7 +107,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     entries, pages, method = PAGES.value(wanted), facts.hugepages, wanted.get("method")
     if entries is None:
         return Plan()
-    if pages is None or not pages.pages or pages.memory is None:
+    if not pages.pages or pages.memory is None:
         return PAGES.says("not_applicable", "this kernel has no reserved huge pages")
     by_size: Dict[str, _Request] = {}
     names: Dict[str, str] = {}
@@ -277,9 +277,7 @@ def _crowded_node(
 def _other_sizes(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> _Table:
     """Size → place → pages for sizes that no entry names, without what nearmetal's present kernel argument reserves."""
     named = {request.size for request in requests}
-    recorded = (
-        facts.boot.arguments.get("hugepages") if facts.boot is not None and wanted.get("method") == "boot" else None
-    )
+    recorded = facts.boot.arguments.get("hugepages") if wanted.get("method") == "boot" else None
     removed_tokens = str(recorded or "").split()
     return {
         size: counts
@@ -308,7 +306,7 @@ def _runtime(request: _Request, wanted: Wanted) -> Plan:
 
 
 def _at_boot(facts: Facts, requests: List[_Request], wanted: Wanted) -> Plan:
-    version = facts.platform.kernel_version if facts.platform is not None else None
+    version = facts.platform.kernel_version
     tokens: List[str] = []
     for request in requests:
         counts = str(request.total)
@@ -333,7 +331,7 @@ def _no_nodes(argument: str, version: Tuple[int, ...], wanted: Wanted) -> Plan:
 
 def _missing_pages(facts: Facts, requests: List[_Request], text: Optional[str]) -> Plan:
     """The findings for pages that the kernel was asked for at boot and had no memory for."""
-    if facts.boot is None or text is None or not facts.boot.booted(text):
+    if text is None or not facts.boot.booted(text):
         return Plan()
     findings = []
     for request in requests:

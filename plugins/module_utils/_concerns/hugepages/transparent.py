@@ -117,7 +117,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
             plans.append(knob.says("unknown", reason, getattr(pages, knob.name), requested))
             continue
         change = _word_plan(pages, wanted, knob, goal)
-        in_folder = method == "runtime" and pages is not None and f"{pages.folder}/"
+        in_folder = method == "runtime" and f"{pages.folder}/"
         lines = {path: word for path, word in change.at_boot.items() if in_folder and path.startswith(in_folder)}
         plans.append(change._replace(at_boot=lines))
     if _EMPTY.value(wanted) is not None:
@@ -130,14 +130,14 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
             "hugepages.thp: sap is for RHEL and SLES, on which SAP supports HANA, and this host's /etc/os-release names"
             " another distribution or no version; always, madvise and never are for any"
         )
-        plans.append(Plan(findings=(_ENABLED.impossible(wanted, sentence, getattr(pages, "thp", None)),)))
+        plans.append(Plan(findings=(_ENABLED.impossible(wanted, sentence, pages.thp),)))
     return joined(*plans)
 
 
-def _empty(pages: Optional[HugepageFacts], wanted: Wanted) -> Plan:
+def _empty(pages: HugepageFacts, wanted: Wanted) -> Plan:
     """The plan for how much unused memory khugepaged may add to a process."""
-    goal, now = str(_EMPTY.value(wanted)), pages.max_ptes_none if pages is not None else None
-    if pages is None or now is None:
+    goal, now = str(_EMPTY.value(wanted)), pages.max_ptes_none
+    if now is None:
         return _EMPTY.says("not_applicable", "this kernel has no such setting", None, goal)
     # A huge page has as many small ones as a page has pointers of 8 bytes: 512 of 4 KiB, 8192 of 64 KiB.
     most = 8191 if pages.thp_size is not None and pages.thp_size >= HUGE else 511
@@ -148,9 +148,9 @@ def _empty(pages: Optional[HugepageFacts], wanted: Wanted) -> Plan:
     return _EMPTY.change(wanted, now, goal, reason)
 
 
-def _of_size(pages: Optional[HugepageFacts], wanted: Wanted, entry: Mapping[str, str]) -> Plan:
+def _of_size(pages: HugepageFacts, wanted: Wanted, entry: Mapping[str, str]) -> Plan:
     """The plan for who gets huge pages of one smaller size. Raises NearmetalError for a size that the kernel lacks."""
-    sizes, size, goal = pages.thp_sizes if pages is not None else {}, size_of(entry["size"]), entry["thp"]
+    sizes, size, goal = pages.thp_sizes, size_of(entry["size"]), entry["thp"]
     knob = _SIZES.at(size)._replace(at_boot=thp_of_size(size).at_boot)
     if not sizes:
         return knob.says("not_applicable", "this kernel has one size of transparent huge pages (Linux 6.8 has more)")
@@ -163,28 +163,27 @@ def _of_size(pages: Optional[HugepageFacts], wanted: Wanted, entry: Mapping[str,
 
 def _sap_choice(facts: Facts) -> Optional[str]:
     """What SAP asks for on this distribution and version; None for one on which it doesn't support HANA."""
-    platform = facts.platform
-    first = _SAP_MADVISE.get((platform and platform.distribution) or "")
-    version = re.fullmatch(r"([0-9]{1,3})(?:\.([0-9]{1,3}))?", (platform and platform.distribution_version) or "")
+    first = _SAP_MADVISE.get(facts.platform.distribution or "")
+    version = re.fullmatch(r"([0-9]{1,3})(?:\.([0-9]{1,3}))?", facts.platform.distribution_version or "")
     if first is None or version is None:
         return None
     return "madvise" if (int(version[1]), int(version[2] or 0)) >= first else "never"
 
 
-def _kernel_choice(pages: Optional[HugepageFacts], knob: Knob) -> Optional[str]:
+def _kernel_choice(pages: HugepageFacts, knob: Knob) -> Optional[str]:
     """The kernel's own choice, None if it can't be read; any word where the kernel lacks the setting."""
-    if pages is None or getattr(pages, knob.name) is None:
+    if getattr(pages, knob.name) is None:
         return "never"
     return pages.kernel_choice.get(knob.name)
 
 
-def _refusal(pages: Optional[HugepageFacts], wanted: Wanted, knob: Knob, word: str) -> Optional[Finding]:
+def _refusal(pages: HugepageFacts, wanted: Wanted, knob: Knob, word: str) -> Optional[Finding]:
     """The finding for a word that the kernel can't or shouldn't have, now or at boot; None for any other word.
 
     Raises NearmetalError when the word is forced and this kernel doesn't offer it.
     """
-    now: Optional[str] = getattr(pages, knob.name) if pages is not None else None
-    if pages is None or now is None:
+    now: Optional[str] = getattr(pages, knob.name)
+    if now is None:
         return knob.finding("not_applicable", "this kernel has no such setting", None, word)
     offered = getattr(pages, f"{knob.name}_offered", ("enabled", "disabled"))
     if word not in offered:
@@ -200,7 +199,7 @@ def _refusal(pages: Optional[HugepageFacts], wanted: Wanted, knob: Knob, word: s
     return None
 
 
-def _word_plan(pages: Optional[HugepageFacts], wanted: Wanted, knob: Knob, word: str) -> Plan:
+def _word_plan(pages: HugepageFacts, wanted: Wanted, knob: Knob, word: str) -> Plan:
     refusal = _refusal(pages, wanted, knob, word)
     if refusal is not None:
         return Plan(findings=(refusal,))

@@ -89,8 +89,6 @@ def _require(wanted: Wanted) -> None:
 
 def _look(facts: Facts, wanted: Wanted) -> Plan:
     platform, kernel = facts.platform, facts.kernel
-    if platform is None or kernel is None:
-        return Plan()
     of_type = platform.instance_type or str(wanted.get("instance_type") or "") or None
     on_ec2 = platform.host_class != "not_ec2"
     return joined(
@@ -102,11 +100,11 @@ def _look(facts: Facts, wanted: Wanted) -> Plan:
         else _NETWORK_DRIVER.says("not_applicable", "outside EC2 NICs have other drivers"),
         _ena(platform, kernel, of_type),
         _bulk(platform),
-        _tw_recycle(facts.sysctl or {}),
+        _tw_recycle(facts.sysctl),
         _known_faults(platform, kernel),
         _steal(platform, kernel, int(wanted.get("maximum_steal_percent") or 0)),
-        pressure(facts.counters) if facts.counters is not None else Plan(),
-        time_source(facts.time_source, on_ec2) if facts.time_source is not None else Plan(),
+        pressure(facts.counters),
+        time_source(facts.time_source, on_ec2),
         *(_type(facts, of_type, workload) for workload in wanted.get("workload") or ()),
         _review(kernel, _review_after(wanted)),
     )
@@ -234,7 +232,7 @@ def _steal(platform: PlatformFacts, kernel: KernelFacts, limit: int) -> Plan:
 
 def _type(facts: Facts, of_type: Optional[str], workload: str) -> Plan:
     """The finding for a type that doesn't suit the workload, whatever the tuning; none for others."""
-    cores = facts.topology.cores if facts.topology is not None else None
+    cores = facts.topology.cores
     if of_type is None:
         return Plan()
     # Imported late, because few workloads ask for it.

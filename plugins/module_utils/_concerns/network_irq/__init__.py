@@ -91,7 +91,7 @@ HOT, HOT_OVER_OTHERS = 0.25, 4
 
 def _decide(facts: Facts, wanted: Wanted) -> Plan:
     network, topology = facts.network, facts.topology
-    if network is None or topology is None or not topology.cpus_online or not network.nics:
+    if not topology.cpus_online or not network.nics:
         return unobserved(KNOBS, _MANAGED, wanted, "this host shows no NIC, or doesn't show which CPUs are online")
     all_choices = choices(NAME, network, wanted, PER_NIC)
     chosen = tuple(choice for choice in all_choices if choice.nic.up)
@@ -100,7 +100,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
     placeable = isolation.placeable(facts, network, wanted)
     pinned, assigned, busy = _policy(facts, placeable, topology, chosen, down, counts, wanted)
     isolated = isolation.plan_isolation(facts, topology, busy, wanted)
-    placed = project(facts, pinned.actions).network or network
+    placed = project(facts, pinned.actions).network
     steered = steering.plan_steering(facts, steering.Scene(placed, topology, counts, assigned), chosen)
     plan = joined(queues, pinned, steered, isolated)
     replan = Plan(replan=any(finding.status != "advice" for finding in plan.findings))

@@ -94,7 +94,7 @@ def _units(facts: Facts, free_cpus: str, wanted: Wanted) -> Plan:
         raise NearmetalError(
             f"network_irq.compute_units: {shown(wrong[0])} isn't the full name of a service, such as x.service"
         )
-    generator = (facts.files or {}).get(GENERATOR) or ""
+    generator = facts.files.get(GENERATOR) or ""
     bound = [name for name in names if f"'{name}'" in generator]
     refused = [_UNITS.at(name, name).says("refused", "numa.services already binds it to a node") for name in bound]
     names = [name for name in names if name not in bound]
@@ -102,7 +102,7 @@ def _units(facts: Facts, free_cpus: str, wanted: Wanted) -> Plan:
         return joined(*refused)
     reason = f"from the next start on, systemd runs {', '.join(names)} on the CPUs without interrupts of a NIC"
     plan = _file(facts, _UNITS, _UNITS.wanted_by(wanted), SCRIPT.format(" ".join(names)), reason)
-    return joined(plan, *refused, *_pending_restarts(facts.services or {}, names, free_cpus))
+    return joined(plan, *refused, *_pending_restarts(facts.services, names, free_cpus))
 
 
 def _pending_restarts(processes: Mapping[str, Process], names: Sequence[str], free_cpus: str) -> List[Plan]:
@@ -136,7 +136,7 @@ def used(load: Mapping[int, float], dedicated: FrozenSet[int]) -> Plan:
 
 def _file(facts: Facts, knob: Knob, wanted_by: str, text: str, reason: str) -> Plan:
     """The plan for a file; its finding shows the path instead of the text."""
-    present = (facts.files or {}).get(knob.place)
+    present = facts.files.get(knob.place)
     now = knob.place if present else None
     if present == text:
         return knob.says("ok", reason, now, knob.place)

@@ -31,7 +31,7 @@ _FLAGS = "managed_irq,domain,"
 
 def foreign(facts: Facts, network: NetworkFacts) -> str:
     """The CPUs that somebody else keeps free of work; empty where there are none, or where nearmetal isolates them."""
-    recorded = facts.boot.arguments if facts.boot is not None else {}
+    recorded = facts.boot.arguments
     return "" if any(knob.place in recorded for knob in KNOBS) else network.isolated or ""
 
 
@@ -48,7 +48,7 @@ def plan_isolation(facts: Facts, topology: TopologyFacts, busy: Optional[FrozenS
     CPU 0 is never isolated: it boots the others, and something has to do the kernel's work.
     """
     requested, network = _ISOLATED.value(wanted), facts.network
-    if requested is None or network is None:
+    if requested is None:
         return Plan()
     if requested == "kernel":
         reason = "the kernel's own work may run on every CPU"
@@ -70,7 +70,7 @@ def plan_isolation(facts: Facts, topology: TopologyFacts, busy: Optional[FrozenS
 
 
 def _texts(facts: Facts, network: NetworkFacts, chosen: str) -> Iterable[Tuple[Knob, str]]:
-    version = facts.platform.kernel_version if facts.platform is not None else None
+    version = facts.platform.kernel_version
     flags = _FLAGS if version is not None and version >= _MANAGED_IRQ else ""
     yield _ISOLATED, f"{_ISOLATED.place}={flags}{chosen}"
     if network.tickless:

@@ -177,7 +177,7 @@ def _rfs(facts: Facts, scene: Scene, choice: Choice, helped: bool, cause: str) -
 def _entries(facts: Facts, entries: Sequence[Tuple[int, Wanted]]) -> Plan:
     """The plan for the host's table, which is as large as the largest table of a NIC."""
     number, wanted = max(entries, key=lambda entry: entry[0])
-    present = (facts.sysctl or {}).get(RPS_ENTRIES)
+    present = facts.sysctl.get(RPS_ENTRIES)
     if present is None:
         return _ENTRIES.at("").says("not_applicable", f"this kernel has no {RPS_ENTRIES}")
     reason = "one flow table serves all NICs" if number else "no NIC uses the flow table"

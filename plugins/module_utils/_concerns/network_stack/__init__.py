@@ -137,7 +137,7 @@ def _interfaces(facts: Facts, wanted: Wanted) -> Plan:
     network = facts.network
     if not any(wanted.get(name) is not None for name in (*PER_NIC, "interfaces")):
         return Plan()
-    if network is None or not network.nics:
+    if not network.nics:
         return interfaces(NAME).says("unknown", "this host shows no NIC")
     plans: List[Plan] = [named_interfaces(NAME, network, wanted)]
     for choice in choices(NAME, network, wanted, PER_NIC):

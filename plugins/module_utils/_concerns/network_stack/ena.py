@@ -87,7 +87,7 @@ def plan_arguments(facts: Facts, wanted: Wanted) -> Plan:
 
 def _argument(facts: Facts, knob: Knob, wanted: Wanted) -> Plan:
     network, requested, parameter = facts.network, str(knob.value(wanted)), knob.place[len("ena.") :]
-    if network is None or "ena" not in {nic.driver for nic in network.nics}:
+    if "ena" not in {nic.driver for nic in network.nics}:
         return knob.at("").says("not_applicable", "no interface of this host uses ENA")
     if requested == "kernel":
         value = None
@@ -112,8 +112,7 @@ def may_use_express(facts: Facts, nic: Nic) -> bool:
 
     A family that is newer than the table may have it in any size.
     """
-    platform = facts.platform
-    family, _dot, size = ((platform.instance_type or "") if platform is not None else "").partition(".")
+    family, _dot, size = (facts.platform.instance_type or "").partition(".")
     generation = re.match("[a-z]+([0-9]+)", family)
     if not size or (generation is not None and int(generation[1]) > _NEWEST and family not in _LEAST_SIZE):
         return nic.driver == "ena"
@@ -125,7 +124,7 @@ def may_use_express(facts: Facts, nic: Nic) -> bool:
 def express(facts: Facts, wanted: Wanted) -> Plan:
     """What slows ENA Express down on this host. Nothing is changed; each finding names the remedy."""
     network = facts.network
-    if not _EXPRESS.value(wanted) or network is None:
+    if not _EXPRESS.value(wanted):
         return Plan()
     if not any(nic.driver == "ena" and nic.up for nic in network.nics):
         return _EXPRESS.says("not_applicable", "no interface of this host uses ENA")
@@ -137,8 +136,8 @@ def express(facts: Facts, wanted: Wanted) -> Plan:
 
 
 def _host(facts: Facts) -> Iterator[Plan]:
-    sysctl: Mapping[str, str] = facts.sysctl or {}
-    limit, corking = sysctl.get("net.ipv4.tcp_limit_output_bytes", ""), sysctl.get("net.ipv4.tcp_autocorking")
+    limit = facts.sysctl.get("net.ipv4.tcp_limit_output_bytes", "")
+    corking = facts.sysctl.get("net.ipv4.tcp_autocorking")
     if is_number(limit) and int(limit) < 1 << 20:
         reason = (
             f"a connection may have only {limit} bytes in flight: set net.ipv4.tcp_limit_output_bytes to"

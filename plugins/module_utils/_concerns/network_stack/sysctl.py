@@ -40,16 +40,15 @@ def _with_ports(facts: Facts, wanted: Wanted) -> Wanted:
     """
     if _RESERVED.value(wanted) != "auto":
         return wanted
-    sysctl = facts.sysctl or {}
-    low, high = (_RANGE.value(wanted) or sysctl.get(_RANGE.place, "32768 60999")).split()
-    ports = {port for port in facts.listening or () if int(low) <= port <= int(high) and port not in _BY_CHANCE}
-    reserved = {*ports, *listed(sysctl.get(_RESERVED.place, ""))}
+    low, high = (_RANGE.value(wanted) or facts.sysctl.get(_RANGE.place, "32768 60999")).split()
+    ports = {port for port in facts.listening if int(low) <= port <= int(high) and port not in _BY_CHANCE}
+    reserved = {*ports, *listed(facts.sysctl.get(_RESERVED.place, ""))}
     return wanted._replace(options={**wanted.options, _RESERVED.base: shown_ports(reserved)})
 
 
 def _late_keep_alives(facts: Facts, wanted: Wanted) -> Plan:
     """Advice about keep-alives that nobody manages."""
-    now = (facts.sysctl or {}).get(_KEEP_ALIVE.place)
+    now = facts.sysctl.get(_KEEP_ALIVE.place)
     if _KEEP_ALIVE.value(wanted) is None and now is not None and is_number(now) and int(now) >= 350:
         reason = (
             f"keep-alives start after {now} s, but the newest types' security groups forget an idle"
@@ -61,7 +60,7 @@ def _late_keep_alives(facts: Facts, wanted: Wanted) -> Plan:
 
 def _obstacle(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
     """Status and reason for a parameter that isn't to be set."""
-    memory = facts.topology.memory if facts.topology is not None else None
+    memory = facts.topology.memory
     if knob.name == "tcp_mem" and memory is not None and int(goal.split()[-1]) * _PAGE > memory:
         return "refused", f"{goal.split()[-1]} pages are more than the whole memory of this host"
     if knob.name == "busy_poll" and goal != "0" and knob.wanted_by(wanted) == "workload":

@@ -80,7 +80,7 @@ def _without_nodes(knob: Knob, facts: Facts, wanted: Wanted) -> str:
     """Why the knob has no nodes to act on; empty where it has."""
     if host_class(facts, wanted) == "xen_pv":
         return "Xen PV shows its guests no NUMA nodes"
-    hidden = facts.numa is not None and facts.numa.off_argument
+    hidden = facts.numa.off_argument
     if len(facts.nodes) >= 2 or (hidden and knob is _NODES):
         return ""
     why = "numa=off hides its nodes" if hidden else "all memory is local"
@@ -90,13 +90,13 @@ def _without_nodes(knob: Knob, facts: Facts, wanted: Wanted) -> str:
 def _may_get_nodes(facts: Facts, wanted: Wanted) -> bool:
     """Whether the unit plans a parameter at boot: the same disk may start as a type with several nodes."""
     parameters = any(knob.value(wanted) is not None for knob in (_BALANCING, _RECLAIM))
-    single = facts.topology is not None and len(facts.topology.nodes) < 2
-    can_plan = facts.unit is not None and not unit.obstacle(facts.unit)
+    single = len(facts.topology.nodes) < 2
+    can_plan = not unit.obstacle(facts.unit)
     return parameters and single and can_plan and host_class(facts, wanted) != "xen_pv"
 
 
 def _parameter(facts: Facts, wanted: Wanted, knob: Knob) -> Plan:
-    now, requested = (facts.sysctl or {}).get(knob.place), knob.value(wanted)
+    now, requested = facts.sysctl.get(knob.place), knob.value(wanted)
     if now is None:
         return knob.at("").says("not_applicable", f"this kernel has no {knob.place}", None, requested)
     goal, reason = _balance(facts, requested, now) if knob is _BALANCING else _reclaim(requested)
@@ -104,7 +104,7 @@ def _parameter(facts: Facts, wanted: Wanted, knob: Knob) -> Plan:
 
 
 def _balance(facts: Facts, requested: str, now: str) -> Tuple[str, str]:
-    if requested == "kernel" and facts.numa is not None and facts.numa.balancing_argument == "disable":
+    if requested == "kernel" and facts.numa.balancing_argument == "disable":
         return "0", "numa_balancing=disable is on the kernel command line"
     if requested == "disabled":
         return (
@@ -142,7 +142,7 @@ def _nodes(facts: Facts, wanted: Wanted) -> Plan:
 
 def _remote(facts: Facts) -> Plan:
     """Advice about nodes that gave much of their memory to CPUs of another node."""
-    shares = facts.numa.remote if facts.numa is not None else {}
+    shares = facts.numa.remote
     large = [
         f"{share / 10:.0f} % on {node}" for node, share in sorted(shares.items()) if share is not None and share > _MUCH
     ]

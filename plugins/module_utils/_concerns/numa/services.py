@@ -92,7 +92,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
     Raises NearmetalError for an entry that makes no sense.
     """
-    entries, numa = SERVICES.value(wanted) or [], facts.numa
+    entries = SERVICES.value(wanted) or []
     bindings: List[_Binding] = []
     findings: List[Finding] = []
     entry_of_unit: Dict[str, int] = {}
@@ -105,12 +105,12 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
             bindings.append(result)
         else:
             findings.append(result)
-    version = facts.unit.version if facts.unit is not None else None
-    if entries and numa is not None and not _known_to_systemd(facts, version):
+    version = facts.unit.version
+    if entries and not _known_to_systemd(facts, version):
         refused = tuple(_too_old_systemd(binding, version) for binding in bindings)
         return joined(_file(facts, None, wanted), Plan(findings=refused))
     text = _SCRIPT + "".join(f"{binding.line}\n" for binding in bindings) if bindings else None
-    written = ((facts.files or {}).get(GENERATOR) or "").splitlines()
+    written = (facts.files.get(GENERATOR) or "").splitlines()
     for binding in bindings:
         findings += _findings(facts, binding, binding.line in written)
     return joined(_file(facts, text, wanted), Plan(findings=tuple(findings)))
@@ -149,7 +149,7 @@ def _binding(name: str, unit: str, entry: Mapping[str, Any], facts: Facts, wante
         numbers = " ".join(map(str, nodes))
         return _Binding(unit, policy, nodes, f"bind '{unit}' {policy} '{numbers}'")
     option = "near_interface" if entry.get("near_interface") is not None else "near_device"
-    device = facts.numa.devices.get(str(entry[option])) if facts.numa is not None else None
+    device = facts.numa.devices.get(str(entry[option]))
     if device is None:
         sentence = f"{name}.{option}: there is no {entry[option]} on this host's PCI bus"
         return SERVICES.at(unit).impossible(wanted, sentence)
@@ -170,12 +170,8 @@ def _without_memory(facts: Facts, nodes: Tuple[int, ...]) -> str:
 
 
 def _known_to_systemd(facts: Facts, version: Optional[int]) -> bool:
-    platform = facts.platform
-    rhel_8 = (
-        platform is not None
-        and platform.distribution in _BACKPORTED
-        and ((platform.distribution_version or "").split(".")[0] == "8")
-    )
+    major = (facts.platform.distribution_version or "").split(".")[0]
+    rhel_8 = facts.platform.distribution in _BACKPORTED and major == "8"
     return systemd.reads(version, "NUMAPolicy=") or (rhel_8 and version is not None)
 
 
@@ -194,7 +190,7 @@ def _too_old_systemd(binding: _Binding, version: Optional[int]) -> Finding:
 def _findings(facts: Facts, binding: _Binding, written: bool) -> List[Finding]:
     """The findings for one service: whether it is bound, and whether its running process is."""
     numa, knob, unit = facts.numa, SERVICES.at(binding.unit), binding.unit
-    process = numa.processes.get(unit) if numa is not None else None
+    process = numa.processes.get(unit)
     goal = f"{binding.policy} {shown(binding.nodes)}"
     now = _now(process) if process is not None else None
     findings = []
@@ -204,7 +200,7 @@ def _findings(facts: Facts, binding: _Binding, written: bool) -> List[Finding]:
         )
         findings.append(knob.finding("would_change", f"from its next start on, {reason}", now, goal))
     if process is None:
-        absent = numa is not None and _file_of(unit) not in numa.units
+        absent = _file_of(unit) not in numa.units
         if written:
             reason = "it isn't installed yet" if absent else "it isn't running; its next start binds it"
             findings.append(knob.finding("ok", reason, None, goal))
@@ -256,7 +252,7 @@ def _file_of(unit: str) -> str:
 
 
 def _file(facts: Facts, text: Optional[str], wanted: Wanted) -> Plan:
-    present = (facts.files or {}).get(GENERATOR)
+    present = facts.files.get(GENERATOR)
     if present == text:
         return Plan()
     reason = "no service is bound any longer" if text is None else "systemd runs it to write the services' drop-ins"

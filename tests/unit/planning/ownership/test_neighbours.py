@@ -228,7 +228,7 @@ def test_the_file_keeps_the_keys_that_nobody_else_owns(tmp_path: Path) -> None:
     root = tmp_path / "host"
     lay_out(root, files_of("nitro_big"))
     sysctl = {"net.core.busy_poll": "50", "net.core.busy_read": "50", "net.core.somaxconn": "1"}
-    facts = observe_facts(Host(str(root)), ("platform",))._replace(files={}, sysctl=sysctl)
+    facts = observe_facts(Host(str(root)), network_stack.CONCERN.domains)._replace(files={}, sysctl=sysctl)
     wanted = Wanted({"busy_poll": 0, "somaxconn": 8192, "persist": True})
     concern = network_stack.CONCERN
     plan = plan_beside_owners(concern.knobs, found, lambda options: concern.plan(facts, options), wanted)
