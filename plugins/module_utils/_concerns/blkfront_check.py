@@ -8,7 +8,7 @@ EC2 the back end is Amazon's, so disabled grants are advice and no error.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from .._facts.blkfront import BlkfrontFacts
 from .._facts.facts import Facts
@@ -24,8 +24,6 @@ _SEGMENTS = Knob(
     NAME, "max_indirect_segments", reference="EC2 User Guide, EBS volume performance; Linux kernel, xen-blkfront"
 )
 _QUEUES = Knob(NAME, "max_queues", reference="Linux kernel, xen-blkfront")
-
-OPTIONS: Mapping[str, Mapping[str, Any]] = {}
 
 # AWS asks for 256 segments of 4 KiB on st1 and sc1, so that one request carries 1 MiB (docs/ec2.md#xen-disks).
 _SEGMENTS_OF_HDD = 256
@@ -153,7 +151,7 @@ def _queues(disks: BlkfrontFacts) -> Plan:
 
 CONCERN = checking(
     NAME,
-    options=OPTIONS,
+    options={},
     knobs=(_GRANTS, _INDIRECT, _KERNEL, _SEGMENTS, _QUEUES),
     domains=("platform", "blkfront"),
     look=_look,

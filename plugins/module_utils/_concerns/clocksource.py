@@ -8,7 +8,7 @@ slow port read; tsc is read by the vDSO in user space (AWS, 2017).
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, NamedTuple, Optional
+from typing import List, NamedTuple, Optional
 
 from .._facts.clock import ClockFacts
 from .._facts.facts import Facts
@@ -16,10 +16,10 @@ from .._facts.sys_files import CLOCKSOURCE
 from .._plan import Finding, Plan, Wanted, joined
 from .._planning.boot_argument import plan_argument
 from .._planning.gate import host_class
-from .._planning.knob import Knob, boot_argument, options_of
+from .._planning.knob import Knob, boot_argument
 from .._planning.native import tmpfiles
 from .._planning.options import CONSENT, PERSIST
-from .._planning.skeleton import tuning
+from .._planning.skeleton import per_knob, tuning
 from .._words import plain
 
 NAME = "clocksource"
@@ -43,7 +43,6 @@ _RELIABLE = boot_argument(
     spec={"type": "str", "choices": ["enabled", "kernel"]},
 )
 KNOBS = (_SOURCE, _RELIABLE)
-OPTIONS: Mapping[str, Mapping[str, Any]] = {**options_of(KNOBS), "persist": PERSIST, "allow_unverified": CONSENT}
 
 _AWS_SETS_IT = "AWS's own images for EKS set it"
 GAIN = "AWS, 2017: one program took 12.00 s on xen, 2.00 s on tsc"
@@ -60,19 +59,12 @@ class _Target(NamedTuple):
     refusal: Optional[Finding] = None
 
 
-def _decide(facts: Facts, wanted: Wanted) -> Plan:
-    """Raises NearmetalError when a source is forced that the kernel doesn't offer."""
-    return joined(_source(facts, wanted), _reliable(facts, wanted))
-
-
-def _source(facts: Facts, wanted: Wanted) -> Plan:
-    """The plan for the source.
+def _source(facts: Facts, wanted: Wanted, requested: str) -> Plan:
+    """The plan for the source. Raises NearmetalError when a source is forced that the kernel doesn't offer.
 
     `auto` is planned again at each boot, as the same disk may start as another type; arm64 has only one source.
     """
-    requested, clock = _SOURCE.value(wanted), facts.clock
-    if requested is None:
-        return Plan()
+    clock = facts.clock
     if not clock.available or clock.current is None:
         reason = "the kernel doesn't say which clock sources it has"
         return _SOURCE.says("unknown", reason, None, requested)
@@ -85,11 +77,8 @@ def _source(facts: Facts, wanted: Wanted) -> Plan:
     return joined(change, _warnings(facts, clock, target), replan)
 
 
-def _reliable(facts: Facts, wanted: Wanted) -> Plan:
+def _reliable(facts: Facts, wanted: Wanted, requested: str) -> Plan:
     """The plan for tsc=reliable. The source needs no kernel argument: a file in /sys sets it without a reboot."""
-    requested = _RELIABLE.value(wanted)
-    if requested is None:
-        return Plan()
     text = "tsc=reliable" if requested == "enabled" else None
     if facts.is_arm:
         return _RELIABLE.at("").says("not_applicable", "arm64 has no tsc", None, text)
@@ -223,8 +212,8 @@ def _log_mark(clock: ClockFacts) -> str:
 CONCERN = tuning(
     NAME,
     tmpfiles,
-    options=OPTIONS,
     knobs=KNOBS,
+    manner={"persist": PERSIST, "allow_unverified": CONSENT},
     domains=("platform", "topology", "clock", "boot", "files", "unit"),
-    decide=_decide,
+    decide=[per_knob((_SOURCE, _source), (_RELIABLE, _reliable))],
 )

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from functools import partial
 
 from .._error import NearmetalError
 from .._facts.facts import Facts
@@ -13,11 +13,11 @@ from .._facts.sys_files import KSM
 from .._number import is_number
 from .._parameters import MEMORY
 from .._plan import Plan, Wanted, joined
-from .._planning.knob import Knob, options_of
+from .._planning.knob import Knob
 from .._planning.native import sysctl_d, tmpfiles
 from .._planning.options import PERSIST, SWITCH
 from .._planning.parameters import HELD, Obstacle, knobs_of, plan_parameters
-from .._planning.skeleton import tuning
+from .._planning.skeleton import per_knob, tuning
 from .._words import shown
 
 NAME = "memory"
@@ -58,7 +58,6 @@ _KSM = Knob(
     comparable=True,
 )
 KNOBS = (*_PARAMETERS, *_LIMITS, _KSM)
-OPTIONS: Mapping[str, Mapping[str, Any]] = {**options_of(KNOBS), "persist": PERSIST}
 
 # The largest share of the memory to keep free: programs would miss more.
 _MOST_FREE = 0.05
@@ -66,12 +65,6 @@ _MOST_FREE = 0.05
 _LEAST_PROMISE = 512 * 1024 * 1024
 # Less could be one page of a kernel with pages of 64 KiB; more has no host.
 _LEAST_BYTES, _MOST_BYTES = 1024 * 1024, 1 << 44
-
-
-def _decide(facts: Facts, wanted: Wanted) -> Plan:
-    """Raises NearmetalError for values that no kernel takes."""
-    parameters = plan_parameters(facts, wanted, _PARAMETERS, _obstacle)
-    return joined(parameters, _dirty(facts, wanted), _merging(facts, wanted))
 
 
 def _obstacle(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
@@ -141,11 +134,8 @@ def _limit_of(knob: Knob, requested: str) -> str:
     return text.replace(number, str(int(number)))
 
 
-def _merging(facts: Facts, wanted: Wanted) -> Plan:
+def _merging(facts: Facts, wanted: Wanted, requested: str) -> Plan:
     """The plan for KSM."""
-    requested = _KSM.value(wanted)
-    if requested is None:
-        return Plan()
     now = facts.memory.ksm
     if now is None:
         return _KSM.says("not_applicable", "this kernel doesn't merge pages (it has no KSM)", None, requested)
@@ -161,9 +151,9 @@ CONCERN = tuning(
     NAME,
     sysctl_d,
     tmpfiles,
-    options=OPTIONS,
     knobs=KNOBS,
+    manner={"persist": PERSIST},
     domains=("platform", "topology", "memory", "sysctl", "unit", "files"),
-    decide=_decide,
+    decide=[partial(plan_parameters, knobs=_PARAMETERS, obstacle=_obstacle), _dirty, per_knob((_KSM, _merging))],
     by_place=True,
 )

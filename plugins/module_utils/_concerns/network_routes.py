@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 from .._facts import systemd
 from .._facts.facts import Facts
 from .._facts.routes import IPV4, MAIN, MAIN_TABLE, Address, Route, RoutesFacts, table, written
 from .._plan import Plan, Wanted, joined
-from .._planning.knob import Knob, options_of
+from .._planning.knob import Knob
 from .._planning.native import FOREIGN_STAYS, networkd_conf
 from .._planning.options import PERSIST
 from .._planning.skeleton import tuning
@@ -30,7 +30,6 @@ _OWN = Knob(
     kubelet=True,
 )
 KNOBS = (_OWN,)
-OPTIONS: Mapping[str, Mapping[str, Any]] = {**options_of(KNOBS), "persist": PERSIST}
 
 _GAIN = "Aerospike, 2014: 250,000 → 960,000 transactions per second with four interfaces; not measured by us"
 _LOCAL_TABLE = 255
@@ -221,9 +220,9 @@ def _router(facts: Facts, routing: RoutesFacts, address: Address, subnets: List[
 CONCERN = tuning(
     NAME,
     networkd_conf,
-    options=OPTIONS,
     knobs=KNOBS,
+    manner={"persist": PERSIST},
     domains=("platform", "routes", "files", "unit"),
-    decide=_decide,
+    decide=[_decide],
     by_place=True,
 )

@@ -7,7 +7,7 @@ It changes nothing: these are settings of the services themselves.
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
+from typing import Iterable, Iterator, Optional, Sequence
 
 from .._error import NearmetalError
 from .._facts.facts import Facts
@@ -37,7 +37,6 @@ _LISTENERS = Knob(NAME, "listeners", reference="Netflix, 2016; Linux 3.9, SO_REU
 _FILES = Knob(NAME, "open_files", reference="getrlimit(2), RLIMIT_NOFILE")
 _START = Knob(NAME, "start", reference="docs/programs.md")
 KNOBS = (_SERVICES, _THREADS, _LISTENERS, _FILES, _START)
-OPTIONS: Mapping[str, Mapping[str, Any]] = options_of((_SERVICES,))
 
 # A tenth of the time waiting for a CPU is ten times what a host of its own should show; nobody measured a better limit.
 _WAITING_PER_MILLE = 100
@@ -189,7 +188,7 @@ def _fits(wish: Wish, number: int, choices: Optional[Sequence[str]], bound: str)
 
 CONCERN = checking(
     NAME,
-    options=OPTIONS,
+    options=options_of((_SERVICES,)),
     knobs=KNOBS,
     domains=("platform", "topology", "hugepages", "sysctl", "service_load"),
     look=_look,

@@ -9,7 +9,7 @@ kernel lists which CPUs are second threads; nothing is computed from CPU numbers
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Tuple
+from typing import Optional, Tuple
 
 from .._facts.facts import Facts
 from .._facts.smt import SmtFacts, difference, second_threads, union
@@ -19,7 +19,7 @@ from .._number import is_number
 from .._plan import Finding, Plan, Wanted, joined
 from .._planning.boot_argument import plan_argument
 from .._planning.gate import host_class
-from .._planning.knob import Knob, boot_argument, options_of
+from .._planning.knob import Knob, boot_argument
 from .._planning.native import tmpfiles
 from .._planning.options import CONSENT, METHOD, PERSIST
 from .._planning.skeleton import tuning
@@ -57,12 +57,6 @@ _CPUS = Knob(
 # A knob of its own, so that a run with another method takes it back.
 _NOSMT = boot_argument(NAME, "method", "nosmt", REFERENCE, option="threads")
 KNOBS = (_THREADS, _CPUS, _NOSMT)
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    **options_of(KNOBS),
-    "method": METHOD,
-    "persist": PERSIST,
-    "allow_unverified": CONSENT,
-}
 
 # Word of smt/control → of the option; its other words, such as forceoff, are no choices of the option.
 _SHOWN = {"on": "enabled", "off": "disabled"}
@@ -283,8 +277,8 @@ def _now(threads: SmtFacts) -> str:
 CONCERN = tuning(
     NAME,
     tmpfiles,
-    options=OPTIONS,
     knobs=KNOBS,
+    manner={"method": METHOD, "persist": PERSIST, "allow_unverified": CONSENT},
     domains=("platform", "topology", "smt", "boot", "unit", "files"),
-    decide=_decide,
+    decide=[_decide],
 )

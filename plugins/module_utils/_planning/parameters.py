@@ -44,7 +44,7 @@ def plan_parameters(
     facts: Facts,
     wanted: Wanted,
     knobs: Iterable[Knob],
-    obstacle: Callable[[Facts, Wanted, Knob, str], Obstacle],
+    obstacle: Callable[[Facts, Wanted, Knob, str], Obstacle] = lambda _facts, _wanted, _knob, _value: None,
 ) -> Plan:
     """The plan for the kernel parameters. No file sets at boot what the untuned host has: the unit plans that again.
 

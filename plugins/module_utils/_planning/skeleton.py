@@ -10,7 +10,7 @@ from .._facts.facts import Facts
 from .._plan import Plan, Wanted, joined
 from .concern import Concern
 from .gate import gate_refusal, gate_remark
-from .knob import Knob
+from .knob import Knob, options_of
 from .native import File, by_unit, plan_file, plan_lost
 from .options import LAST
 
@@ -18,34 +18,46 @@ from .options import LAST
 Writer = Callable[[str, Mapping[str, str]], File]
 
 Options = Mapping[str, Mapping[str, Any]]
+Decide = Callable[[Facts, Wanted], Plan]
 
 
 def tuning(
     name: str,
     *writers: Writer,
-    options: Options,
     knobs: Tuple[Knob, ...],
     domains: Tuple[str, ...],
-    decide: Callable[[Facts, Wanted], Plan],
-    managed: Optional[Options] = None,
+    decide: Sequence[Decide],
+    manner: Options,
+    options: Optional[Options] = None,
     require: Callable[[Wanted], object] = lambda _wanted: None,
-    also: Callable[[Facts, Wanted], Plan] = lambda _facts, _wanted: Plan(),
+    also: Decide = lambda _facts, _wanted: Plan(),
     after: Tuple[str, ...] = (),
     by_place: bool = False,
 ) -> Concern:
     """A concern whose plan takes exactly the usual steps.
 
-    Without one of the options `managed` (by default all) there is nothing to plan; `require` raises
-    NearmetalError for options that contradict each other, on whatever host; `also` is
-    planned even where `decide` isn't called, for what an earlier run left.
+    Without one of the `options` (by default those of the knobs) there is nothing to plan; those in `manner` only say
+    how. `require` raises NearmetalError for options that contradict each other, on whatever host; `also` is planned
+    even where `decide` isn't called, for what an earlier run left.
     """
+    managed = options_of(knobs) if options is None else options
 
     def plan(facts: Facts, wanted: Wanted) -> Plan:
         require(wanted)
-        steps = _planned(name, options if managed is None else managed, knobs, facts, wanted, decide, *writers)
+        steps = _planned(name, managed, knobs, facts, wanted, decide, *writers)
         return joined(steps, also(facts, wanted))
 
-    return Concern(name, options, domains, plan, after, by_place, knobs)
+    return Concern(name, {**managed, **manner}, domains, plan, after, by_place, knobs)
+
+
+def per_knob(*plans: Tuple[Knob, Callable[[Facts, Wanted, Any], Plan]]) -> Decide:
+    """The plans for those of these knobs that are wanted; each gets the value that is wanted."""
+
+    def decide(facts: Facts, wanted: Wanted) -> Plan:
+        values = [(plan, knob.value(wanted)) for knob, plan in plans]
+        return joined(*(plan(facts, wanted, value) for plan, value in values if value is not None))
+
+    return decide
 
 
 def checking(
@@ -82,7 +94,7 @@ def _planned(
     knobs: Sequence[Knob],
     facts: Facts,
     wanted: Wanted,
-    decide: Callable[[Facts, Wanted], Plan],
+    decide: Sequence[Decide],
     *writers: Writer,
 ) -> Plan:
     """Unmanaged → the gate → decide (`unobserved` where this host doesn't show enough) → files → the unit."""
@@ -92,7 +104,7 @@ def _planned(
     if refusals:
         plan = Plan(findings=refusals)
     elif managed:
-        plan = decide(facts, wanted)
+        plan = joined(*(part(facts, wanted) for part in decide))
     persist = wanted.get("persist")
     by_workload = bool(managed) and all(wanted.wanted_by(option) == "workload" for option in managed)
     plans = [plan._replace(replan=False, at_boot={})]

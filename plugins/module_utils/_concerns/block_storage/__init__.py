@@ -35,8 +35,6 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
         },
     },
     **options_of(driver.KNOBS),
-    "method": METHOD,
-    "persist": PERSIST,
 }
 _END = "nearmetal_block_storage_end"
 # Only when a disk appears: `change` comes after each write by somebody, and would undo what was set since.
@@ -129,9 +127,10 @@ CONCERN = tuning(
     NAME,
     udev_rules,
     options=OPTIONS,
+    manner={"method": METHOD, "persist": PERSIST},
     knobs=KNOBS,
     domains=("platform", "topology", "block", "boot", "unit", "files"),
-    decide=_decide,
+    decide=[_decide],
     by_place=True,
 )
 

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Tuple
+from functools import partial
+from typing import Optional, Tuple
 
 from ..._error import NearmetalError
 from ..._facts.facts import Facts
@@ -12,11 +13,11 @@ from ..._parameters import CPU_POWER
 from ..._plan import Plan, Wanted, joined
 from ..._planning.boot_argument import plan_argument
 from ..._planning.gate import host_class
-from ..._planning.knob import Knob, boot_argument, options_of
+from ..._planning.knob import boot_argument
 from ..._planning.native import sysctl_d, tmpfiles
 from ..._planning.options import CONSENT, METHOD, PERSIST
-from ..._planning.parameters import Obstacle, knobs_of, plan_parameters
-from ..._planning.skeleton import tuning
+from ..._planning.parameters import knobs_of, plan_parameters
+from ..._planning.skeleton import per_knob, tuning
 from . import frequency, idle, platform
 
 NAME = "cpu_power"
@@ -30,12 +31,6 @@ _SKEW = boot_argument(
 )
 _OF_POWER = (*idle.KNOBS, *frequency.KNOBS, *platform.KNOBS)
 KNOBS = (*_OF_POWER, *_PARAMETERS, _SKEW)
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    **options_of(KNOBS),
-    "method": METHOD,
-    "persist": PERSIST,
-    "allow_poll": CONSENT,
-}
 
 
 def _require_one_depth(wanted: Wanted) -> None:
@@ -49,22 +44,8 @@ def _require_one_depth(wanted: Wanted) -> None:
         )
 
 
-def _decide(facts: Facts, wanted: Wanted) -> Plan:
-    """Raises NearmetalError for a value that no kernel takes."""
-    return joined(
-        _power(facts, wanted), plan_parameters(facts, wanted, _PARAMETERS, _no_obstacle), _skew(facts, wanted)
-    )
-
-
-def _no_obstacle(_facts: Facts, _wanted: Wanted, _knob: Knob, _goal: str) -> Obstacle:
-    return None
-
-
-def _skew(facts: Facts, wanted: Wanted) -> Plan:
+def _skew(facts: Facts, wanted: Wanted, requested: str) -> Plan:
     """The plan for ticks of the CPUs at different moments."""
-    requested = _SKEW.value(wanted)
-    if requested is None:
-        return Plan()
     reason = "the ticks of all CPUs at one moment would make them wait for the same locks"
     return plan_argument(facts, wanted, _SKEW, "skew_tick=1" if requested == "enabled" else None, reason)
 
@@ -98,9 +79,9 @@ CONCERN = tuning(
     NAME,
     tmpfiles,
     sysctl_d,
-    options=OPTIONS,
     knobs=KNOBS,
+    manner={"method": METHOD, "persist": PERSIST, "allow_poll": CONSENT},
     domains=("platform", "cpu", "power", "sysctl", "boot", "unit", "files"),
-    decide=_decide,
+    decide=[_power, partial(plan_parameters, knobs=_PARAMETERS), per_knob((_SKEW, _skew))],
     require=_require_one_depth,
 )

@@ -7,8 +7,9 @@ from __future__ import annotations
 from ..._facts.facts import Facts
 from ..._facts.sys_files import PROFILE
 from ..._facts.topology import CPU
-from ..._plan import Plan, Wanted, joined
+from ..._plan import Plan, Wanted
 from ..._planning.knob import Knob
+from ..._planning.skeleton import per_knob
 from ..._words import plain
 
 NAME = "cpu_power"
@@ -43,19 +44,8 @@ _PROFILE = Knob(
 KNOBS = (_BIAS, _UNCORE, _PROFILE)
 
 
-def plan(facts: Facts, wanted: Wanted) -> Plan:
-    """The plan. Raises NearmetalError for a profile that the user wants and the firmware doesn't offer."""
-    bias, profile = _BIAS.value(wanted), _PROFILE.value(wanted)
-    plans = [_uncore(facts, wanted)]
-    if bias is not None:
-        plans.append(_bias(facts, wanted, str(bias)))
-    if profile is not None:
-        plans.append(_profile(facts, wanted, profile))
-    return joined(*plans)
-
-
-def _bias(facts: Facts, wanted: Wanted, requested: str) -> Plan:
-    present = facts.power.biases
+def _bias(facts: Facts, wanted: Wanted, number: int) -> Plan:
+    present, requested = facts.power.biases, str(number)
     if present is None:
         reason = "this host has no energy_perf_bias: Intel's processors have it, and hypervisors show it to no guest"
         return _BIAS.says("not_applicable", reason, None, requested)
@@ -63,10 +53,7 @@ def _bias(facts: Facts, wanted: Wanted, requested: str) -> Plan:
     return _BIAS.change_each(wanted, present, dict.fromkeys(present, requested), reason)
 
 
-def _uncore(facts: Facts, wanted: Wanted) -> Plan:
-    requested = _UNCORE.value(wanted)
-    if requested is None:
-        return Plan()
+def _uncore(facts: Facts, wanted: Wanted, requested: str) -> Plan:
     power = facts.power
     if power.uncore is None:
         reason = (
@@ -84,6 +71,7 @@ def _uncore(facts: Facts, wanted: Wanted) -> Plan:
 
 
 def _profile(facts: Facts, wanted: Wanted, requested: str) -> Plan:
+    """Raises NearmetalError for a profile that the user wants and the firmware doesn't offer."""
     now = facts.power.profile
     if now is None:
         reason = "this host's firmware has no platform_profile"
@@ -96,3 +84,6 @@ def _profile(facts: Facts, wanted: Wanted, requested: str) -> Plan:
         )
         return Plan(findings=(_PROFILE.impossible(wanted, sentence, now, requested),))
     return _PROFILE.change(wanted, now, requested, "how the firmware weighs speed, heat and noise; requested by name")
+
+
+plan = per_knob((_UNCORE, _uncore), (_BIAS, _bias), (_PROFILE, _profile))

@@ -4,11 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
-
 from ..._facts.facts import Facts
-from ..._plan import Plan, Wanted, joined
-from ..._planning.knob import options_of
+from ..._plan import Plan, Wanted
 from ..._planning.native import sysctl_d, tmpfiles
 from ..._planning.options import CONSENT, METHOD, PERSIST
 from ..._planning.skeleton import tuning
@@ -16,22 +13,9 @@ from . import access, reserved, transparent
 
 NAME = "hugepages"
 KNOBS = (*transparent.KNOBS, *reserved.KNOBS, *access.KNOBS)
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    **options_of(KNOBS),
-    "method": METHOD,
-    "persist": PERSIST,
-    "allow_unverified": CONSENT,
-}
 
 
-def _decide(facts: Facts, wanted: Wanted) -> Plan:
-    """Raises NearmetalError when a value is forced that the host can't take."""
-    return joined(
-        transparent.plan(facts, wanted), reserved.plan(facts, wanted), access.plan(facts, wanted), _morecore(facts)
-    )
-
-
-def _morecore(facts: Facts) -> Plan:
+def _morecore(facts: Facts, _wanted: Wanted) -> Plan:
     """Advice about HUGETLB_MORECORE, by which AWS's talk of 2017 put malloc on huge pages."""
     pages = facts.hugepages
     if not pages.morecore or not pages.libc_without_morecore:
@@ -48,9 +32,9 @@ CONCERN = tuning(
     NAME,
     tmpfiles,
     sysctl_d,
-    options=OPTIONS,
     knobs=KNOBS,
+    manner={"method": METHOD, "persist": PERSIST, "allow_unverified": CONSENT},
     domains=("platform", "topology", "hugepages", "sysctl", "boot", "unit", "files"),
-    decide=_decide,
+    decide=[transparent.plan, reserved.plan, access.plan, _morecore],
     by_place=True,
 )

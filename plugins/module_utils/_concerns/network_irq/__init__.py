@@ -8,7 +8,7 @@ a wide mask spreads nothing (Aerospike, 2014): each queue gets one CPU of its ow
 
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
+from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from ..._error import NearmetalError
 from ..._facts.facts import Facts, project
@@ -68,14 +68,6 @@ KNOBS = (*_PER_NIC, *steering.KNOBS, *compute.KNOBS, *isolation.KNOBS, irqbalanc
 PER_NIC = tuple(options_of(_PER_NIC))
 # Without one of these nothing is placed; the other options only say how.
 _MANAGED = options_per_nic(_PER_NIC)
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    **_MANAGED,
-    "irq_cpus": {"type": "str"},
-    **options_of((*compute.KNOBS, *isolation.KNOBS)),
-    "allow_disruptive": CONSENT,
-    "restart_irqbalance": CONSENT,
-    "persist": PERSIST,
-}
 
 # One core of eight, where there are eight. perftune takes one of sixteen and cuts the queues to that number, which
 # leaves a Graviton of 8 or 16 vCPUs one queue; AWS's Graviton guide wants one queue per core.
@@ -362,11 +354,17 @@ def _hotspot(network: NetworkFacts) -> Plan:
 
 CONCERN = tuning(
     NAME,
-    options=OPTIONS,
+    options=_MANAGED,
+    manner={
+        "irq_cpus": {"type": "str"},
+        **options_of((*compute.KNOBS, *isolation.KNOBS)),
+        "allow_disruptive": CONSENT,
+        "restart_irqbalance": CONSENT,
+        "persist": PERSIST,
+    },
     knobs=KNOBS,
     domains=("platform", "topology", "kernel", "network", "irqbalance", "services", "sysctl", "files", "unit", "boot"),
-    decide=_decide,
-    managed=_MANAGED,
+    decide=[_decide],
     require=_require_policy,
     after=("smt",),
     by_place=True,

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List
 
 from ..._facts.facts import Facts
 from ..._facts.network import OFFLOAD_NAMES, NetworkFacts, fields
@@ -104,12 +104,6 @@ _BQL = Knob(
 _PER_NIC = (*_RINGS.values(), *_COALESCE, *_OFFLOADS, _MTU, _LENGTH, _BQL)
 KNOBS = (*_PER_NIC, *sysctl.KNOBS, *ena.KNOBS)
 PER_NIC = tuple(options_of(_PER_NIC))
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    **options_per_nic(_PER_NIC),
-    **options_of((*sysctl.KNOBS, *ena.KNOBS)),
-    "allow_disruptive": CONSENT,
-    "persist": PERSIST,
-}
 
 # supported_coalesce_params of both drivers; virtio_net adapts from Linux 6.8 on, for a device that lets it.
 _NEVER_ADAPTS = ("ixgbevf", "virtio_net")
@@ -121,24 +115,12 @@ _IXGBEVF_MOST_USECS = 1022  # IXGBE_MAX_EITR >> 2
 _MTU_EXPRESS, _MTU_INTERNET = 8900, 1500
 
 
-def _decide(facts: Facts, wanted: Wanted) -> Plan:
-    """Raises NearmetalError for values that no driver or kernel takes."""
-    interfaces = _interfaces(facts, wanted)
-    return joined(
-        interfaces,
-        Plan(replan=bool(interfaces.findings)),
-        sysctl.plan_parameters(facts, wanted),
-        ena.plan_arguments(facts, wanted),
-        ena.express(facts, wanted),
-    )
-
-
 def _interfaces(facts: Facts, wanted: Wanted) -> Plan:
     network = facts.network
     if not any(wanted.get(name) is not None for name in (*PER_NIC, "interfaces")):
         return Plan()
     if not network.nics:
-        return interfaces(NAME).says("unknown", "this host shows no NIC")
+        return interfaces(NAME).says("unknown", "this host shows no NIC")._replace(replan=True)
     plans: List[Plan] = [named_interfaces(NAME, network, wanted)]
     for choice in choices(NAME, network, wanted, PER_NIC):
         plans += [
@@ -149,7 +131,8 @@ def _interfaces(facts: Facts, wanted: Wanted) -> Plan:
             _queue_length(network, choice),
             _mtu(facts, network, choice),
         ]
-    return joined(*plans)
+    plan = joined(*plans)
+    return plan._replace(replan=bool(plan.findings))
 
 
 def _rings(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
@@ -291,9 +274,10 @@ def _mtu(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
 CONCERN = tuning(
     NAME,
     sysctl_d,
-    options=OPTIONS,
+    options={**options_per_nic(_PER_NIC), **options_of((*sysctl.KNOBS, *ena.KNOBS))},
+    manner={"allow_disruptive": CONSENT, "persist": PERSIST},
     knobs=KNOBS,
     domains=("platform", "topology", "kernel", "network", "listening", "sysctl", "boot", "files", "unit"),
-    decide=_decide,
+    decide=[_interfaces, sysctl.plan_parameters, ena.plan_arguments, ena.express],
     by_place=True,
 )

@@ -8,7 +8,7 @@ where programs bind their own threads, this costs time and brings nothing (AWS, 
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Tuple
+from typing import Tuple
 
 from ..._facts.facts import Facts
 from ..._facts.sysctl import NUMA_BALANCING, ZONE_RECLAIM
@@ -16,7 +16,7 @@ from ..._plan import Plan, Wanted, joined
 from ..._planning import unit
 from ..._planning.boot_argument import plan_argument
 from ..._planning.gate import gate_refusal, host_class
-from ..._planning.knob import Knob, boot_argument, options_of
+from ..._planning.knob import Knob, boot_argument
 from ..._planning.native import sysctl_d
 from ..._planning.options import CONSENT, PERSIST
 from ..._planning.skeleton import tuning
@@ -44,7 +44,6 @@ _RECLAIM = Knob(
 )
 _NODES = boot_argument(NAME, "nodes", "numa", "AWS, 2017", spec={"type": "str", "choices": ["kernel", "hidden"]})
 KNOBS = (_BALANCING, _RECLAIM, _NODES, services.SERVICES)
-OPTIONS: Mapping[str, Mapping[str, Any]] = {**options_of(KNOBS), "persist": PERSIST, "allow_hidden_nodes": CONSENT}
 
 # Share of a node's pages, in per mille: when CPUs of another node took more, there is advice.
 _MUCH = 100
@@ -158,9 +157,9 @@ def _remote(facts: Facts) -> Plan:
 CONCERN = tuning(
     NAME,
     sysctl_d,
-    options=OPTIONS,
     knobs=KNOBS,
+    manner={"persist": PERSIST, "allow_hidden_nodes": CONSENT},
     domains=("platform", "topology", "numa", "sysctl", "boot", "unit", "files"),
-    decide=_decide,
+    decide=[_decide],
     also=_unbound,
 )
