@@ -9,7 +9,8 @@ computed from numbers of CPUs: siblings, sockets and nodes are what the kernel l
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Set, Tuple
+from functools import lru_cache
+from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from .._error import NearmetalError
 from .._parse import cpulist, cpumask, kernel_counters
@@ -123,70 +124,64 @@ class TopologyFacts(NamedTuple):
 
 def observe(host: Host) -> TopologyFacts:
     """Read the topology; about 15 short files per core, each shared set once."""
-    sets = _Sets(host)
     directories = _numbered(host.names(CPU), _CPU_NAME)
-    online = _online(host, sets, directories)
-    present = sets.listed(CPU + "/present")
+    online = _online(host, directories)
+    present = _listed(host, CPU + "/present")
     if present is None and directories:
         present = directories
-    cores = _cores(sets, online)
+    cores = _cores(host, online)
     return TopologyFacts(
         cpus_online=online,
         cpus_offline=tuple(sorted(set(present) - set(online))) if present is not None and online is not None else None,
         cpus_present=present,
-        cpus_possible=sets.listed(CPU + "/possible"),
-        sockets=_sockets(sets, online, cores),
+        cpus_possible=_listed(host, CPU + "/possible"),
+        sockets=_sockets(host, online, cores),
         cores=cores,
-        caches=_caches(host, sets, online or (), cores or ()),
-        nodes=_nodes(host, sets, online or ()),
+        caches=_caches(host, online or (), cores or ()),
+        nodes=_nodes(host, online or ()),
         memory=_memory(host.text("/proc/meminfo")),
         cache_sizes=_cache_sizes(host, online or ()),
     )
 
 
-class _Sets:
-    """Sets of CPUs read from files; equal texts are parsed once."""
-
-    def __init__(self, host: Host) -> None:
-        self._host = host
-        self._lists: Dict[str, Optional[Cpus]] = {}
-        self._masks: Dict[str, Optional[Cpus]] = {}
-
-    def listed(self, path: str) -> Optional[Cpus]:
-        """The set in a list file; None when it can't be read, is empty, or isn't a list."""
-        return self._parsed(path, self._lists, cpulist.parse)
-
-    def first(self, *names: str) -> Optional[Cpus]:
-        """The set of the first file that has one; a name ending in "list" is of a list, any other of a mask.
-
-        Callers name the mask first: it is older than the list (Linux 2.6.26), recordings of old
-        kernels lack the list, and some kernels for AMD family 15h write a wrong shared_cpu_list.
-        """
-        for name in names:
-            cpus = self.listed(name) if name.endswith("list") else self._parsed(name, self._masks, cpumask.parse)
-            if cpus:
-                return cpus
+@lru_cache(maxsize=4096)
+def _parsed(parse: Callable[[str], Cpus], text: Optional[str]) -> Optional[Cpus]:
+    """The set in a text, which is the same for many CPUs; None without a text, or when it isn't a set."""
+    try:
+        return parse(text) if text is not None else None
+    except NearmetalError:
         return None
 
-    def empty(self, name: str) -> bool:
-        """Whether the file is a mask without any CPU."""
-        return self._parsed(name, self._masks, cpumask.parse) == ()
 
-    def _parsed(self, path: str, known: Dict[str, Optional[Cpus]], parse: Callable[[str], Cpus]) -> Optional[Cpus]:
-        text = self._host.line(path)
-        if text is None:
-            return None
-        if text not in known:
-            try:
-                known[text] = parse(text)
-            except NearmetalError:
-                known[text] = None
-        return known[text]
+def _listed(host: Host, path: str) -> Optional[Cpus]:
+    """The set in a list file; None when it can't be read, is empty, or isn't a list."""
+    return _parsed(cpulist.parse, host.line(path))
 
 
-def _online(host: Host, sets: _Sets, directories: Cpus) -> Optional[Cpus]:
+def _masked(host: Host, path: str) -> Optional[Cpus]:
+    """The same of a file with a mask, which may have no CPU."""
+    return _parsed(cpumask.parse, host.line(path))
+
+
+def _first(host: Host, *names: str) -> Optional[Cpus]:
+    """The set of the first file that has one; a name ending in "list" is of a list, any other of a mask.
+
+    Callers name the mask first: it is older than the list (Linux 2.6.26), recordings of old
+    kernels lack the list, and some kernels for AMD family 15h write a wrong shared_cpu_list.
+    """
+    sets = (_listed(host, name) if name.endswith("list") else _masked(host, name) for name in names)
+    return next(filter(None, sets), None)
+
+
+def _siblings(host: Host, cpu: int, *names: str) -> Cpus:
+    """The set of the first of these files of a CPU, or of its list beside it."""
+    files = (f"{CPU}/cpu{cpu}/topology/{name}{end}" for name in names for end in ("", "_list"))
+    return _first(host, *files) or ()
+
+
+def _online(host: Host, directories: Cpus) -> Optional[Cpus]:
     """cpu/online; without it each cpuN whose own `online` isn't 0 (CPU 0 often has no such file)."""
-    online = sets.listed(CPU + "/online")
+    online = _listed(host, CPU + "/online")
     if online:
         return online
     if not directories:
@@ -194,7 +189,7 @@ def _online(host: Host, sets: _Sets, directories: Cpus) -> Optional[Cpus]:
     return tuple(cpu for cpu in directories if host.line("{}/cpu{}/online".format(CPU, cpu)) != "0")
 
 
-def _cores(sets: _Sets, online: Optional[Cpus]) -> Optional[Tuple[Cpus, ...]]:
+def _cores(host: Host, online: Optional[Cpus]) -> Optional[Tuple[Cpus, ...]]:
     """The sets that the kernel lists as siblings; a CPU that no list names has no core.
 
     core_id doesn't help: AMD family 15h gives the two siblings of a core different ones.
@@ -205,21 +200,14 @@ def _cores(sets: _Sets, online: Optional[Cpus]) -> Optional[Tuple[Cpus, ...]]:
     for cpu in online or ():
         if cpu in counted:
             continue
-        topology = "{}/cpu{}/topology/".format(CPU, cpu)
-        listed = sets.first(
-            topology + "thread_siblings",
-            topology + "thread_siblings_list",
-            topology + "core_cpus",
-            topology + "core_cpus_list",
-        )
-        core = tuple(other for other in listed or () if other in alive)
+        core = tuple(other for other in _siblings(host, cpu, "thread_siblings", "core_cpus") if other in alive)
         if core:
             cores[core] = None
             counted.update(core)
     return tuple(sorted(cores)) or None
 
 
-def _sockets(sets: _Sets, online: Optional[Cpus], cores: Optional[Tuple[Cpus, ...]]) -> Optional[Tuple[Cpus, ...]]:
+def _sockets(host: Host, online: Optional[Cpus], cores: Optional[Tuple[Cpus, ...]]) -> Optional[Tuple[Cpus, ...]]:
     """The sets that the kernel lists as one package.
 
     physical_package_id doesn't decide: outside x86 it is constant or odd. Each core is
@@ -228,19 +216,13 @@ def _sockets(sets: _Sets, online: Optional[Cpus], cores: Optional[Tuple[Cpus, ..
     alive = frozenset(online or ())
     sockets: Dict[Cpus, Cpus] = {}
     for cpu in (core[0] for core in cores) if cores is not None else online or ():
-        topology = "{}/cpu{}/topology/".format(CPU, cpu)
-        listed = sets.first(
-            topology + "core_siblings",
-            topology + "core_siblings_list",
-            topology + "package_cpus",
-            topology + "package_cpus_list",
-        )
-        if listed is not None and listed not in sockets:
+        listed = _siblings(host, cpu, "core_siblings", "package_cpus")
+        if listed and listed not in sockets:
             sockets[listed] = tuple(other for other in listed if other in alive)
     return tuple(sorted(filter(None, set(sockets.values())))) or None
 
 
-def _caches(host: Host, sets: _Sets, online: Cpus, cores: Tuple[Cpus, ...]) -> Tuple[Cache, ...]:
+def _caches(host: Host, online: Cpus, cores: Tuple[Cpus, ...]) -> Tuple[Cache, ...]:
     """The caches of each level; a CPU is asked only if its core's first CPU has a cache that doesn't cover it."""
     alive = frozenset(online)
     core_of = {cpu: core for core in cores for cpu in core}
@@ -252,7 +234,7 @@ def _caches(host: Host, sets: _Sets, online: Cpus, cores: Tuple[Cpus, ...]) -> T
         if leader != cpu and kinds_of.get(leader) and all(cpu in covered[name] for name in kinds_of[leader]):
             continue
         kinds = set()
-        for name, listed in _caches_of(host, sets, cpu):
+        for name, listed in _caches_of(host, cpu):
             kinds.add(name)
             # The kernel of ia64 leaves the map of some caches empty. A cache is shared by its core at least.
             cpus = tuple(other for other in listed if other in alive) or core_of.get(cpu, (cpu,))
@@ -262,45 +244,43 @@ def _caches(host: Host, sets: _Sets, online: Cpus, cores: Tuple[Cpus, ...]) -> T
     return tuple(Cache(name, tuple(sorted(shared[name]))) for name in sorted(shared))
 
 
-def _caches_of(host: Host, sets: _Sets, cpu: int) -> List[Tuple[str, Cpus]]:
+def _caches_of(host: Host, cpu: int) -> List[Tuple[str, Cpus]]:
     """Name and sharing CPUs of each cache of one CPU."""
-    folder = "{}/cpu{}".format(CPU, cpu)
     caches = []
-    for index in host.names(folder + "/cache"):
-        if not _CACHE_NAME.fullmatch(index):
-            continue
-        path = "{}/cache/{}/".format(folder, index)
-        level = host.line(path + "level")
-        kind = _CACHE_KINDS.get(host.line(path + "type") or "")
-        cpus = sets.first(path + "shared_cpu_map", path + "shared_cpu_list")
-        if level in _LEVELS and kind is not None and (cpus is not None or sets.empty(path + "shared_cpu_map")):
-            caches.append(("L{}{}".format(level, kind), cpus or ()))
+    for name, path in _cache_folders(host, cpu):
+        cpus = _first(host, path + "shared_cpu_map", path + "shared_cpu_list")
+        if cpus is not None or _masked(host, path + "shared_cpu_map") == ():
+            caches.append((name, cpus or ()))
     if not caches:
-        caches = [(name, (cpu,)) for name, size in _SPARC_CACHES if host.exists("{}/{}".format(folder, size))]
+        caches = [(name, (cpu,)) for name, size in _SPARC_CACHES if host.exists(f"{CPU}/cpu{cpu}/{size}")]
     return caches
+
+
+def _cache_folders(host: Host, cpu: int) -> Iterator[Tuple[str, str]]:
+    """Name, such as L1d, and folder of each cache of one CPU."""
+    folder = f"{CPU}/cpu{cpu}/cache"
+    for index in filter(_CACHE_NAME.fullmatch, host.names(folder)):
+        path = f"{folder}/{index}/"
+        level, kind = host.line(path + "level"), _CACHE_KINDS.get(host.line(path + "type") or "")
+        if level in _LEVELS and kind is not None:
+            yield f"L{level}{kind}", path
 
 
 def largest_cache_kib(host: Host, cpu: int) -> int:
     """The size of the largest cache that one CPU uses, alone or with others; 0 where the kernel names none."""
-    folder = "{}/cpu{}/cache".format(CPU, cpu)
-    sizes = (_CACHE_SIZE.fullmatch(host.line("{}/{}/size".format(folder, name)) or "") for name in host.names(folder))
+    folder = f"{CPU}/cpu{cpu}/cache"
+    sizes = (_CACHE_SIZE.fullmatch(host.line(f"{folder}/{name}/size") or "") for name in host.names(folder))
     return max((int(size[1]) for size in sizes if size), default=0)
 
 
 def _cache_sizes(host: Host, online: Cpus) -> Mapping[str, int]:
     """Name → bytes of the caches of the first CPU that runs: EC2 has no type whose cores differ."""
-    sizes: Dict[str, int] = {}
-    folder = "{}/cpu{}/cache".format(CPU, online[0]) if online else ""
-    for index in host.names(folder) if folder else ():
-        path = "{}/{}/".format(folder, index)
-        kind = _CACHE_KINDS.get(host.line(path + "type") or "")
-        level, size = host.line(path + "level"), _CACHE_SIZE.fullmatch(host.line(path + "size") or "")
-        if _CACHE_NAME.fullmatch(index) and level in _LEVELS and kind is not None and size is not None:
-            sizes["L{}{}".format(level, kind)] = int(size.group(1)) * 1024
-    return dict(sorted(sizes.items()))
+    folders = sorted(folder for cpu in online[:1] for folder in _cache_folders(host, cpu))
+    sizes = ((name, _CACHE_SIZE.fullmatch(host.line(path + "size") or "")) for name, path in folders)
+    return {name: int(size[1]) * 1024 for name, size in sizes if size is not None}
 
 
-def _nodes(host: Host, sets: _Sets, online: Cpus) -> Tuple[Node, ...]:
+def _nodes(host: Host, online: Cpus) -> Tuple[Node, ...]:
     """The nodes with a directory, which the kernel makes for each online node."""
     alive = frozenset(online)
     ids = _numbered(host.names(NODE), _NODE_NAME)
@@ -308,7 +288,7 @@ def _nodes(host: Host, sets: _Sets, online: Cpus) -> Tuple[Node, ...]:
     for number in ids:
         folder = "{}/node{}".format(NODE, number)
         raw = host.line(folder + "/cpulist")
-        listed = sets.first(folder + "/cpulist", folder + "/cpumap") or _numbered(host.names(folder), _CPU_NAME)
+        listed = _first(host, folder + "/cpulist", folder + "/cpumap") or _numbered(host.names(folder), _CPU_NAME)
         has_list = listed or any(host.exists("{}/{}".format(folder, name)) for name in ("cpulist", "cpumap"))
         nodes.append(
             Node(
