@@ -9,7 +9,7 @@ Sets of CPUs are kernel lists ("0-3,8").
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple, Optional, Tuple, TypeVar
 
 from .._error import NearmetalError
 from .._parse import cpulist, cpumask, environment_file, kernel_counters, link_settings
@@ -19,6 +19,7 @@ from .native_files import COMPUTE_CPUS
 from .nic import Nic, uppers
 from .nic import observe as observe_nics
 
+_Answer = TypeVar("_Answer")
 # queue label → CPUs, as a kernel list
 Table = Mapping[str, str]
 # For planners, which import no parser.
@@ -89,50 +90,48 @@ class NetworkFacts(NamedTuple):
         }
 
     def _interface(self, nic: Nic) -> Dict[str, Any]:
+        numbers = ("queues", "queues_max", "mtu", "txqueuelen", "bql_max")
+        tables = ("affinity", "effective", "rps", "rfs", "xps", "bql")
+        rings_max = self.rings_max.get(nic.place)
         return {
             "place": nic.place,
             "up": nic.up,
             "driver": nic.driver,
             "driver_version": self.drivers.get(nic.place),
             "node": nic.node,
-            "queues": self.queues.get(nic.place),
-            "queues_max": self.queues_max.get(nic.place),
             "interrupts": {vector.label: vector.irq for vector in nic.vectors},
             "surplus_interrupts": list(nic.surplus),
-            "affinity": dict(self.affinity.get(nic.place, {})),
-            "effective": dict(self.effective.get(nic.place, {})),
-            "rps": dict(self.rps.get(nic.place, {})),
-            "rfs": dict(self.rfs.get(nic.place, {})),
-            "xps": dict(self.xps.get(nic.place, {})),
-            "rings": fields(self.rings, nic.place) or None,
-            "rings_max": _plain(self.rings_max.get(nic.place)),
-            "coalesce": fields(self.coalesce, nic.place) or None,
-            "offloads": fields(self.offloads, nic.place) or None,
-            "mtu": self.mtu.get(nic.place),
-            "txqueuelen": self.txqueuelen.get(nic.place),
-            "bql": dict(self.bql.get(nic.place, {})),
-            "bql_max": self.bql_max.get(nic.place),
+            **{name: getattr(self, name).get(nic.place) for name in numbers},
+            **{name: dict(getattr(self, name).get(nic.place, {})) for name in tables},
+            **{name: fields(getattr(self, name), nic.place) or None for name in ("rings", "coalesce", "offloads")},
+            "rings_max": dict(rings_max) if rings_max is not None else None,
         }
 
 
 def observe(host: Host) -> NetworkFacts:
     """Read /proc/interrupts, /proc/irq, /sys/class/net, and ask each driver."""
-    interrupt_table = interrupts.observe(host)
-    nics = observe_nics(host, interrupt_table)
+    nics = observe_nics(host, interrupts.observe(host))
+
+    def asked(ask: Callable[[Host, str], Optional[_Answer]]) -> Dict[str, _Answer]:
+        """Place → the driver's answer, where it has one."""
+        answers = ((nic.place, ask(host, nic.name)) for nic in nics)
+        return {place: answer for place, answer in answers if answer is not None}
+
+    channels, rings = asked(ethtool.channels), asked(ethtool.rings)
+    offloads = asked(lambda host, name: ethtool.offloads(host, name, ethtool.feature_names(host, name)))
+    switches = {place: {name: on for name, (on, _free) in table.items()} for place, table in offloads.items()}
     affinities = {nic.place: affinity(host, nic) for nic in nics}
-    settings = {nic.place: _Settings.of(host, nic) for nic in nics}
-    default = host.line("/proc/irq/default_smp_affinity")
     steered = {nic.place: steering(host, nic) for nic in nics}
     return NetworkFacts(
         nics=nics,
         uppers=uppers(host),
         default_route=_default_route(host),
-        default_affinity=_list(default),
+        default_affinity=_list(host.line("/proc/irq/default_smp_affinity")),
         irqbalance=systemd.runs(host, "irqbalance.service"),
         isolated=_isolated(host),
         tickless=host.exists("/sys/devices/system/cpu/nohz_full"),
         load=_load(host),
-        drivers={place: of_nic.version for place, of_nic in settings.items() if of_nic.version is not None},
+        drivers={place: version for place, (_name, version) in asked(ethtool.driver).items()},
         affinity={place: wanted(table) for place, table in affinities.items()},
         effective={
             place: {label: vector.effective for label, vector in table.items() if vector.effective is not None}
@@ -141,34 +140,22 @@ def observe(host: Host) -> NetworkFacts:
         rps={place: of_nic.rps for place, of_nic in steered.items()},
         rfs={place: of_nic.rfs for place, of_nic in steered.items()},
         xps={place: of_nic.xps for place, of_nic in steered.items()},
-        queues={nic.place: queues_now(nic, settings[nic.place].channels) for nic in nics},
-        queues_max={place: most for place, of_nic in settings.items() for most in [of_nic.most()] if most is not None},
-        rings=_by_field(
-            {place: ring_sizes(of_nic.rings) for place, of_nic in settings.items() if of_nic.rings is not None}
-        ),
-        rings_max={
-            place: {name: of_nic.rings[name + "_max"] for name in ("rx", "tx")}
-            for place, of_nic in settings.items()
-            if of_nic.rings is not None
-        },
-        coalesce=_by_field(
-            {place: of_nic.coalesce for place, of_nic in settings.items() if of_nic.coalesce is not None}
-        ),
+        queues={nic.place: queues_now(nic, channels.get(nic.place)) for nic in nics},
+        queues_max={place: most["combined_max"] or most["rx_max"] for place, most in channels.items()},
+        rings=_by_field({place: ring_sizes(sizes) for place, sizes in rings.items()}),
+        rings_max={place: {name: sizes[name + "_max"] for name in ("rx", "tx")} for place, sizes in rings.items()},
+        coalesce=_by_field(asked(ethtool.coalesce)),
         offloads=_by_field(
-            {
-                place: {name: on for name, (on, _free) in of_nic.offloads.items()}
-                for place, of_nic in settings.items()
-                if of_nic.offloads is not None
-            }
+            {place: {name: on for name, (on, _free) in table.items()} for place, table in offloads.items()}
         ),
         fixed={
-            place: tuple(name for name, (_on, free) in (of_nic.offloads or {}).items() if not free)
-            for place, of_nic in settings.items()
+            nic.place: tuple(name for name, (_on, free) in offloads.get(nic.place, {}).items() if not free)
+            for nic in nics
         },
         mtu=_numbers(host, nics, "mtu"),
         txqueuelen=_numbers(host, nics, "tx_queue_len"),
         bql={nic.place: bql(host, nic) for nic in nics},
-        bql_max={nic.place: most for nic in nics for most in [_most_in_flight(host, nic)] if most is not None},
+        bql_max=_known({nic.place: host.number(bql_file(nic, nic.tx[0], "limit_max")) for nic in nics if nic.tx}),
         compute_cpus=environment_file.assignment(host.text(COMPUTE_CPUS, 4096) or "", "COMPUTE_CPUS"),
         ena_parameters=tuple(host.names("/sys/module/ena/parameters")),
     )
@@ -260,42 +247,12 @@ def ring_sizes(rings: Mapping[str, int]) -> Dict[str, int]:
 
 def bql(host: Host, nic: Nic) -> Dict[str, int]:
     """Transmit queue → bytes in flight that byte queue limits always allow."""
-    numbers = {"tx-{}".format(queue): host.number(bql_file(nic, queue, "limit_min")) for queue in nic.tx}
-    return {label: number for label, number in numbers.items() if number is not None}
+    return _known({f"tx-{queue}": host.number(bql_file(nic, queue, "limit_min")) for queue in nic.tx})
 
 
 def bql_file(nic: Nic, queue: int, name: str) -> str:
     """A file of the byte queue limits of a transmit queue."""
     return "{}/queues/tx-{}/byte_queue_limits/{}".format(nic.folder, queue, name)
-
-
-def _most_in_flight(host: Host, nic: Nic) -> Optional[int]:
-    return host.number(bql_file(nic, nic.tx[0], "limit_max")) if nic.tx else None
-
-
-class _Settings(NamedTuple):
-    """The driver's answers for one NIC."""
-
-    version: Optional[str]
-    channels: Optional[Dict[str, int]]
-    rings: Optional[Dict[str, int]]
-    coalesce: Optional[Dict[str, int]]
-    offloads: Optional[Dict[str, Tuple[bool, bool]]]
-
-    @classmethod
-    def of(cls, host: Host, nic: Nic) -> "_Settings":
-        driver = ethtool.driver(host, nic.name)
-        return cls(
-            version=driver[1] if driver is not None else None,
-            channels=ethtool.channels(host, nic.name),
-            rings=ethtool.rings(host, nic.name),
-            coalesce=ethtool.coalesce(host, nic.name),
-            offloads=ethtool.offloads(host, nic.name, ethtool.feature_names(host, nic.name)),
-        )
-
-    def most(self) -> Optional[int]:
-        """The most queue pairs that the driver would take."""
-        return self.channels["combined_max"] or self.channels["rx_max"] if self.channels is not None else None
 
 
 def _isolated(host: Host) -> Optional[str]:
@@ -326,8 +283,11 @@ def _default_route(host: Host) -> Tuple[str, ...]:
 
 
 def _numbers(host: Host, nics: Tuple[Nic, ...], name: str) -> Dict[str, int]:
-    numbers = {nic.place: host.number("{}/{}".format(nic.folder, name)) for nic in nics}
-    return {place: number for place, number in numbers.items() if number is not None}
+    return _known({nic.place: host.number(f"{nic.folder}/{name}") for nic in nics})
+
+
+def _known(numbers: Mapping[str, Optional[int]]) -> Dict[str, int]:
+    return {key: number for key, number in numbers.items() if number is not None}
 
 
 def _list(mask: Optional[str]) -> Optional[str]:
@@ -336,7 +296,3 @@ def _list(mask: Optional[str]) -> Optional[str]:
         return cpulist.render(cpumask.parse(mask)) if mask is not None else None
     except NearmetalError:
         return None
-
-
-def _plain(table: Optional[Mapping[str, Any]]) -> Optional[Dict[str, Any]]:
-    return dict(table) if table is not None else None
