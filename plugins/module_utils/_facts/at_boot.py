@@ -15,7 +15,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from .._parse import boot_commands, boot_entry, cmdline, udev_rules
 from .._parse.link_settings import fits
-from . import boot, boot_lines, boot_programs, disk, link_files, sysctl
+from . import boot, boot_lines, boot_programs, disk, interface, link_files, sysctl
 from .host import Host
 
 _NEARMETAL = "nearmetal-"  # the names of its files in tmpfiles.d begin so, and in sysctl.d after 99-
@@ -65,9 +65,9 @@ def observe(
     `scripts` are those of tuned's profiles, and `more` is who else sets something.
     """
     places = {name: place for place, name in disk.names(host).items()}
-    links = {name: host.link(f"{link_files.NET}/{name}/device") for name in host.names(link_files.NET)}
-    nics = {name: link.rpartition("/")[2] for name, link in links.items() if link}
-    devices = _Devices(places, nics, {host.line(f"/sys/block/{name}/dev") or "": name for name in places})
+    devices = _Devices(
+        places, interface.devices(host), {host.line(f"/sys/block/{name}/dev") or "": name for name in places}
+    )
     return (
         *_boot_loader(host),
         *_rules(host, devices),
@@ -178,8 +178,8 @@ def _assigned(
     properties = {f"ENV{{{key}}}": value for key, value in re.findall(r"^E:(ID_\w+)=(.*)$", record, re.MULTILINE)}
     asked = dict.fromkeys(re.findall(r"ENV\{ID_\w+\}", text), "") if properties else {}
     known.update({**asked, **properties})
-    driver = host.link(f"{folder}/device/driver") or host.link(f"{folder}/device/device/driver") or ""
-    known.update({"DRIVERS": driver.rpartition("/")[2]} if driver else {})
+    driver = host.target(f"{folder}/device/driver") or host.target(f"{folder}/device/device/driver")
+    known.update({"DRIVERS": driver} if driver else {})
     return udev_rules.assignments(text, known, attribute, above)
 
 

@@ -75,8 +75,7 @@ def _before_kernel(host: Host, provider: str) -> str:
     if provider == "systemd_boot":
         initrds = (" ".join(f"initrd={path}" for path in entry.initrds) for entry in read_entries(host, provider))
         return max(initrds, key=len, default="")
-    images = cmdline.values(cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or ""), "BOOT_IMAGE")
-    match = re.match(r"\([^)]*\)", (images[-1] if images else None) or "")
+    match = re.match(r"\([^)]*\)", cmdline.last(host.kernel_arguments(), "BOOT_IMAGE") or "")
     return max("(hd0,gpt128)", match.group() if match else "", key=len) if provider == "bls" else ""
 
 

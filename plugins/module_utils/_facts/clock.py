@@ -70,8 +70,7 @@ def observe(host: Host) -> ClockFacts:
     current = host.text(CLOCKSOURCE + "/current_clocksource")
     first = first_processor(host)
     flags = first.flags if first.x86 else None
-    line = host.text("/proc/cmdline", cmdline.LONGEST)
-    arguments = cmdline.tokens(line) if line is not None else None
+    arguments = host.kernel_arguments()
     boot_log = log.since_boot(host)
     return ClockFacts(
         current=clocksource.current(current) if current is not None else None,
@@ -82,8 +81,8 @@ def observe(host: Host) -> ClockFacts:
         unstable_marks=kernel_log.tsc_unstable_marks(boot_log.text) if boot_log is not None else None,
         switched_to=kernel_log.clocksource_switches(boot_log.text) if boot_log is not None else None,
         log_cut=boot_log.cut if boot_log is not None else None,
-        source_argument=([None, *cmdline.values(arguments, "clocksource")][-1]) if arguments is not None else None,
-        reliable_argument="reliable" in cmdline.values(arguments, "tsc") if arguments is not None else None,
+        source_argument=cmdline.last(arguments, "clocksource"),
+        reliable_argument="reliable" in cmdline.values(arguments, "tsc") if arguments else None,
     )
 
 

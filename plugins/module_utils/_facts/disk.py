@@ -79,10 +79,10 @@ def name_at(host: Host, where: str) -> Optional[str]:
 
 def place(host: Host, name: str) -> str:
     """The place of a device, which is stable; for a stacked device its name."""
-    device = posixpath.basename(host.link(f"{BLOCK}/{name}/device") or "")
+    device = host.target(f"{BLOCK}/{name}/device")
     namespace = _NAMESPACE.fullmatch(name)
     if namespace:
-        address = posixpath.basename(host.link(f"{BLOCK}/{name}/device/device") or "")
+        address = host.target(f"{BLOCK}/{name}/device/device")
         return f"{address}/n{namespace[3]}" if _PCI.fullmatch(address) else name
     return device if PLACE.fullmatch(device) else name
 
@@ -108,7 +108,7 @@ def layer(host: Host, name: str) -> str:
     namespace = _NAMESPACE.fullmatch(name)
     if namespace and namespace[2] is not None:
         return PATH
-    above = posixpath.basename(host.link(f"{BLOCK}/{name}/device") or "")
+    above = host.target(f"{BLOCK}/{name}/device")
     return HEAD if namespace and above.startswith("nvme-subsys") else DISK
 
 
@@ -116,8 +116,7 @@ def kind_and_driver(host: Host, name: str) -> Tuple[str, Optional[str], Optional
     """Kind, model and driver."""
     folder = f"{BLOCK}/{name}/device"
     model = host.line(f"{folder}/model")
-    links = (host.link(f"{folder}/driver"), host.link(f"{folder}/device/driver"))
-    driver = next((posixpath.basename(link) for link in links if link), None)
+    driver = host.target(f"{folder}/driver") or host.target(f"{folder}/device/driver") or None
     kind = MODELS.get(model or "") or _DRIVERS.get(driver or "") or OTHER
     return kind, model, driver
 
@@ -160,7 +159,7 @@ def aliases(host: Host) -> Dict[str, str]:
             devices[f"/dev/{name}"] = device
     for folder in _LINKS:
         for link in host.names(folder):
-            target = f"/dev/{posixpath.basename(host.link(f'{folder}/{link}') or '')}"
+            target = f"/dev/{host.target(f'{folder}/{link}')}"
             if target in devices:
                 devices[f"{folder}/{link}"] = devices[target]
     return devices
@@ -170,7 +169,7 @@ def mounted(host: Host, known: Dict[str, str]) -> Dict[str, Tuple[str, ...]]:
     """Mount point → the devices directly below it, for file systems on block devices."""
     devices: Dict[str, Tuple[str, ...]] = {}
     for mount in mountinfo.parse(host.text("/proc/self/mountinfo") or ""):
-        node = posixpath.basename(host.link(f"/sys/dev/block/{mount.device}") or "")
+        node = host.target(f"/sys/dev/block/{mount.device}")
         device = known.get(f"/dev/{node}") or known.get(mount.source)
         devices.pop(mount.point, None)
         if device is not None:
@@ -183,7 +182,7 @@ def discarding(host: Host, known: Dict[str, str]) -> Tuple[str, ...]:
     devices = set()
     for mount in mountinfo.parse(host.text("/proc/self/mountinfo") or ""):
         if mount.discards:
-            name = posixpath.basename(host.link(f"/sys/dev/block/{mount.device}") or "")
+            name = host.target(f"/sys/dev/block/{mount.device}")
             devices.add(known.get(f"/dev/{name}") or known.get(mount.source) or "")
     return tuple(sorted(devices - {""}))
 

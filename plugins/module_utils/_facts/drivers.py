@@ -15,6 +15,7 @@ from typing import Dict, Iterable, NamedTuple, Optional, Tuple
 from .._parse import kernel_log
 from . import ethtool, log
 from .host import Host
+from .interface import drivers
 from .nic import Nic
 
 # The drivers that enhanced networking needs (AWS, 2017).
@@ -35,9 +36,7 @@ class DriverFacts(NamedTuple):
 
 def observe(host: Host) -> DriverFacts:
     """Read /sys/class/net, /sys/module, and the running kernel's list of modules."""
-    links = (host.link(f"/sys/class/net/{name}/device/driver") for name in host.names("/sys/class/net"))
-    names = {os.path.basename(link) for link in links if link}
-    in_use = tuple(sorted(name for name in names if _NAME.fullmatch(name)))
+    in_use = tuple(sorted(filter(_NAME.fullmatch, set(drivers(host).values()))))
     return DriverFacts(in_use, _available(host))
 
 

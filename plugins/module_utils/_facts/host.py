@@ -57,6 +57,12 @@ class Host:
         text = self.line(path) or ""
         return int(text) if is_number(text) else None
 
+    def kernel_arguments(self) -> tuple[str, ...]:
+        """The arguments on the kernel's command line; none when it can't be read."""
+        from .._parse import cmdline
+
+        return cmdline.tokens(self.text("/proc/cmdline", cmdline.LONGEST) or "")
+
     def raw(self, path: str) -> bytes | None:
         """The file's bytes, with NULs, which separate the arguments of a process; None when it can't be read."""
         return self._bytes(path, MAX_BYTES, records=False)
@@ -82,6 +88,10 @@ class Host:
             return os.readlink(os.path.join(self.real(parent), name))
         except (OSError, ValueError):
             return None
+
+    def target(self, path: str) -> str:
+        """The name of what a symbolic link leads to; empty when there is none."""
+        return os.path.basename(self.link(path) or "")
 
     def exists(self, path: str) -> bool:
         """Whether something (a dangling link too) has this name."""

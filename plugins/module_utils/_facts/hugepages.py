@@ -109,9 +109,9 @@ def kernel_choice(host: Host) -> Dict[str, Optional[str]]:
 
 def _built_with(host: Host) -> Optional[str]:
     """Who gets transparent huge pages after a boot: by the command line, else by the kernel's configuration."""
-    words = cmdline.values(cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or ""), "transparent_hugepage")
-    if words and words[-1] in ("always", "madvise", "never"):
-        return words[-1]
+    word = cmdline.last(host.kernel_arguments(), "transparent_hugepage")
+    if word in ("always", "madvise", "never"):
+        return word
     release = host.line("/proc/sys/kernel/osrelease") or ""
     if not _RELEASE.fullmatch(release):
         return None

@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from typing import Mapping, NamedTuple, Optional
 
 from .._parse import kernel_counters
 from .host import Host
+from .interface import drivers
 
-NET = "/sys/class/net"
 _VERSION = r"[0-9][A-Za-z0-9.+_-]{0,63}"
 
 
@@ -29,12 +28,11 @@ class KernelFacts(NamedTuple):
 
 def observe(host: Host) -> KernelFacts:
     """Read the clock, /proc/stat, and which driver each NIC has."""
-    links = {name: host.link(f"{NET}/{name}/device/driver") for name in host.names(NET)}
     version = host.line("/sys/module/ena/version")
     return KernelFacts(
         today=time.strftime("%Y-%m-%d", time.gmtime()),
         stolen=_stolen(host.text("/proc/stat", 4096) or ""),
-        drivers={name: os.path.basename(link) for name, link in links.items() if link},
+        drivers=drivers(host),
         ena_version=version if version is not None and re.fullmatch(_VERSION, version, re.ASCII) else None,
     )
 

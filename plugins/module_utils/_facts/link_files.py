@@ -18,8 +18,8 @@ from .._parse.boot_commands import words_of
 from . import boot_programs, boot_units
 from .boot_lines import LIMIT, files
 from .host import Host
+from .interface import NET, devices
 
-NET = "/sys/class/net"
 _IFUPDOWN = ("/etc/network/interfaces", "/etc/network/interfaces.d")
 _IFCFG = ("/etc/sysconfig/network-scripts", "/etc/sysconfig/network")
 _NOT_READ = r"ifcfg-.*(?:~|\.(?:bak|orig|rpmnew|rpmorig|rpmsave|old|swp))"  # as initscripts and SUSE's wicked do
@@ -64,10 +64,7 @@ def settings(host: Host, networkd: bool) -> Dict[str, Found]:
     """Place of an interface → what files set of it; `networkd`: whether systemd-networkd runs, or starts at boot."""
     of_systemd = {kind: tuple(_systemd(host, kind)) for kind in (".link", ".network") if networkd or kind == ".link"}
     by_place = {}
-    for name in host.names(NET):
-        link = host.link(f"{NET}/{name}/device")
-        if link is None:
-            continue
+    for name, place in devices(host).items():
         nic = _nic(host, name)
         found: Found = {}
         for manager in (_dhclient, _netplan, _ifupdown, _ifcfg, _keyfiles):
@@ -75,7 +72,7 @@ def settings(host: Host, networkd: bool) -> Dict[str, Found]:
                 found.update({setting: (path, value) for setting, value in assigned.items()})
         for kind, parsed in of_systemd.items():
             found.update(_first(host, parsed, nic, nic.link if kind == ".link" else nic.network))
-        by_place[os.path.basename(link)] = found
+        by_place[place] = found
     return by_place
 
 
@@ -88,7 +85,7 @@ def _nic(host: Host, name: str) -> _Nic:
     keys = {
         "Name": " ".join([name, *sorted(others)]),
         "OriginalName": name,
-        "Driver": os.path.basename(host.link(f"{NET}/{name}/device/driver") or ""),
+        "Driver": host.target(f"{NET}/{name}/device/driver"),
         "MACAddress": address,
         "PermanentMACAddress": address,
         "Type": "ether",

@@ -145,9 +145,7 @@ def observe(host: Host) -> NetworkFacts:
         rings=_by_field({place: ring_sizes(sizes) for place, sizes in rings.items()}),
         rings_max={place: {name: sizes[name + "_max"] for name in ("rx", "tx")} for place, sizes in rings.items()},
         coalesce=_by_field(asked(ethtool.coalesce)),
-        offloads=_by_field(
-            {place: {name: on for name, (on, _free) in table.items()} for place, table in offloads.items()}
-        ),
+        offloads=_by_field(switches),
         fixed={
             nic.place: tuple(name for name, (_on, free) in offloads.get(nic.place, {}).items() if not free)
             for nic in nics

@@ -17,7 +17,7 @@ from .._parse import irq_name
 from .._parse.interrupts import Interrupts
 from . import interrupts
 from .host import Host
-from .interface import NET, is_up
+from .interface import NET, devices, is_up
 from .interrupts import Vector
 
 PLACE = re.compile(
@@ -56,23 +56,20 @@ def observe(host: Host, table: Interrupts, place: str = "") -> Tuple[Nic, ...]:
     """Every interface with hardware behind it, or the one at a place, in the order in which they appeared."""
     by_name = interrupts.queues(table)
     nics = []
-    for name in host.names(NET):
-        link = host.link("{}/{}/device".format(NET, name))
-        found = os.path.basename(link or "")
-        if found and place in ("", found) and host.line("{}/{}/type".format(NET, name)) == _ETHERNET:
+    for name, found in devices(host).items():
+        if place in ("", found) and host.line("{}/{}/type".format(NET, name)) == _ETHERNET:
             nics.append(_nic(host, table, by_name, name, found))
     return tuple(sorted(nics, key=lambda nic: (nic.ifindex, nic.name)))
 
 
 def name_at(host: Host, place: str) -> Optional[str]:
     """The name of the interface at a place; None when there is none."""
-    links = {name: host.link("{}/{}/device".format(NET, name)) for name in host.names(NET)}
-    return next((name for name, link in links.items() if link and os.path.basename(link) == place), None)
+    return next((name for name, found in devices(host).items() if found == place), None)
 
 
 def replaces_address(host: Host, name: str) -> bool:
     """Whether the interface was given an address that its driver takes for the permanent one."""
-    driver = os.path.basename(host.link("{}/{}/device/driver".format(NET, name)) or "")
+    driver = host.target(f"{NET}/{name}/device/driver")
     assigned = host.line("{}/{}/addr_assign_type".format(NET, name))
     return driver in _REPLACE_ADDRESS and assigned not in (None, _OWN_ADDRESS)
 
@@ -99,7 +96,7 @@ def queue_numbers(host: Host, name: str) -> Tuple[Tuple[int, ...], Tuple[int, ..
 
 def _nic(host: Host, table: Interrupts, by_name: Dict[str, Tuple[Vector, ...]], name: str, place: str) -> Nic:
     folder = "{}/{}".format(NET, name)
-    driver = os.path.basename(host.link(folder + "/device/driver") or "") or None
+    driver = host.target(folder + "/device/driver") or None
     rx, tx = queue_numbers(host, name)
     owned = _owned(host, folder)
     aliases = (name, place, place.replace("vif-", "vif"), _parent(host, folder))

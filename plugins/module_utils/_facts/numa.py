@@ -35,11 +35,11 @@ def observe(host: Host) -> NumaFacts:
         for node in host.names(NODE)
         if _NODE.fullmatch(node)
     }
-    arguments = cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or "")
+    arguments = host.kernel_arguments()
     return NumaFacts(
         remote={node: _remote(pages) for node, pages in counters.items()},
         off_argument="off" in cmdline.values(arguments, "numa"),
-        balancing_argument=([None, *cmdline.values(arguments, "numa_balancing")])[-1],
+        balancing_argument=cmdline.last(arguments, "numa_balancing"),
         units=services.units(host) if len(counters) > 1 else frozenset(),
         processes=services.observe(host) if len(counters) > 1 else {},
         devices=services.devices(host) if len(counters) > 1 else {},

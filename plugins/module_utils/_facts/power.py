@@ -69,7 +69,7 @@ def observe(host: Host) -> PowerFacts:
     domains = frequency_domains(host)
     governors = table(host, domains, "scaling_governor")
     preferences = table(host, domains, "energy_performance_preference")
-    arguments = cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or "")
+    arguments = host.kernel_arguments()
     names = ("idle", "intel_idle.max_cstate", "processor.max_cstate")
     return PowerFacts(
         idle_states=states,

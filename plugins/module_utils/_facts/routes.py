@@ -8,13 +8,12 @@ A path is a text: `main`, or the routes of the interface's own table ("10.0.0.0/
 from __future__ import annotations
 
 import ipaddress
-import os
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from .._parse import route_message
 from . import nic
 from .host import Host
-from .interface import NET
+from .interface import NET, devices
 
 IPV4, IPV6, MAIN_TABLE = route_message.IPV4, route_message.IPV6, route_message.MAIN_TABLE
 Address = route_message.Address
@@ -197,12 +196,8 @@ def nearmetal_rules(host: Host, state: State, where: str) -> List[Rule]:
 
 def places(host: Host) -> Dict[str, str]:
     """Place → name of every interface with hardware behind it."""
-    names = {}
-    for name in host.names(NET):
-        link = host.link(f"{NET}/{name}/device")
-        if link is not None and host.line(f"{NET}/{name}/type") == _ETHERNET:
-            names[os.path.basename(link)] = name
-    return names
+    found = devices(host).items()
+    return {place: name for name, place in found if host.line(f"{NET}/{name}/type") == _ETHERNET}
 
 
 def addresses(host: Host) -> Optional[Tuple[Address, ...]]:

@@ -35,13 +35,13 @@ class SmtFacts(NamedTuple):
 
 def observe(host: Host) -> SmtFacts:
     """Read smt/control, which CPUs can be switched, and the command line."""
-    arguments = cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or "")
+    arguments = host.kernel_arguments()
     return SmtFacts(
         control=sys_files.SMT.read(host),
         offline=offline(host),
         removable=removable(host),
         arguments=disabling(arguments),
-        maxcpus=_maxcpus(arguments),
+        maxcpus=cmdline.last(arguments, "maxcpus"),
         kernel_offline=kernel_offline(host),
         cpuidle=host.exists(CPU + "/cpu0/cpuidle"),
     )
@@ -74,20 +74,16 @@ def disabling(arguments: Tuple[str, ...]) -> Tuple[str, ...]:
 
 def kernel_choice(host: Host) -> str:
     """The value of smt/control after a boot: off when the command line says so, else on."""
-    return "off" if disabling(cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or "")) else "on"
+    return "off" if disabling(host.kernel_arguments()) else "on"
 
 
 def kernel_offline(host: Host) -> str:
     """The offline CPUs that maxcpus= leaves out, as a kernel list; udev may have brought others of them online."""
-    count = _maxcpus(cmdline.tokens(host.text("/proc/cmdline", cmdline.LONGEST) or "")) or ""
+    count = cmdline.last(host.kernel_arguments(), "maxcpus") or ""
     if not re.fullmatch("[0-9]{1,5}", count):
         return ""
     present = sorted(cpulist.parse(host.line(CPU + "/present") or ""))
     return cpulist.render(set(present[max(int(count), 1) :]).intersection(cpulist.parse(offline(host) or "")))
-
-
-def _maxcpus(arguments: Tuple[str, ...]) -> Optional[str]:
-    return ([None, *cmdline.values(arguments, "maxcpus")])[-1]
 
 
 def union(*lists: Optional[str]) -> str:

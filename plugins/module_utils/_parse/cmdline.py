@@ -66,3 +66,8 @@ def values(arguments: tuple[str, ...], name: str) -> tuple[str | None, ...]:
         if argument.replace("-", "_") == wanted:
             texts.append(value)
     return tuple(texts)
+
+
+def last(arguments: tuple[str, ...], name: str) -> str | None:
+    """The value that counts of the arguments of this name; None without one, or without a value."""
+    return (None, *values(arguments, name))[-1]
