@@ -13,7 +13,7 @@ from typing import List, NamedTuple, Optional
 from .._facts.clock import ClockFacts
 from .._facts.facts import Facts
 from .._facts.sys_files import CLOCKSOURCE
-from .._plan import Finding, Plan, Wanted, joined
+from .._plan import Plan, Wanted, joined
 from .._planning.boot_argument import plan_argument
 from .._planning.gate import host_class
 from .._planning.knob import Knob, boot_argument
@@ -52,11 +52,11 @@ NITRO_GOOD = ("tsc", "kvm-clock")
 
 
 class _Target(NamedTuple):
-    """The clock source to run on and why, or the finding that ends the search."""
+    """The clock source to run on and why, or the plan that ends the search."""
 
     source: str = ""
     reason: str = ""
-    refusal: Optional[Finding] = None
+    refusal: Optional[Plan] = None
 
 
 def _source(facts: Facts, wanted: Wanted, requested: str) -> Plan:
@@ -71,7 +71,7 @@ def _source(facts: Facts, wanted: Wanted, requested: str) -> Plan:
     target = _target(facts, clock, wanted)
     replan = Plan(replan=requested == "auto" and not facts.is_arm)
     if target.refusal is not None:
-        return joined(Plan(findings=(target.refusal,)), replan)
+        return joined(target.refusal, replan)
     gain = GAIN if target.source == "tsc" else ""
     change = _SOURCE.change(wanted, clock.current, target.source, target.reason, gain)
     return joined(change, _warnings(facts, clock, target), replan)
@@ -193,11 +193,11 @@ def _warnings(facts: Facts, clock: ClockFacts, target: _Target) -> Plan:
             "tsc=reliable is on the kernel command line: it switches the watchdog off, and a virtual host can be moved"
             f" to other hardware; {_AWS_SETS_IT}: unless you trust that, remove it"
         )
-    return joined(*(_SOURCE.says("advice", warning, clock.current) for warning in warnings))
+    return _SOURCE.advises(warnings, clock.current)
 
 
 def _refusal(status: str, reason: str, clock: ClockFacts, source: Optional[str] = None) -> _Target:
-    return _Target(refusal=_SOURCE.finding(status, reason, clock.current, source))
+    return _Target(refusal=_SOURCE.says(status, reason, clock.current, source))
 
 
 def _refusal_on_pv(clock: ClockFacts, source: str) -> _Target:

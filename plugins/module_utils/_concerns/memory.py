@@ -75,7 +75,7 @@ def _obstacle(facts: Facts, wanted: Wanted, knob: Knob, goal: str) -> Obstacle:
     kernel = facts.platform.kernel_version
     if knob.name == "swappiness" and int(goal) > 100 and (kernel is None or kernel < (5, 8)):
         now, sentence = facts.sysctl.get(knob.place), "memory.swappiness: before Linux 5.8 it is at most 100"
-        return "not_applicable", knob.impossible(wanted, sentence, now, goal).reason
+        return "not_applicable", knob.impossible(wanted, sentence, now, goal).findings[0].reason
     if knob.name == "overcommit":
         return _promises(facts, wanted, knob, goal)
     return None

@@ -9,14 +9,14 @@ kernel lists which CPUs are second threads; nothing is computed from CPU numbers
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import Optional
 
 from .._facts.facts import Facts
 from .._facts.smt import SmtFacts, difference, second_threads, union
 from .._facts.sys_files import SMT
 from .._facts.topology import CPU, TopologyFacts
 from .._number import is_number
-from .._plan import Finding, Plan, Wanted, joined
+from .._plan import Plan, Wanted, joined
 from .._planning.boot_argument import plan_argument
 from .._planning.gate import host_class
 from .._planning.knob import Knob, boot_argument
@@ -79,9 +79,9 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
     refusal = (_on_pv(facts, wanted) if switch_off else None) or _single_thread(facts, threads, cpus)
     refusal = refusal or (_harm(facts, wanted) if switch_off else None) or _lock(threads, switch_off)
     refusal = refusal or _switch_obstacle(threads, cpus, wanted, switch_off)
-    method, advice = wanted.get("method"), Plan(findings=_advice(facts, threads))
-    if refusal is not None and refusal.status != "not_applicable":
-        return joined(Plan(findings=(refusal,)), advice)
+    method, advice = wanted.get("method"), _advice(facts, threads)
+    if refusal is not None and refusal.findings[0].status != "not_applicable":
+        return joined(refusal, advice)
     switchable = threads.control in _SWITCHES
     lasting = requested == "disabled" and method == "runtime"
     type_without_smt = host_class(facts, wanted) == "xen_pv" or facts.is_arm
@@ -89,49 +89,49 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
     if lasting and switchable:
         each_boot = Plan(at_boot=_THREADS.lines(requested))
     if refusal is not None:
-        return joined(Plan(findings=(refusal,)), advice, each_boot)
+        return joined(refusal, advice, each_boot)
     runtime = _runtime(facts, threads, cpus, switch_off, wanted) if method != "boot" else Plan()
     at_boot = _at_boot(facts, threads, requested, wanted) if method != "runtime" else Plan()
     return joined(runtime, at_boot, advice, each_boot)
 
 
-def _single_thread(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[Finding]:
+def _single_thread(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[Plan]:
     """The finding for a host whose cores have one thread by nature."""
     if threads.control in _SWITCHES:
         return None
     if threads.control is None and (threads.offline or second_threads(cpus)):
         return None
     cause = "no Graviton has SMT" if facts.is_arm else "each vCPU of this host is a core of its own"
-    return _finding("not_applicable", f"one thread per core already: {cause}", threads)
+    return _says("not_applicable", f"one thread per core already: {cause}", threads)
 
 
-def _on_pv(facts: Facts, wanted: Wanted) -> Optional[Finding]:
+def _on_pv(facts: Facts, wanted: Wanted) -> Optional[Plan]:
     """The finding on PV, checked first: a guest sees no second threads, but its CPUs may be such."""
     if host_class(facts, wanted) == "xen_pv":
-        return _finding("refused", "Xen PV shows no real sibling lists: move to an HVM type", facts.smt)
+        return _says("refused", "Xen PV shows no real sibling lists: move to an HVM type", facts.smt)
     return None
 
 
-def _harm(facts: Facts, wanted: Wanted) -> Optional[Finding]:
+def _harm(facts: Facts, wanted: Wanted) -> Optional[Plan]:
     """The finding for a host on which SMT must not be switched off."""
     if facts.burstable:
         reason = (
             "a burstable type earns CPU credits with all of its vCPUs, and half of them would have to spend the credits"
         )
-        return _finding("refused", reason, facts.smt)
+        return _says("refused", reason, facts.smt)
     if wanted.wanted_by("threads") == "workload" and _has_one_core(facts.topology):
         reason = (
             "this host has one core: without its second thread one CPU is left for the workload, the kernel and all"
             " interrupts; set smt.threads: disabled yourself if you want that"
         )
-        return _finding("refused", reason, facts.smt, "disabled")
+        return _says("refused", reason, facts.smt, "disabled")
     slice_of_xen = host_class(facts, wanted) == "xen_hvm" and not facts.smt.cpuidle
     if slice_of_xen and not wanted.get("allow_unverified"):
         reason = (
             "on a Xen type that shares its socket (no cpuidle) the sibling lists are only what the hypervisor claims;"
             " allow_unverified: true trusts them"
         )
-        return _finding("refused", reason, facts.smt)
+        return _says("refused", reason, facts.smt)
     return None
 
 
@@ -140,12 +140,10 @@ def _has_one_core(cpus: TopologyFacts) -> bool:
     return len(cpus.cores) < 2 if cpus.cores is not None else len(cpus.cpus_online or ()) <= 2
 
 
-def _lock(threads: SmtFacts, switch_off: bool) -> Optional[Finding]:
+def _lock(threads: SmtFacts, switch_off: bool) -> Optional[Plan]:
     if threads.control == "forceoff" and not switch_off:
         argument = " ".join(threads.arguments) or "nosmt=force"
-        return _finding(
-            "unchangeable", f"{argument} locks SMT off until a boot without that argument", threads, "enabled"
-        )
+        return _says("unchangeable", f"{argument} locks SMT off until a boot without that argument", threads, "enabled")
     return None
 
 
@@ -155,21 +153,21 @@ def _runtime(facts: Facts, threads: SmtFacts, cpus: TopologyFacts, switch_off: b
         "as the kernel booted" if requested == "kernel" else "one thread has the core for itself" if switch_off else ""
     )
     reason = reason or "both threads of each core work: more throughput, less even latency"
-    left_offline: Tuple[Finding, ...] = ()
+    left_offline = Plan()
     if _one_by_one(threads, cpus, requested, switch_off):
         before, after = threads.offline or "", _offline_after(facts, threads, cpus, requested, switch_off)
         knob, as_wanted = _CPUS, before == after
         somebodys = difference(after, threads.kernel_offline)
-        left_offline = _left_offline(threads, somebodys) if somebodys and not switch_off else ()
+        left_offline = _left_offline(threads, somebodys) if somebodys and not switch_off else Plan()
         if switch_off or not as_wanted:
             threads = threads._replace(control=None)  # it doesn't show these threads
     else:
         knob, before, after = _THREADS, threads.control or "", "off" if switch_off else "on"
         as_wanted = before == after or (switch_off and before == "forceoff")
     if as_wanted:
-        return Plan(findings=(_finding("ok", reason, threads, goal), *left_offline))
+        return joined(_says("ok", reason, threads, goal), left_offline)
     action = knob.action(knob.wanted_by(wanted), before, after, reason)
-    return Plan((action,), (_finding("would_change", reason, threads, goal), *left_offline))
+    return joined(Plan((action,)), _says("would_change", reason, threads, goal), left_offline)
 
 
 def _one_by_one(threads: SmtFacts, cpus: TopologyFacts, requested: str, switch_off: bool) -> bool:
@@ -201,17 +199,17 @@ def _offline_after(facts: Facts, threads: SmtFacts, cpus: TopologyFacts, request
     return threads.kernel_offline if requested == "kernel" else ""
 
 
-def _left_offline(threads: SmtFacts, cpus: str) -> Tuple[Finding, ...]:
+def _left_offline(threads: SmtFacts, cpus: str) -> Plan:
     """The advice about CPUs that somebody took offline one by one."""
     names = f"CPU {cpus} is" if cpus.isdigit() else f"CPUs {cpus} are"
     sentence = (
         f"{names} offline although SMT is on, and not by nearmetal: left alone; to bring one back:"
         f" echo 1 > {CPU}/cpuN/online"
     )
-    return (_finding("advice", sentence, threads),)
+    return _says("advice", sentence, threads)
 
 
-def _switch_obstacle(threads: SmtFacts, cpus: TopologyFacts, wanted: Wanted, switch_off: bool) -> Optional[Finding]:
+def _switch_obstacle(threads: SmtFacts, cpus: TopologyFacts, wanted: Wanted, switch_off: bool) -> Optional[Plan]:
     """The finding for a kernel without smt/control that can't take a second thread offline by itself.
 
     Raises NearmetalError when the user wants it.
@@ -235,7 +233,7 @@ def _at_boot(facts: Facts, threads: SmtFacts, requested: str, wanted: Wanted) ->
     return plan_argument(facts, wanted, _NOSMT, text, reason)
 
 
-def _advice(facts: Facts, threads: SmtFacts) -> Tuple[Finding, ...]:
+def _advice(facts: Facts, threads: SmtFacts) -> Plan:
     """What the operator should know beside the change."""
     sentences = []
     kind = facts.platform.host_class
@@ -246,7 +244,7 @@ def _advice(facts: Facts, threads: SmtFacts) -> Tuple[Finding, ...]:
         )
     if threads.maxcpus is not None:
         sentences.append(_about_maxcpus(facts, threads.maxcpus))
-    return tuple(_finding("advice", sentence, threads) for sentence in sentences)
+    return _THREADS.advises(sentences, _now(threads))
 
 
 def _about_maxcpus(facts: Facts, maxcpus: str) -> str:
@@ -264,8 +262,8 @@ def _about_maxcpus(facts: Facts, maxcpus: str) -> str:
     return sentence + "; remove it and use threads: disabled"
 
 
-def _finding(status: str, reason: str, threads: SmtFacts, goal: Optional[str] = None) -> Finding:
-    return _THREADS.finding(status, reason, _now(threads), goal)
+def _says(status: str, reason: str, threads: SmtFacts, goal: Optional[str] = None) -> Plan:
+    return _THREADS.says(status, reason, _now(threads), goal)
 
 
 def _now(threads: SmtFacts) -> str:

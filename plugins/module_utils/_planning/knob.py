@@ -133,6 +133,10 @@ class Knob(NamedTuple):
         """The plan that changes nothing and makes one statement."""
         return Plan(findings=(self.finding(status, reason, now, wanted),))
 
+    def advises(self, sentences: Iterable[str], now: Value = None) -> Plan:
+        """The plan that changes nothing and gives advice."""
+        return Plan(findings=tuple(self.finding("advice", sentence, now) for sentence in sentences))
+
     def action(self, wanted_by: str, now: Value, goal: Value, reason: str) -> Action:
         """The action that brings the knob from `now` to `goal`."""
         return Action(
@@ -194,14 +198,14 @@ class Knob(NamedTuple):
             plan = Plan((action,), (self.finding("would_change", reason, words, goal_words),))
         return self.lasting(plan, wanted, goal_words)
 
-    def impossible(self, wanted: Wanted, sentence: str, now: Value = None, goal: Value = None) -> Finding:
-        """The finding `not_applicable` for a value that this host can't take and that a workload wants.
+    def impossible(self, wanted: Wanted, sentence: str, now: Value = None, goal: Value = None) -> Plan:
+        """The plan that says `not_applicable` for a value that this host can't take and that a workload wants.
 
         Raises NearmetalError when the user wants it. `sentence` names the option and what would be possible.
         """
         if self.wanted_by(wanted) != "workload":
             raise NearmetalError(sentence)
-        return self.finding("not_applicable", sentence, now, goal)._replace(reason=sentence)
+        return self._replace(subject="").says("not_applicable", sentence, now, goal)
 
 
 def _words(values: Iterable[str]) -> str:

@@ -34,7 +34,8 @@ def test_a_value_that_the_host_cannot_take_is_the_users_error_and_not_applicable
     options = {"queue": {"limits": "enabled"}}
     with pytest.raises(NearmetalError, match=SENTENCE):
         LIMITS.impossible(Wanted(options), SENTENCE)
-    finding = LIMITS.at("0000:00:05.0", "ens5").impossible(Wanted(options, {"queue": "workload"}), SENTENCE)
+    plan = LIMITS.at("0000:00:05.0", "ens5").impossible(Wanted(options, {"queue": "workload"}), SENTENCE)
+    (finding,) = plan.findings
     assert (finding.status, finding.reason, finding.where) == ("not_applicable", SENTENCE, "0000:00:05.0")
 
 

@@ -9,7 +9,7 @@ from typing import Optional, Tuple
 from ..._facts.block import LONGEST_MS, BlockFacts
 from ..._facts.disk import EBS, INSTANCE_STORE, XVD
 from ..._facts.facts import Facts
-from ..._plan import Finding, Plan, Wanted, joined
+from ..._plan import Plan, Wanted, joined
 from ..._planning.boot_argument import plan_argument
 from ..._planning.knob import boot_argument
 from .choice import NAME, DiskSettings
@@ -81,11 +81,11 @@ def plan_polling(facts: Facts, block: BlockFacts, wanted: Wanted) -> Plan:
         return plan_argument(facts, wanted, _POLL, None, reason)
     refusal = _polling_refusal(facts, block)
     if refusal is not None:
-        return Plan(findings=(refusal,))
+        return refusal
     cpus = len(facts.online)
     if not 0 < queues <= cpus:
         sentence = f"{NAME}.poll_queues: {queues} queues can't be polled by {cpus} CPUs; give 0 to {cpus}"
-        return Plan(findings=(knob.impossible(wanted, sentence),))
+        return knob.impossible(wanted, sentence)
     advice = (
         "only io_uring with IOPOLL and preadv2 with RWF_HIPRI use polled queues, and each thread that polls burns a CPU"
     )
@@ -117,17 +117,17 @@ def plan_segments(facts: Facts, block: BlockFacts, wanted: Wanted) -> Plan:
     return plan_argument(facts, wanted, knob, f"{knob.place}={segments}", reason)
 
 
-def _polling_refusal(facts: Facts, block: BlockFacts) -> Optional[Finding]:
+def _polling_refusal(facts: Facts, block: BlockFacts) -> Optional[Plan]:
     knob = _POLL.at("")
     if block.poll_queues is None:
         reason = "no NVMe driver with polled queues is loaded; they came with Linux 5.0"
-        return knob.finding("not_applicable", reason)
+        return knob.says("not_applicable", reason)
     if facts.burstable:
-        return knob.finding("refused", "on a burstable type, CPUs that poll spend its credits")
+        return knob.says("refused", "on a burstable type, CPUs that poll spend its credits")
     if not any(disk.kind == INSTANCE_STORE for disk in block.disks):
         reason = (
             "an EBS volume answers after hundreds of microseconds: polling it only burns CPUs; use"
             " poll_queues with instance store"
         )
-        return knob.finding("refused", reason)
+        return knob.says("refused", reason)
     return None

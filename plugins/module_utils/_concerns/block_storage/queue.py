@@ -123,7 +123,7 @@ def _goal(
         obstacle = f"takes requests of at most {disk.largest} KiB, not {requested}"
     if not obstacle:
         return goal
-    impossible = knob.impossible(wanted, f"{NAME}.{knob.name}: {disk.name} {obstacle}")
+    (impossible,) = knob.impossible(wanted, f"{NAME}.{knob.name}: {disk.name} {obstacle}").findings
     return Goal(status=impossible.status, reason=obstacle)
 
 

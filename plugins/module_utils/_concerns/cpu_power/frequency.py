@@ -118,7 +118,7 @@ def _table(power: PowerFacts, wanted: Wanted, knob: Knob, requested: str) -> Pla
         )
     if sentence:
         words = " ".join(sorted(set(present.values())))
-        return Plan(findings=(knob.impossible(wanted, sentence, words, requested),))
+        return knob.impossible(wanted, sentence, words, requested)
     return knob.change_each(wanted, present, dict.fromkeys(present, requested), "requested by name")
 
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ..._facts.facts import Facts
 from ..._facts.power import IdleState, PowerFacts
-from ..._plan import Finding, Plan, Wanted, joined
+from ..._plan import Plan, Wanted, joined
 from ..._planning.boot_argument import plan_argument
 from ..._planning.gate import host_class
 from ..._planning.knob import Knob, boot_argument
@@ -46,14 +46,14 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     requested, power, method = knob.value(wanted), facts.power, wanted.get("method")
     if requested is None:
         return Plan()
-    advice = Plan(findings=_advice(power))
+    advice = _advice(power)
     if power.idle_states is None or power.idle_disabled is None:
         reason = "this host has no cpuidle: its type leaves idle states to the hypervisor"
         return joined(knob.says("not_applicable", reason, None, requested), advice)
     limit = _limit(power.idle_states, requested)
     refusal = _poll_refusal(facts, wanted, knob, power) if _only_polls(power.idle_states, limit) else None
     if refusal is not None:
-        return joined(Plan(findings=(refusal,)), advice)
+        return joined(refusal, advice)
     runtime = _runtime(wanted, knob, power, power.idle_states, limit) if method != "boot" else Plan()
     at_boot = _at_boot(facts, str(requested), wanted) if method != "runtime" else Plan()
     return joined(runtime, at_boot, advice)
@@ -113,7 +113,7 @@ def _target(power: PowerFacts, states: Tuple[IdleState, ...], limit: Optional[in
     return {state.key: "" if state.default and _is_allowed(state, limit) else power.idle_cpus for state in states}
 
 
-def _poll_refusal(facts: Facts, wanted: Wanted, knob: Knob, power: PowerFacts) -> Optional[Finding]:
+def _poll_refusal(facts: Facts, wanted: Wanted, knob: Knob, power: PowerFacts) -> Optional[Plan]:
     requested = knob.value(wanted)
     floor = min((state.latency for state in power.idle_states or () if not state.polls), default=0)
     cause = (
@@ -127,9 +127,7 @@ def _poll_refusal(facts: Facts, wanted: Wanted, knob: Knob, power: PowerFacts) -
         reason = cause + "polling burns full power, costs turbo and slows the other thread; allow_poll: true allows it"
     else:
         return None
-    return knob.finding(
-        "refused", reason, _states_in_use(power.idle_states or (), power.idle_disabled or {}), requested
-    )
+    return knob.says("refused", reason, _states_in_use(power.idle_states or (), power.idle_disabled or {}), requested)
 
 
 def _reason(states: Tuple[IdleState, ...], limit: Optional[int], requested: "str | int") -> str:
@@ -153,7 +151,7 @@ def _states_in_use(states: Tuple[IdleState, ...], disabled: Mapping[str, str]) -
     return " ".join(state.name for state in states if not disabled.get(state.key))
 
 
-def _advice(power: PowerFacts) -> Tuple[Finding, ...]:
+def _advice(power: PowerFacts) -> Plan:
     sentences = []
     if "intel_idle.max_cstate=0" in power.idle_arguments:
         sentences.append(
@@ -164,4 +162,4 @@ def _advice(power: PowerFacts) -> Tuple[Finding, ...]:
         sentences.append(
             "idle=poll is on the kernel command line: no CPU ever idles, so turbo has no headroom; remove it"
         )
-    return tuple(_IDLE.finding("advice", sentence) for sentence in sentences)
+    return _IDLE.advises(sentences)

@@ -82,7 +82,7 @@ def _profile(facts: Facts, wanted: Wanted, requested: str) -> Plan:
             f"{NAME}.{_PROFILE.name}: this firmware doesn't offer {plain(requested)};"
             f" it offers {' '.join(offered) or 'nothing'}"
         )
-        return Plan(findings=(_PROFILE.impossible(wanted, sentence, now, requested),))
+        return _PROFILE.impossible(wanted, sentence, now, requested)
     return _PROFILE.change(wanted, now, requested, "how the firmware weighs speed, heat and noise; requested by name")
 
 

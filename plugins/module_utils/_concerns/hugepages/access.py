@@ -83,7 +83,7 @@ def _mount(facts: Facts, pages: HugepageFacts, wanted: Wanted, gid: Optional[int
     if size is None or size not in pages.pages:
         wrong, sizes = requested or "a default size", " ".join(pages.pages)
         sentence = f"hugepages.mount.size: this kernel has no huge pages of {wrong}; it has {sizes}"
-        return Plan(findings=(_MOUNT.impossible(wanted, sentence),))
+        return _MOUNT.impossible(wanted, sentence)
     if path not in pages.mounts and path in pages.mounted:
         owner = "systemd mounts" if path == "/dev/hugepages" else "somebody has mounted"
         reason = f"{owner} a {pages.mounted[path]} at {path}, which is left alone: name another path"

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from ..._error import NearmetalError
 from ..._facts.facts import Facts
 from ..._facts.hugepages import HugepageFacts
-from ..._plan import Finding, Plan, Wanted, joined
+from ..._plan import Plan, Wanted, joined
 from ..._planning.boot_argument import plan_argument
 from ..._planning.gate import host_class
 from ..._planning.knob import Knob, boot_argument
@@ -114,8 +114,8 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     for number, entry in enumerate(entries):
         name = f"hugepages.pages[{number}]"
         request = _request(facts, pages, name, entry, wanted)
-        if isinstance(request, Finding):
-            return Plan(findings=(request,))
+        if isinstance(request, Plan):
+            return request
         earlier = by_size.get(request.size)
         entry_names = f"{names.setdefault(request.size, name)} and {name}"
         by_size[request.size] = _merge(entry_names, earlier, request) if earlier is not None else request
@@ -150,7 +150,7 @@ def short(kib: int) -> str:
 
 def _request(
     facts: Facts, pages: HugepageFacts, name: str, entry: Mapping[str, Any], wanted: Wanted
-) -> "_Request | Finding":
+) -> "_Request | Plan":
     size = size_of(str(entry["size"]))
     if size not in pages.pages:
         sentence = f"{name}.size: this kernel has no huge pages of {entry['size']}; it has {' '.join(pages.pages)}"
@@ -333,15 +333,15 @@ def _missing_pages(facts: Facts, requests: List[_Request], text: Optional[str]) 
     """The findings for pages that the kernel was asked for at boot and had no memory for."""
     if text is None or not facts.boot.booted(text):
         return Plan()
-    findings = []
+    plans = []
     for request in requests:
         if request.lacking:
             reason = (
                 f"booted with {text}, the kernel has {sum(request.now.values())} of {request.total} pages of"
                 f" {request.size}: at boot there was no contiguous memory for more; ask for fewer"
             )
-            findings.append(PAGES.at(request.size).finding("unchangeable", reason, dict(request.now), request.after))
-    return Plan(findings=tuple(findings))
+            plans.append(PAGES.at(request.size).says("unchangeable", reason, dict(request.now), request.after))
+    return joined(*plans)
 
 
 def _gib(amount: int) -> str:

@@ -19,7 +19,7 @@ from ..._facts.sys_files import (
     SysFile,
     thp_of_size,
 )
-from ..._plan import Finding, Plan, Wanted, joined
+from ..._plan import Plan, Wanted, joined
 from ..._planning.boot_argument import plan_argument
 from ..._planning.knob import Knob, boot_argument
 from .reserved import size_of
@@ -130,7 +130,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
             "hugepages.thp: sap is for RHEL and SLES, on which SAP supports HANA, and this host's /etc/os-release names"
             " another distribution or no version; always, madvise and never are for any"
         )
-        plans.append(Plan(findings=(_ENABLED.impossible(wanted, sentence, pages.thp),)))
+        plans.append(_ENABLED.impossible(wanted, sentence, pages.thp))
     return joined(*plans)
 
 
@@ -143,7 +143,7 @@ def _empty(pages: HugepageFacts, wanted: Wanted) -> Plan:
     most = 8191 if pages.thp_size is not None and pages.thp_size >= HUGE else 511
     if int(goal) > most:
         sentence = f"hugepages.max_ptes_none: of a huge page's {most + 1} small ones at most {most} may be unused"
-        return Plan(findings=(_EMPTY.impossible(wanted, sentence, now, goal),))
+        return _EMPTY.impossible(wanted, sentence, now, goal)
     reason = "how many small pages of a new huge one may be memory that the process doesn't use"
     return _EMPTY.change(wanted, now, goal, reason)
 
@@ -156,7 +156,7 @@ def _of_size(pages: HugepageFacts, wanted: Wanted, entry: Mapping[str, str]) -> 
         return knob.says("not_applicable", "this kernel has one size of transparent huge pages (Linux 6.8 has more)")
     if size not in sizes:
         sentence = f"hugepages.thp_sizes: this kernel has {' '.join(sizes)}, not {entry['size']}; thp is for whole ones"
-        return Plan(findings=(knob.impossible(wanted, sentence, None, goal),))
+        return knob.impossible(wanted, sentence, None, goal)
     reason = f"who gets huge pages of {size}, which are found more often than whole ones, and waste less"
     return knob.change(wanted, sizes[size], goal, reason)
 
@@ -177,14 +177,14 @@ def _kernel_choice(pages: HugepageFacts, knob: Knob) -> Optional[str]:
     return pages.kernel_choice.get(knob.name)
 
 
-def _refusal(pages: HugepageFacts, wanted: Wanted, knob: Knob, word: str) -> Optional[Finding]:
-    """The finding for a word that the kernel can't or shouldn't have, now or at boot; None for any other word.
+def _refusal(pages: HugepageFacts, wanted: Wanted, knob: Knob, word: str) -> Optional[Plan]:
+    """The findings for a word that the kernel can't or shouldn't have, now or at boot; None for any other word.
 
     Raises NearmetalError when the word is forced and this kernel doesn't offer it.
     """
     now: Optional[str] = getattr(pages, knob.name)
     if now is None:
-        return knob.finding("not_applicable", "this kernel has no such setting", None, word)
+        return knob.says("not_applicable", "this kernel has no such setting", None, word)
     offered = getattr(pages, f"{knob.name}_offered", ("enabled", "disabled"))
     if word not in offered:
         sentence = f"hugepages.{knob.name}: this kernel doesn't offer {word}; it offers {' '.join(offered)}"
@@ -195,14 +195,14 @@ def _refusal(pages: HugepageFacts, wanted: Wanted, knob: Knob, word: str) -> Opt
             "this kernel's huge page is 512 MiB (it has pages of 64 KiB): small processes would grow by"
             " as much; allow_unverified: true sets it anyway"
         )
-        return knob.finding("refused", reason, now, word)
+        return knob.says("refused", reason, now, word)
     return None
 
 
 def _word_plan(pages: HugepageFacts, wanted: Wanted, knob: Knob, word: str) -> Plan:
     refusal = _refusal(pages, wanted, knob, word)
     if refusal is not None:
-        return Plan(findings=(refusal,))
+        return refusal
     return knob.change(wanted, getattr(pages, knob.name), word, REASONS.get(word, "requested by name"))
 
 
@@ -210,7 +210,7 @@ def _at_boot(facts: Facts, wanted: Wanted, requested: str) -> Plan:
     refusal = _refusal(facts.hugepages, wanted, _ENABLED, requested) if requested != "kernel" else None
     if refusal is not None:
         # With method: both the plan for the running kernel has the same refusal.
-        return Plan(findings=(refusal,) if wanted.get("method") == "boot" else ())
+        return refusal if wanted.get("method") == "boot" else Plan()
     text = f"transparent_hugepage={requested}" if requested != "kernel" else None
     reason = "services that start before /sys is written have this value too"
     return plan_argument(facts, wanted, _ARGUMENT, text, reason)

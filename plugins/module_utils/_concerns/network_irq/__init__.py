@@ -130,7 +130,7 @@ def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...]) -> Tuple[Plan, Di
             sentence = (
                 f"network_irq.queues: {nic.name} can't have {shown(requested)} queues; it takes 1 to {maximum}, or max"
             )
-            plans.append(Plan(findings=(knob.impossible(choice.wanted, sentence, now),)))
+            plans.append(knob.impossible(choice.wanted, sentence, now))
             continue
         goal = maximum if requested == "max" else int(requested)
         reason = "each queue can have a CPU of its own; the change interrupts traffic for a moment"

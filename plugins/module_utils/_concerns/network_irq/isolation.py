@@ -7,7 +7,7 @@ They name CPUs of this size of host, so they are an opt-in, and the unit never w
 
 from __future__ import annotations
 
-from typing import FrozenSet, Iterable, List, Optional, Tuple
+from typing import FrozenSet, Iterable, Optional, Tuple
 
 from ..._facts.facts import Facts
 from ..._facts.network import NetworkFacts, listed
@@ -66,7 +66,7 @@ def plan_isolation(facts: Facts, topology: TopologyFacts, busy: Optional[FrozenS
         return knob.says("not_applicable", "interrupts and CPU 0 leave no core to isolate")
     reason = f"the scheduler moves nothing to CPUs {chosen}, and a CPU with one busy thread has no tick"
     plans = [plan_argument(facts, wanted, knob, text, reason) for knob, text in _texts(facts, network, chosen)]
-    return joined(*plans, *_advice(facts, network, chosen))
+    return joined(*plans, _advice(network, chosen))
 
 
 def _texts(facts: Facts, network: NetworkFacts, chosen: str) -> Iterable[Tuple[Knob, str]]:
@@ -78,12 +78,11 @@ def _texts(facts: Facts, network: NetworkFacts, chosen: str) -> Iterable[Tuple[K
     yield _CALLBACKS, f"{_CALLBACKS.place}={chosen}"
 
 
-def _advice(facts: Facts, network: NetworkFacts, chosen: str) -> List[Plan]:
-    knob = _ISOLATED.at("")
+def _advice(network: NetworkFacts, chosen: str) -> Plan:
     sentences = [
         f"only bound programs run on CPUs {chosen}: bind the application (compute_units, or CPUAffinity=)",
         "the kernel arguments name CPUs of this size: before this disk starts as another type, set isolation: kernel",
     ]
     if not network.tickless:
         sentences.append("this kernel wasn't built with NO_HZ_FULL: a CPU with one busy thread keeps its tick")
-    return [knob.says("advice", sentence, chosen) for sentence in sentences]
+    return _ISOLATED.at("").advises(sentences, chosen)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List, Mapping
 
 from ..._facts.facts import Facts
 from ..._facts.network import OFFLOAD_NAMES, NetworkFacts, fields
@@ -123,14 +123,10 @@ def _interfaces(facts: Facts, wanted: Wanted) -> Plan:
         return interfaces(NAME).says("unknown", "this host shows no NIC")._replace(replan=True)
     plans: List[Plan] = [named_interfaces(NAME, network, wanted)]
     for choice in choices(NAME, network, wanted, PER_NIC):
-        plans += [
-            _rings(facts, network, choice),
-            _coalesce(network, choice),
-            _offloads(network, choice),
-            _byte_limits(network, choice),
-            _queue_length(network, choice),
-            _mtu(facts, network, choice),
-        ]
+        plans.append(_rings(facts, network, choice))
+        for knob in (*_COALESCE, *_OFFLOADS, _BQL, _LENGTH, _MTU):
+            if knob.value(choice) is not None:
+                plans.append(_PLANS[knob.lever](facts, choice, knob, knob.value(choice)))
     plan = joined(*plans)
     return plan._replace(replan=bool(plan.findings))
 
@@ -157,7 +153,7 @@ def _rings(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
             sentence = (
                 f"network_stack.{knob.name}: {nic.name} can't have {text}; it takes {least} to {maximum[field]}, or max"
             )
-            return Plan(findings=(knob.impossible(choice.wanted, sentence),))
+            return knob.impossible(choice.wanted, sentence)
         number = _descriptors(nic, number)
         own = facts.host_value("network.rings", knob.place, now[field])
         widest, reasons[field] = widen(knob, choice.wanted, str(number), str(own), reason)
@@ -177,80 +173,61 @@ def _descriptors(nic: Nic, number: int) -> int:
     return -(-number // _IXGBEVF_STEP) * _IXGBEVF_STEP if nic.driver == "ixgbevf" else number
 
 
-def _coalesce(network: NetworkFacts, choice: Choice) -> Plan:
-    nic, plans = choice.nic, []
-    now = fields(network.coalesce, nic.place)
+def _coalesce(facts: Facts, choice: Choice, knob: Knob, value: Any) -> Plan:
+    nic = choice.nic
+    now = fields(facts.network.coalesce, nic.place)
+    if knob.name == "adaptive_rx" and nic.driver in _NEVER_ADAPTS:
+        return for_nic(knob, nic).says("not_applicable", f"{nic.driver} can't adapt interrupts to the traffic")
+    if not now:
+        return _lacking(knob, choice)
+    if nic.driver == "ixgbevf" and isinstance(value, int) and value > _IXGBEVF_MOST_USECS:
+        sentence = f"network_stack.{knob.name}: {nic.name} can't have {value}; it takes 0 to {_IXGBEVF_MOST_USECS}"
+        return for_nic(knob, nic).impossible(choice.wanted, sentence)
+    goal = int(value == "enabled") if isinstance(value, str) else value
     reason = "fewer interrupts save CPU, but each packet waits longer (Aerospike, 2014, saw no gain in throughput)"
-    for knob in _COALESCE:
-        value = knob.value(choice)
-        if value is None:
-            continue
-        if knob.name == "adaptive_rx" and nic.driver in _NEVER_ADAPTS:
-            plans.append(
-                for_nic(knob, nic).says("not_applicable", f"{nic.driver} can't adapt interrupts to the traffic")
-            )
-        elif not now:
-            plans.append(_lacking(knob, choice))
-        elif nic.driver == "ixgbevf" and isinstance(value, int) and value > _IXGBEVF_MOST_USECS:
-            sentence = f"network_stack.{knob.name}: {nic.name} can't have {value}; it takes 0 to {_IXGBEVF_MOST_USECS}"
-            plans.append(Plan(findings=(for_nic(knob, nic).impossible(choice.wanted, sentence),)))
-        else:
-            goal = int(value == "enabled") if isinstance(value, str) else value
-            plans.append(for_nic(knob, nic, knob.name).change(choice.wanted, now.get(knob.name), goal, reason))
-    return joined(*plans)
+    return for_nic(knob, nic, knob.name).change(choice.wanted, now.get(knob.name), goal, reason)
 
 
 def _lacking(knob: Knob, choice: Choice) -> Plan:
     return for_nic(knob, choice.nic).says("not_applicable", f"{driver_of(choice.nic)} has no such setting")
 
 
-def _offloads(network: NetworkFacts, choice: Choice) -> Plan:
+def _switch(facts: Facts, choice: Choice, knob: Knob, value: str) -> Plan:
+    """The plan for an offload, which has several names in the kernel."""
     nic, plans = choice.nic, []
-    now, fixed = fields(network.offloads, nic.place), network.fixed.get(nic.place, ())
-    for knob in _OFFLOADS:
-        value = knob.value(choice)
-        if value is None:
-            continue
-        goal, names = value == "enabled", OFFLOAD_NAMES[knob.name]
-        for name in [name for name in names if name in now] or names[:1]:
-            if not now:
-                plans.append(_lacking(knob, choice))
-            elif name not in now or (name in fixed and now[name] != goal):
-                plans.append(for_nic(knob, nic).says("not_applicable", f"{driver_of(nic)} can't switch {name}"))
-            else:
-                plans.append(for_nic(knob, nic, name).change(choice.wanted, now[name], goal, knob.reason))
+    now, fixed = fields(facts.network.offloads, nic.place), facts.network.fixed.get(nic.place, ())
+    goal, names = value == "enabled", OFFLOAD_NAMES[knob.name]
+    for name in [name for name in names if name in now] or names[:1]:
+        if not now:
+            plans.append(_lacking(knob, choice))
+        elif name not in now or (name in fixed and now[name] != goal):
+            plans.append(for_nic(knob, nic).says("not_applicable", f"{driver_of(nic)} can't switch {name}"))
+        else:
+            plans.append(for_nic(knob, nic, name).change(choice.wanted, now[name], goal, knob.reason))
     return joined(*plans)
 
 
-def _byte_limits(network: NetworkFacts, choice: Choice) -> Plan:
+def _byte_limits(facts: Facts, choice: Choice, declared: Knob, value: str) -> Plan:
     """Byte queue limits: off is a lower limit as large as the upper one."""
-    nic, value = choice.nic, _BQL.value(choice)
-    if value is None:
-        return Plan()
-    knob = for_nic(_BQL, nic)
-    now, maximum = dict(network.bql.get(nic.place, {})), network.bql_max.get(nic.place)
+    network, knob = facts.network, for_nic(declared, choice.nic)
+    now, maximum = dict(network.bql.get(knob.place, {})), network.bql_max.get(knob.place)
     if not now or maximum is None:
         return knob.says("not_applicable", "this kernel shows no byte_queue_limits for it")
     goal = dict.fromkeys(now, maximum if value == "disabled" else 0)
-    return knob.change(
-        choice.wanted, now, goal, "it keeps the queue short so that other traffic waits less; ENA Express needs it off"
-    )
+    reason = "it keeps the queue short so that other traffic waits less; ENA Express needs it off"
+    return knob.change(choice.wanted, now, goal, reason)
 
 
-def _queue_length(network: NetworkFacts, choice: Choice) -> Plan:
+def _queue_length(facts: Facts, choice: Choice, declared: Knob, length: int) -> Plan:
     """The length of the queue in front of the driver."""
-    length = _LENGTH.value(choice)
-    if length is None:
-        return Plan()
-    now = network.txqueuelen.get(choice.nic.place)
-    return for_nic(_LENGTH, choice.nic).change(choice.wanted, now, length, "how many packets may wait for the driver")
+    knob = for_nic(declared, choice.nic)
+    now = facts.network.txqueuelen.get(knob.place)
+    return knob.change(choice.wanted, now, length, "how many packets may wait for the driver")
 
 
-def _mtu(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
-    mtu, nic = _MTU.value(choice), choice.nic
-    if mtu is None:
-        return Plan()
-    knob, now, upper_interfaces = for_nic(_MTU, nic), network.mtu.get(nic.place), network.uppers_of(nic)
+def _mtu(facts: Facts, choice: Choice, declared: Knob, mtu: int) -> Plan:
+    network, nic, knob = facts.network, choice.nic, for_nic(declared, choice.nic)
+    now, upper_interfaces = network.mtu.get(nic.place), network.uppers_of(nic)
     change = knob.change(choice.wanted, now, mtu, "larger frames cost less CPU per byte within the VPC")
     obstacle = disruption(knob, network, choice, "connections would hang where ICMP is dropped")
     if upper_interfaces:
@@ -271,6 +248,13 @@ def _mtu(facts: Facts, network: NetworkFacts, choice: Choice) -> Plan:
     return joined(*plans)
 
 
+_PLANS: Mapping[str, Callable[[Facts, Choice, Knob, Any], Plan]] = {
+    "network.coalesce": _coalesce,
+    "network.offloads": _switch,
+    _BQL.lever: _byte_limits,
+    _LENGTH.lever: _queue_length,
+    _MTU.lever: _mtu,
+}
 CONCERN = tuning(
     NAME,
     sysctl_d,

@@ -104,11 +104,10 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
         if isinstance(result, _Binding):
             bindings.append(result)
         else:
-            findings.append(result)
+            findings += result.findings
     version = facts.unit.version
     if entries and not _known_to_systemd(facts, version):
-        refused = tuple(_too_old_systemd(binding, version) for binding in bindings)
-        return joined(_file(facts, None, wanted), Plan(findings=refused))
+        return joined(_file(facts, None, wanted), *(_too_old_systemd(binding, version) for binding in bindings))
     text = _SCRIPT + "".join(f"{binding.line}\n" for binding in bindings) if bindings else None
     written = (facts.files.get(GENERATOR) or "").splitlines()
     for binding in bindings:
@@ -129,7 +128,7 @@ def _unit(name: str, entry: Mapping[str, Any], entry_of_unit: Mapping[str, int])
     return unit
 
 
-def _binding(name: str, unit: str, entry: Mapping[str, Any], facts: Facts, wanted: Wanted) -> "_Binding | Finding":
+def _binding(name: str, unit: str, entry: Mapping[str, Any], facts: Facts, wanted: Wanted) -> "_Binding | Plan":
     policy = str(entry.get("policy") or "bind")
     if entry.get("nodes") is not None:
         try:
@@ -156,10 +155,10 @@ def _binding(name: str, unit: str, entry: Mapping[str, Any], facts: Facts, wante
     if device.node is None:
         of_device = "" if entry[option] == device.address else f" ({device.address})"
         reason = f"the kernel names no node for {entry[option]}{of_device}"
-        return SERVICES.at(unit).finding("not_applicable", reason)
+        return SERVICES.at(unit).says("not_applicable", reason)
     empty = _without_memory(facts, (device.node,))
     if empty:
-        return SERVICES.at(unit).finding("not_applicable", f"{entry[option]} ({device.address}): {empty}")
+        return SERVICES.at(unit).says("not_applicable", f"{entry[option]} ({device.address}): {empty}")
     return _Binding(unit, policy, (device.node,), f"near '{unit}' {policy} {device.address}")
 
 
@@ -175,7 +174,7 @@ def _known_to_systemd(facts: Facts, version: Optional[int]) -> bool:
     return systemd.reads(version, "NUMAPolicy=") or (rhel_8 and version is not None)
 
 
-def _too_old_systemd(binding: _Binding, version: Optional[int]) -> Finding:
+def _too_old_systemd(binding: _Binding, version: Optional[int]) -> Plan:
     nodes = shown(binding.nodes)
     seen = f"systemd {version}" if version is not None else "this host's systemd"
     start = f"/usr/bin/numactl --cpunodebind={nodes} --{_NUMACTL[binding.policy]}={nodes}"
@@ -184,7 +183,7 @@ def _too_old_systemd(binding: _Binding, version: Optional[int]) -> Finding:
         f" `systemctl edit {binding.unit}`, add an empty ExecStart=, then ExecStart={start} and the"
         " unit's own command"
     )
-    return SERVICES.at(binding.unit).finding("refused", reason)
+    return SERVICES.at(binding.unit).says("refused", reason)
 
 
 def _findings(facts: Facts, binding: _Binding, written: bool) -> List[Finding]:
