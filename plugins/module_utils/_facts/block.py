@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Dict, Mapping, NamedTuple, Optional, Tuple
 
 from .._parse import block_queue
-from . import disk
+from . import boot_lines, disk
 from .disk import Disk
 from .host import Host
 
@@ -24,8 +24,6 @@ valid = block_queue.valid
 # The kernel's defaults: blk_mq_init_allocated_queue(), BLKDEV_DEFAULT_RQ, VM_READAHEAD_PAGES.
 _SECONDS, _REQUESTS, _READ_AHEAD_KB = 30, 128, 128
 _MOST_SCHEDULED = 2048  # MAX_SCHED_RQ of block/blk-mq.h, with any scheduler
-_RULE_FOLDERS = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d")
-_OUR_RULES = "/etc/udev/rules.d/90-nearmetal"
 _TRIM_TIMER = "/etc/systemd/system/timers.target.wants/fstrim.timer"
 _DRIVER_TIMEOUT = ("/sys/module/nvme_core/parameters/io_timeout", "/sys/module/nvme/parameters/io_timeout")
 _POLL_QUEUES = "/sys/module/nvme/parameters/poll_queues"
@@ -119,9 +117,8 @@ def kernel_choice(host: Host, name: str, attribute: str) -> Optional[str]:
 
 def has_foreign_rule(host: Host, attribute: str) -> bool:
     """Whether a foreign udev rule may set this file, so that only the next boot shows its value without nearmetal."""
-    places = [f"{folder}/{name}" for folder in _RULE_FOLDERS for name in host.names(folder) if name.endswith(".rules")]
-    foreign_rules = (path for path in places if not path.startswith(_OUR_RULES))
-    return any(f"{{queue/{attribute}}}" in (host.text(path) or "") for path in foreign_rules)
+    paths = (path for _name, path in boot_lines.files(host, "udev/rules.d", ".rules"))
+    return any(f"{{queue/{attribute}}}" in (host.text(path) or "") for path in paths)
 
 
 def requests_of(host: Host, name: str, scheduler: Optional[str]) -> Optional[str]:

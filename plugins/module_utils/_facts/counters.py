@@ -10,10 +10,9 @@ from typing import Dict, Mapping, NamedTuple, Optional, Tuple
 from .._parse import kernel_counters
 from .._parse.kernel_counters import Softnet
 from .host import Host
+from .interface import NET
+from .topology import NODE, node_names
 
-NET = "/sys/class/net"
-NODE = "/sys/devices/system/node"
-_NODE = re.compile(r"node[0-9]{1,5}", re.ASCII)
 _DEVICE = re.compile(r" *([^\s:]{1,15}): *[0-9]{1,20} +([0-9]{1,20}) .*")
 _UPTIME = re.compile(r"([0-9]{1,12}\.[0-9]{1,9}) .*", re.ASCII)
 _FILES = re.compile(r"([0-9]{1,20})\s+([0-9]{1,20})\s+([0-9]{1,20})", re.ASCII)
@@ -109,9 +108,7 @@ def _swaps(host: Host, seconds: Optional[int]) -> Optional[Tuple[Swap, ...]]:
 
 def _misses(host: Host) -> Mapping[str, int]:
     per_mille: Dict[str, int] = {}
-    for node in host.names(NODE):
-        if not _NODE.fullmatch(node):
-            continue
+    for node in node_names(host):
         pages = kernel_counters.parse_counts(host.text(f"{NODE}/{node}/numastat", 4096) or "")
         hit, miss = pages.get("numa_hit"), pages.get("numa_miss")
         if hit is not None and miss is not None and hit + miss:

@@ -10,7 +10,7 @@ from typing import Dict, Iterator, Mapping, NamedTuple, Optional, Tuple
 from .._parse import cmdline, kernel_counters
 from . import hugetlbfs, sys_files
 from .host import Host
-from .topology import NODE
+from .topology import NODE, node_names
 
 RESERVED = "/sys/kernel/mm/hugepages"
 
@@ -18,7 +18,6 @@ SIZE = r"([0-9]{2,9})kB"
 PLACE = r"host|node[0-9]{1,5}"
 _LEAST_MEMORY = 512 * 1024 * 1024  # bytes
 _FOLDER = re.compile(r"hugepages-([0-9]{2,9}kB)", re.ASCII)
-_NODE = re.compile(r"node[0-9]{1,5}", re.ASCII)
 _RELEASE = re.compile(r"[A-Za-z0-9._+-]{1,64}", re.ASCII)
 _CONFIGURED = re.compile(r"^CONFIG_TRANSPARENT_HUGEPAGE_(ALWAYS|MADVISE|NEVER)=y$", re.ASCII | re.MULTILINE)
 # glibc had its version in the file's name up to 2.33.
@@ -137,7 +136,7 @@ def file_of(size: str, place: str, name: str = "nr_hugepages") -> str:
 
 def reserved(host: Host, size: str) -> Dict[str, int]:
     """Place → reserved pages, where they can be read; surplus pages, which are taken on demand, don't count."""
-    places = [name for name in host.names(NODE) if _NODE.fullmatch(name) and host.exists(file_of(size, name))]
+    places = [name for name in node_names(host) if host.exists(file_of(size, name))]
     counts = ((place, _count(host, size, place)) for place in sorted(places, key=len) or ["host"])
     return {place: count for place, count in counts if count is not None}
 

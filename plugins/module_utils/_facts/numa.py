@@ -4,16 +4,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import FrozenSet, Mapping, NamedTuple, Optional
 
 from .._parse import cmdline, kernel_counters
 from . import services
 from .host import Host
 from .services import Device, Process
-from .topology import NODE
-
-_NODE = re.compile(r"node[0-9]{1,5}", re.ASCII)
+from .topology import NODE, node_names
 
 
 class NumaFacts(NamedTuple):
@@ -31,9 +28,7 @@ class NumaFacts(NamedTuple):
 def observe(host: Host) -> NumaFacts:
     """Read each node's numastat, the command line, and where services run."""
     counters = {
-        node: kernel_counters.parse_counts(host.text(f"{NODE}/{node}/numastat") or "")
-        for node in host.names(NODE)
-        if _NODE.fullmatch(node)
+        node: kernel_counters.parse_counts(host.text(f"{NODE}/{node}/numastat") or "") for node in node_names(host)
     }
     arguments = host.kernel_arguments()
     return NumaFacts(

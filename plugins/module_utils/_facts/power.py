@@ -14,7 +14,7 @@ from typing import Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional
 from .._parse import cmdline, cpulist
 from . import sys_files
 from .host import Host
-from .topology import CPU
+from .topology import CPU, cpu_ids
 
 CPUFREQ = CPU + "/cpufreq"
 UNCORE = CPU + "/intel_uncore_frequency"
@@ -92,9 +92,7 @@ def observe(host: Host) -> PowerFacts:
 
 def idle_cpus(host: Host) -> List[int]:
     """The CPUs that have idle states, ascending."""
-    matches = (CPU_NAME.fullmatch(name) for name in host.names(CPU))
-    numbers = sorted(int(match.group(1)) for match in matches if match is not None)
-    return [cpu for cpu in numbers if host.exists(f"{CPU}/cpu{cpu}/cpuidle/state0")]
+    return [cpu for cpu in cpu_ids(host) if host.exists(f"{CPU}/cpu{cpu}/cpuidle/state0")]
 
 
 def disabled(host: Host) -> Dict[str, str]:
@@ -138,8 +136,7 @@ def frequency_domains(host: Host) -> Tuple[str, ...]:
 
 def biases(host: Host) -> Dict[str, str]:
     """cpu0 → energy performance bias, of the online CPUs that have one: Intel's, since Linux 5.2."""
-    names = sorted(filter(CPU_NAME.fullmatch, host.names(CPU)), key=_number)
-    words = ((name, host.line(f"{CPU}/{name}/power/energy_perf_bias")) for name in names)
+    words = ((f"cpu{cpu}", host.line(f"{CPU}/cpu{cpu}/power/energy_perf_bias")) for cpu in cpu_ids(host))
     return {name: word for name, word in words if word is not None}
 
 

@@ -8,18 +8,16 @@ read only of known programs, of their first processes, and of the beginning of e
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
-from .._number import is_number, process_numbers
-from .._parse import listening, program
+from .._number import process_numbers
+from .._parse import program
+from . import listening
 from .host import Host
 
 _MOST_PROCESSES = 65536
 _FIRST_PROCESSES = 8  # of a program: they listen, or their children inherited it from them
-_FIRST_DESCRIPTORS = 256  # a server listens before it takes connections
 _COMM = 64
-# Listening sockets come before all connections (tcp_get_idx() in net/ipv4/tcp_ipv4.c): this has room for some 1,700.
-_TABLE = 256 * 1024
 # The main class comes after the class path.
 _COMMAND_LINE = 1024 * 1024
 
@@ -54,14 +52,15 @@ def observe(host: Host) -> RunningFacts:
             pids_of.setdefault(name, []).append(pid)
             versions.setdefault(name, set()).add(version)
     outside = host.link("/proc/1/ns/pid") if pids_of else None
-    tables: Dict[Optional[str], Mapping[str, int]] = {}
+    tables: Dict[Optional[str], listening.Sockets] = {}
     programs = []
     for name, numbers in sorted(pids_of.items()):
         spaces = [host.link(f"/proc/{pid}/ns/pid") for pid in numbers]
         contained = sum(outside is not None and space not in (None, outside) for space in spaces)
         ports: Set[int] = set()
         for pid in numbers[:_FIRST_PROCESSES]:
-            ports.update(_ports(host, pid, tables))
+            sockets = listening.of_process(host, pid, host.names(f"/proc/{pid}/fd"), tables)
+            ports.update(port for _address, port in sockets.values())
         packaged = not contained and all(of_package(host, pid) for pid in numbers[:_FIRST_PROCESSES])
         version = versions[name].pop() if len(versions[name]) == 1 else ""
         on_java = numbers[:_FIRST_PROCESSES] if program.is_on_java(name) else []
@@ -90,14 +89,3 @@ def of_package(host: Host, pid: int) -> bool:
     spaces = [host.link(f"/proc/{each}/ns/pid") for each in (1, pid)]
     executable, words = host.link(f"/proc/{pid}/exe"), host.text(f"/proc/{pid}/cmdline", _COMMAND_LINE)
     return program.is_packaged(executable or "", words or "") and (None in spaces or spaces[0] == spaces[1])
-
-
-def _ports(host: Host, pid: int, tables: Dict[Optional[str], Mapping[str, int]]) -> List[int]:
-    """The ports on which a process listens; `tables`: network namespace → inode → port, filled as needed."""
-    space = host.link(f"/proc/{pid}/ns/net")
-    if space not in tables:
-        texts = [host.text(f"/proc/{pid}/net/{name}", _TABLE) or "" for name in ("tcp", "tcp6")]
-        tables[space] = {inode: port for text in texts for inode, port in listening.parse(text).items()}
-    first = sorted(filter(is_number, host.names(f"/proc/{pid}/fd")), key=int)[:_FIRST_DESCRIPTORS]
-    inodes = [listening.inode(host.link(f"/proc/{pid}/fd/{name}")) for name in first]
-    return [tables[space][inode] for inode in inodes if inode is not None and inode in tables[space]]

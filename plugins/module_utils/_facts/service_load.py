@@ -8,22 +8,18 @@ import re
 from typing import Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from .._number import is_number, process_numbers
-from .._parse import listening
 from .._programs.registry import NAMES, program_of
 from . import running, services
 from .host import Host
+from .listening import Place, Sockets, of_process
 from .packages import version_of
 
 # A service of more processes than this has its listening ones among the oldest.
 _LOOKED_AT = 64
-_DESCRIPTORS = 256  # a server listens before it takes connections
-_TABLE = 256 * 1024  # listening sockets come before all connections
 # The share of the last five minutes, in percent, in which some thread waited for a CPU (accounting/psi.rst).
 _PRESSURE = re.compile(r"some avg10=[0-9.]{1,8} avg60=[0-9.]{1,8} avg300=([0-9]{1,3})\.([0-9]{2}) .*", re.ASCII)
 _LIMIT = re.compile(r"^(Max [a-z ]{4,20}?) +([0-9]{1,20}|unlimited) ", re.ASCII | re.MULTILINE)
 _FILES = "Max open files"
-
-Place = Tuple[str, int]  # an address as the kernel writes it, and a port
 
 
 class ServiceLoad(NamedTuple):
@@ -40,11 +36,11 @@ class ServiceLoad(NamedTuple):
 
 def observe(host: Host) -> Mapping[str, ServiceLoad]:
     """Running service → its load."""
-    tables: Dict[Optional[str], Mapping[str, Place]] = {}  # network namespace → inode → place
+    tables: Dict[Optional[str], Sockets] = {}
     return {unit: _load(host, group, tables) for unit, group in services.groups(host)}
 
 
-def _load(host: Host, group: str, tables: Dict[Optional[str], Mapping[str, Place]]) -> ServiceLoad:
+def _load(host: Host, group: str, tables: Dict[Optional[str], Sockets]) -> ServiceLoad:
     pids = process_numbers((host.text(f"{group}/cgroup.procs") or "").split())
     pressure = _PRESSURE.match(host.text(f"{group}/cpu.pressure", 4096) or "")
     open_of = {pid: _descriptors(host, pid) for pid in pids[:_LOOKED_AT]}
@@ -82,22 +78,15 @@ def _descriptors(host: Host, pid: int) -> List[str]:
 
 
 def _listeners(
-    host: Host, open_of: Mapping[int, List[str]], tables: Dict[Optional[str], Mapping[str, Place]]
+    host: Host, open_of: Mapping[int, List[str]], tables: Dict[Optional[str], Sockets]
 ) -> Mapping[int, Tuple[int, int]]:
     """For each port the most sockets that one address has, and how many processes have one of them."""
     sockets: Dict[Place, Set[str]] = {}
     holders: Dict[Place, Set[int]] = {}
     for pid, names in open_of.items():
-        space = host.link(f"/proc/{pid}/ns/net")
-        if space not in tables:
-            texts = [host.text(f"/proc/{pid}/net/{name}", _TABLE) or "" for name in ("tcp", "tcp6")]
-            tables[space] = {inode: place for text in texts for inode, place in listening.places(text).items()}
-        for name in sorted(names, key=int)[:_DESCRIPTORS]:
-            inode = listening.inode(host.link(f"/proc/{pid}/fd/{name}"))
-            place = tables[space].get(inode) if inode is not None else None
-            if inode is not None and place is not None:
-                sockets.setdefault(place, set()).add(inode)
-                holders.setdefault(place, set()).add(pid)
+        for inode, place in of_process(host, pid, names, tables).items():
+            sockets.setdefault(place, set()).add(inode)
+            holders.setdefault(place, set()).add(pid)
     listeners: Dict[int, Tuple[int, int]] = {}
     for place, inodes in sorted(sockets.items()):
         most, processes = listeners.get(place[1], (0, 0))

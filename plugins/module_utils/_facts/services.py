@@ -12,8 +12,8 @@ from .._error import NearmetalError
 from .._number import process_numbers
 from .._parse import cpulist, numa_maps
 from .host import Host
+from .interface import NET
 
-NET = "/sys/class/net"
 NVME = "/sys/class/nvme"
 PCI = "/sys/bus/pci/devices"
 

@@ -15,9 +15,7 @@ from .._error import NearmetalError
 from .._parse import cmdline, cpulist
 from . import sys_files
 from .host import Host
-from .topology import CPU, Cpus, TopologyFacts
-
-_CPU_NAME = re.compile(r"cpu([0-9]{1,5})", re.ASCII)
+from .topology import CPU, Cpus, TopologyFacts, cpu_ids
 
 
 class SmtFacts(NamedTuple):
@@ -58,9 +56,7 @@ def offline(host: Host) -> Optional[str]:
 
 def removable(host: Host) -> str:
     """The CPUs that have an `online` file, as a kernel list."""
-    matches = (_CPU_NAME.fullmatch(name) for name in host.names(CPU))
-    cpus = (int(match.group(1)) for match in matches if match is not None)
-    return cpulist.render(cpu for cpu in cpus if host.exists("{}/cpu{}/online".format(CPU, cpu)))
+    return cpulist.render(cpu for cpu in cpu_ids(host) if host.exists("{}/cpu{}/online".format(CPU, cpu)))
 
 
 def disabling(arguments: Tuple[str, ...]) -> Tuple[str, ...]:

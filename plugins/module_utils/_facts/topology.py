@@ -124,7 +124,7 @@ class TopologyFacts(NamedTuple):
 
 def observe(host: Host) -> TopologyFacts:
     """Read the topology; about 15 short files per core, each shared set once."""
-    directories = _numbered(host.names(CPU), _CPU_NAME)
+    directories = cpu_ids(host)
     online = _online(host, directories)
     present = _listed(host, CPU + "/present")
     if present is None and directories:
@@ -313,6 +313,16 @@ def _distances(text: Optional[str], nodes: int) -> Optional[Tuple[int, ...]]:
     if len(words) != nodes or not all(re.fullmatch(r"[0-9]{1,3}", word, re.ASCII) for word in words):
         return None
     return tuple(int(word) for word in words)
+
+
+def cpu_ids(host: Host) -> Cpus:
+    """The CPUs that have a directory, ascending."""
+    return _numbered(host.names(CPU), _CPU_NAME)
+
+
+def node_names(host: Host) -> List[str]:
+    """The names of the nodes that the kernel has online: node0, node1, …"""
+    return [name for name in host.names(NODE) if _NODE_NAME.fullmatch(name)]
 
 
 def _numbered(names: List[str], pattern: "re.Pattern[str]") -> Cpus:
