@@ -75,18 +75,25 @@ def _text(concern: str, lines: Collection[str], *section: str) -> Optional[str]:
 
 def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted_by: str) -> Plan:
     """The plan by which a file has `text`, or (None) doesn't exist. Its finding shows the path, not the text."""
-    present = facts.files.get(path)
     reader = _READERS.get(posixpath.dirname(path), _READERS["/etc/tmpfiles.d"])
     knob = Knob(concern, "persist", "files", reader.reference, place=path, scope="boot")
-    if present == text:
-        return Plan() if text is None else knob.says("ok", "persisted", path, path)
     kept = f"the kernel forgets it at a reboot; {reader.sentence} at each boot"
     reason = reader.sentence if path == NETWORKD else kept
     if text is None:
         reason = "no longer wanted at boot"
-    now, goal = (path if content is not None else None for content in (present, text))
-    finding = knob.finding("would_change", reason, now, goal)
-    return Plan((knob.action(wanted_by, present, text, reason),), (finding,))
+    elif text == facts.files.get(path):
+        reason = "persisted"
+    return change_file(facts, knob, text, wanted_by, reason)
+
+
+def change_file(facts: Facts, knob: Knob, text: Optional[str], wanted_by: str, reason: str) -> Plan:
+    """The same for the file at the knob's place, in the knob's name."""
+    present = facts.files.get(knob.place)
+    now, goal = (knob.place if content is not None else None for content in (present, text))
+    if present == text:
+        return Plan() if text is None else knob.says("ok", reason, now, goal)
+    action = knob.action(wanted_by, present, text, reason)
+    return Plan((action,), (knob.finding("would_change", reason, now, goal),))
 
 
 def plan_lost(

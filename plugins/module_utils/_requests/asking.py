@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Dict, Iterable, List, NamedTuple, Optional, Se
 from .._error import NearmetalError
 from .._facts.facts import observe
 from .._host.host import WritableHost
-from .._memory.stored import CHOICE
 from .._plan import Finding
 from .._planning.programs import SIGNS
 from .._programs.program import Program, Wish
 from .._programs.registry import NAMES, program_of
-from .._words import choices, in_words, shown
+from .._words import choices, shown
 from .._workloads.registry import WORKLOADS
-from .combined import PAGE
+from .combined import short
 from .program_values import Claim
 from .recognized import PROGRAM, asking_before
 from .versions import installed_version
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from .._facts.running import Program as Running
 
 _AUTO = "auto"
-_LONGEST = 40  # characters of a value in a sentence
 _MOST_NAMES = 3  # of programs in the name of a run
 _VERSION = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,3}", re.ASCII)
 
@@ -138,7 +136,8 @@ def _applied(host: WritableHost, versions: Dict[str, str], down: Sequence[str]) 
 
 def _finding(name: str, version: str, known: Sequence[Wish], open_wishes: Sequence[Wish], down: bool) -> Finding:
     program = program_of(name)
-    reason = f"{_called(program, version)}: its maintainers ask for {_listed(known) or 'nothing that nearmetal sets'}"
+    listed = ", ".join(f"{wish.knob} {short(wish.value)}" for wish in known) or "nothing that nearmetal sets"
+    reason = f"{_called(program, version)}: its maintainers ask for {listed}"
     if program.left:
         reason += f"; left to you: {program.left}"
     if down:
@@ -150,7 +149,7 @@ def _finding(name: str, version: str, known: Sequence[Wish], open_wishes: Sequen
             f" tune_program: {name}={open_wishes[0].since or open_wishes[0].before}"
         )
     status = "advice" if open_wishes or down else "ok"
-    return Finding(CHOICE, PROGRAM, status, reason, now=version or None, where=name, reference=PAGE)
+    return PROGRAM.at(name).finding(status, reason, version or None)
 
 
 def _advised(name: str, version: str) -> Finding:
@@ -158,12 +157,12 @@ def _advised(name: str, version: str) -> Finding:
         f"{_called(program_of(name), version)} runs on this host; to apply what its maintainers ask for, set"
         f" tune_program: {_word(name, version)}, or tune_workload_auto: apply"
     )
-    return Finding(CHOICE, PROGRAM, "advice", reason, now=version or None, where=name, reference=PAGE)
+    return PROGRAM.at(name).finding("advice", reason, version or None)
 
 
 def _none(processes: int) -> Finding:
     reason = f"none of {processes} processes is a program whose maintainers' wishes are known"
-    return Finding(CHOICE, PROGRAM, "advice", reason, reference=PAGE)
+    return PROGRAM.finding("advice", reason)
 
 
 def _called(program: Program, version: str) -> str:
@@ -172,7 +171,3 @@ def _called(program: Program, version: str) -> str:
 
 def _word(name: str, version: str) -> str:
     return f"{name}={version}" if version else name
-
-
-def _listed(known: Sequence[Wish]) -> str:
-    return ", ".join(f"{wish.knob} {in_words(wish.value, 'nothing', _LONGEST)}" for wish in known)

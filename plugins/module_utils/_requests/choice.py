@@ -13,10 +13,10 @@ from .._host.host import WritableHost
 from .._memory.stored import CHOICE
 from .._plan import Finding, Plan, Wanted
 from .._planning.programs import SIGNS
-from .._planning.waivers import REFERENCE, excluded_options, plan_waived, waived_knobs, waivers_by_concern
+from .._planning.waivers import excluded_options, plan_waived, waived_knobs, waivers_by_concern
 from .asking import Asking, ask
 from .combined import require_known
-from .recognized import KNOB, PROGRAM, recognized_before, with_choice
+from .recognized import KNOB, PROGRAM, WORKLOAD, recognized_before, with_choice
 
 if TYPE_CHECKING:
     from .._facts.running import Program, RunningFacts
@@ -73,7 +73,7 @@ def choose(
             if KNOB in gone
             else _recognized(host, auto == APPLY, prune, waived=KNOB in held)
         )
-    asking = Asking() if PROGRAM in gone else ask(host, program, auto == APPLY, prune, held=PROGRAM in held)
+    asking = Asking() if PROGRAM.name in gone else ask(host, program, auto == APPLY, prune, held=PROGRAM.name in held)
     run = f"{chosen.run}, {asking.run}" if asking.run else chosen.run
     chosen = chosen._replace(asking=asking, findings=(*chosen.findings, *asking.findings), run=run)
     if not waived.options["waivers"] or not chosen.findings:
@@ -142,23 +142,15 @@ def _none_recognized(processes: int) -> Finding:
     if not processes:
         observation = "no process can be seen, as in a capture of an earlier nearmetal"
     reason = f"{observation}: base applies; name the host's workload in tune_workload"
-    return Finding(CHOICE, KNOB, "advice", reason, wanted=_BASE, reference=REFERENCE)
+    return WORKLOAD.finding("advice", reason, wanted=_BASE)
 
 
 def _running_workload(workload: str, recognized: Mapping[str, Sequence[Program]], applied: bool) -> Finding:
     names = ", ".join(recognized)
     goal, which = (f"[{names}]", f"all {len(recognized)}") if len(recognized) > 1 else (names, "it")
-    return Finding(
-        concern=CHOICE,
-        knob=KNOB,
-        where=workload,
-        status="ok" if applied else "advice",
-        reason=_reason(workload, recognized[workload])
-        + ("" if applied else f"; to apply {which}, set tune_workload: {goal}, or tune_workload_auto: apply"),
-        now=", ".join(program.name for program in recognized[workload]),
-        wanted=workload,
-        reference=REFERENCE,
-    )
+    how = "" if applied else f"; to apply {which}, set tune_workload: {goal}, or tune_workload_auto: apply"
+    reason, now = _reason(workload, recognized[workload]), ", ".join(program.name for program in recognized[workload])
+    return WORKLOAD.at(workload).finding("ok" if applied else "advice", f"{reason}{how}", now, workload)
 
 
 def _stopped_workload(workload: str, programs: Sequence[str]) -> Finding:
@@ -170,7 +162,7 @@ def _stopped_workload(workload: str, programs: Sequence[str]) -> Finding:
         f" by {'them' if len(down) > 1 else 'it'}, so the workload's values stay: set tune_prune: true to take them"
         " back, or name the workload in tune_workload"
     )
-    return Finding(CHOICE, KNOB, "advice", reason, where=workload, wanted=workload, reference=REFERENCE)
+    return WORKLOAD.at(workload).finding("advice", reason, wanted=workload)
 
 
 def _reason(workload: str, programs: Sequence[Program]) -> str:

@@ -22,6 +22,11 @@ PAGE = "docs/programs.md"
 _LONGEST = 40  # characters of a value in a sentence
 
 
+def short(value: Any) -> str:
+    """A value in a sentence."""
+    return in_words(value, "nothing", _LONGEST)
+
+
 class Contradiction(NamedTuple):
     """Workloads or programs of one run that want different exact values of one option, in the order of their names."""
 
@@ -46,13 +51,12 @@ class Contradiction(NamedTuple):
             else:
                 agreeing.append(name)
         wishes = [
-            f"{' and '.join(names)} {'want' if len(names) > 1 else 'wants'} {in_words(value, 'nothing', _LONGEST)}"
-            for names, value in groups
+            f"{' and '.join(names)} {'want' if len(names) > 1 else 'wants'} {short(value)}" for names, value in groups
         ]
         last, value = self.claims[-1]
         why = "wants exactly that" if self.exact else "comes last"
         return (
-            f"{', '.join(wishes)}: {in_words(value, 'nothing', _LONGEST)} is used, because {last} {why}; set"
+            f"{', '.join(wishes)}: {short(value)} is used, because {last} {why}; set"
             f" tune_concerns.{self.concern}.{self.option} to decide otherwise"
             + (", leave one of them out of tune_program, or give each a host of its own" if self.of_programs else "")
         )

@@ -13,10 +13,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Se
 from .._planning.bounds import satisfying
 from .._planning.concern import Concern
 from .._programs.program import Wish
-from .._words import in_words
-from .combined import Contradiction
-
-_LONGEST = 40  # characters of a value in a sentence
+from .combined import Contradiction, short
 
 
 class Claim(NamedTuple):
@@ -64,8 +61,8 @@ def asked(
             continue
         values[option] = value
         chooser = next((claim for claim in reversed(of_option) if claim.wish.value == value), of_option[-1])
-        before = f"{who(option, present)} says {_short(present)}, " if present is not None else ""
-        says = f"{chooser.title}'s maintainers say {_short(value)}"
+        before = f"{who(option, present)} says {short(present)}, " if present is not None else ""
+        says = f"{chooser.title}'s maintainers say {short(value)}"
         reasons[option] = (f"{before}{says}: {chooser.wish.reason}", chooser.wish.page.reference)
     return Asked(values, reasons, frozenset(exact), tuple(contradictions))
 
@@ -78,7 +75,7 @@ def overruled(claims: Sequence[Claim], concern: Concern, of_user: Mapping[str, A
         own = of_user.get(option)
         if name == concern.name and own is not None and not _content(concern, claim, own):
             wish = claim.wish
-            words = f"you say {_short(own)}, {claim.title}'s maintainers say {_short(wish.value)}: {wish.reason}"
+            words = f"you say {short(own)}, {claim.title}'s maintainers say {short(wish.value)}: {wish.reason}"
             said[option] = words, wish.page.reference
     return said
 
@@ -105,7 +102,3 @@ def _suiting(present: Any, claims: Sequence[Claim]) -> Any:
     choices = [present, *(wish.value for wish in reversed(wishes))]
     choices += [value for wish in reversed(wishes) for value in wish.also]
     return next((value for value in choices if all(wish.suits(value) for wish in wishes)), None)
-
-
-def _short(value: Any) -> str:
-    return in_words(value, "nothing", _LONGEST)

@@ -18,13 +18,17 @@ from .._plan import Plan
 from .._planning.concern import Concern
 from .._planning.knob import Knob
 from .._planning.programs import SIGNS
+from .._planning.waivers import REFERENCE
 from .._words import shown
+from .combined import PAGE
 
-KNOB, PROGRAM = "workload", "program"
+KNOB = "workload"
+WORKLOAD = Knob(CHOICE, KNOB, reference=REFERENCE)
+PROGRAM = Knob(CHOICE, "program", reference=PAGE)
 _PROGRAMS, _ASKING = "programs", "asking"
 
 # It lets the finding of the choice be excluded and waived like any other.
-_CONCERN = Concern(CHOICE, {}, (), lambda _facts, _wanted: Plan(), knobs=(Knob(CHOICE, KNOB), Knob(CHOICE, PROGRAM)))
+_CONCERN = Concern(CHOICE, {}, (), lambda _facts, _wanted: Plan(), knobs=(WORKLOAD, PROGRAM))
 
 
 def with_choice() -> Dict[str, Concern]:

@@ -19,6 +19,7 @@ from ..._facts.services import UNIT, Process
 from ..._facts.topology import TopologyFacts
 from ..._plan import Plan, Wanted, joined
 from ..._planning.knob import Knob
+from ..._planning.native import change_file
 from ..._words import counted, shown
 
 NAME = "network_irq"
@@ -83,7 +84,7 @@ def plan_compute(facts: Facts, topology: TopologyFacts, busy: FrozenSet[int], wa
             "advice", f"{advice}CPUAffinity={free_cpus} in its unit, or numactl --physcpubind={free_cpus}", free_cpus
         )
     reason = f"{advice}its unit's CPUAffinity= (compute_units), or numactl --physcpubind=$COMPUTE_CPUS"
-    return joined(_file(facts, _CPUS, "auto", _FILE.format(free_cpus), reason), _units(facts, free_cpus, wanted))
+    return joined(change_file(facts, _CPUS, _FILE.format(free_cpus), "auto", reason), _units(facts, free_cpus, wanted))
 
 
 def _units(facts: Facts, free_cpus: str, wanted: Wanted) -> Plan:
@@ -101,7 +102,7 @@ def _units(facts: Facts, free_cpus: str, wanted: Wanted) -> Plan:
     if not names:
         return joined(*refused)
     reason = f"from the next start on, systemd runs {', '.join(names)} on the CPUs without interrupts of a NIC"
-    plan = _file(facts, _UNITS, _UNITS.wanted_by(wanted), SCRIPT.format(" ".join(names)), reason)
+    plan = change_file(facts, _UNITS, SCRIPT.format(" ".join(names)), _UNITS.wanted_by(wanted), reason)
     return joined(plan, *refused, *_pending_restarts(facts.services, names, free_cpus))
 
 
@@ -132,13 +133,3 @@ def used(load: Mapping[int, float], dedicated: FrozenSet[int]) -> Plan:
             f"{lead}: if that is as busy as the host becomes, give back {back}, and name {enough} with irq_cpus",
         )
     return _USED.at("").says("ok", lead)
-
-
-def _file(facts: Facts, knob: Knob, wanted_by: str, text: str, reason: str) -> Plan:
-    """The plan for a file; its finding shows the path instead of the text."""
-    present = facts.files.get(knob.place)
-    now = knob.place if present else None
-    if present == text:
-        return knob.says("ok", reason, now, knob.place)
-    action = knob.action(wanted_by, present, text, reason)
-    return Plan((action,), (knob.finding("would_change", reason, now, knob.place),))

@@ -9,16 +9,16 @@ our NICs; else by a script that irqbalance asks about each device.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Optional, Sequence, Tuple
 
 from ..._facts.facts import Facts
 from ..._facts.irqbalance import IrqbalanceFacts, extended, words
 from ..._facts.irqbalance_process import UNIT
 from ..._facts.native_files import IRQBALANCE_POLICY, MARK
 from ..._facts.nic import PCI_DRIVERS, Nic
-from ..._plan import Action, Finding, Plan, Wanted
+from ..._plan import Finding, Plan, Wanted
 from ..._planning.knob import Knob
-from ..._planning.native import plan_file
+from ..._planning.native import change_file
 
 KNOB = Knob(
     "network_irq",
@@ -29,7 +29,7 @@ KNOB = Knob(
     scope="boot",
     takes_effect="boot",
 )
-_SCRIPT_REASON = "irqbalance asks this script about each device"
+_SCRIPT_FILE = KNOB.at(IRQBALANCE_POLICY)._replace(lever="files")
 SCRIPT_WORD = f"--policyscript={IRQBALANCE_POLICY}"
 
 # irqbalance gives each interrupt's device and number. A device has its interfaces below net/, one of virtio one level
@@ -92,10 +92,9 @@ def _configuration_plan(
     facts: Facts, irqbalance: IrqbalanceFacts, file: str, text: Optional[str], word: str, wanted: Wanted
 ) -> Tuple[Plan, bool]:
     """The plan for the word in the file that irqbalance's unit reads, and for the script; whether it is in force."""
-    script = plan_file(KNOB.concern, facts, IRQBALANCE_POLICY, text, wanted.wanted_by("policy"))
-    renamed: Dict[str, Any] = {"knob": KNOB.name, "reason": _SCRIPT_REASON, "reference": KNOB.reference}
-    findings = tuple(finding._replace(**renamed) for finding in script.findings)
-    actions: List[Action] = [action._replace(**renamed) for action in script.actions]
+    reason = "irqbalance asks this script about each device"
+    script = change_file(facts, _SCRIPT_FILE, text, wanted.wanted_by("policy"), reason)
+    findings, actions = script.findings, list(script.actions)
     present = irqbalance.arguments.get(file)
     in_force = irqbalance.in_force.get(file, "")
     loaded = word in (words(in_force) or ())
