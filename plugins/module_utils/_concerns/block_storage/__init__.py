@@ -80,14 +80,13 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
     if not block.disks:
         return unobserved(KNOBS, OPTIONS, wanted, "this host shows no disk")
     chosen = disk_settings(block, wanted)
-    at_boot = driver.plan_timeout(facts, block, chosen, wanted)
+    at_boot = driver.plan_timeout(facts, chosen, wanted)
     chosen = _limit_to_method(chosen, wanted)
-    for_rules = _for_rules(facts, block, chosen)
+    for_rules = _for_rules(facts, chosen)
     return joined(
-        queue.plan(facts, block, chosen),
+        queue.plan(facts, chosen),
         at_boot,
-        driver.plan_polling(facts, block, wanted),
-        driver.plan_segments(facts, block, wanted),
+        driver.plan(facts, wanted),
         Plan(replan=for_rules.derived, at_boot=dict.fromkeys(_rules(for_rules), "")),
         _look_at_trim(block),
     )
@@ -100,13 +99,13 @@ def _limit_to_method(chosen: DiskSettings, wanted: Wanted) -> DiskSettings:
     return chosen._replace(kinds=_without_timeout(chosen.kinds), disks=_without_timeout(chosen.disks))
 
 
-def _for_rules(facts: Facts, block: BlockFacts, chosen: DiskSettings) -> DiskSettings:
+def _for_rules(facts: Facts, chosen: DiskSettings) -> DiskSettings:
     """What udev rules may set: not the read-ahead of a kind with a disk that has more, which the unit plans."""
-    requested = {disk: chosen.disks[disk.name].get("read_ahead_kb") for disk in block.disks}
+    requested = {disk: chosen.disks[disk.name].get("read_ahead_kb") for disk in facts.block.disks}
     kinds_with_more = {
         disk.kind
         for disk, text in requested.items()
-        if text and queue.has_more(facts, block, disk, text, chosen.wanted[disk.name])
+        if text and queue.has_more(facts, disk, text, chosen.wanted[disk.name])
     }
     if not kinds_with_more:
         return chosen

@@ -12,6 +12,7 @@ from ..._facts.facts import Facts
 from ..._plan import Plan, Wanted, joined
 from ..._planning.boot_argument import plan_argument
 from ..._planning.knob import boot_argument
+from ..._planning.skeleton import per_knob
 from .choice import NAME, DiskSettings
 from .queue import timeout
 
@@ -36,8 +37,9 @@ _SHORT_NAME, _FIRST_INDIRECT = "xen_blkfront.max", (3, 10, 0)
 _MOST_OF_8_BITS = 255
 
 
-def plan_timeout(facts: Facts, block: BlockFacts, disk_settings: DiskSettings, wanted: Wanted) -> Plan:
+def plan_timeout(facts: Facts, disk_settings: DiskSettings, wanted: Wanted) -> Plan:
     """The driver's own timeout."""
+    block = facts.block
     requested = disk_settings.kinds[EBS].get("io_timeout")
     if wanted.get("method") == "runtime" or requested is None:
         return Plan()
@@ -68,18 +70,16 @@ def _has_8_bits(block: BlockFacts, version: Optional[Tuple[int, int, int]]) -> b
     return old and (block.driver_timeout is None or block.driver_timeout <= _MOST_OF_8_BITS)
 
 
-def plan_polling(facts: Facts, block: BlockFacts, wanted: Wanted) -> Plan:
+def _polling(facts: Facts, wanted: Wanted, queues: int) -> Plan:
     """Queues that are polled instead of interrupting.
 
     Raises NearmetalError for more queues than this host has CPUs.
     """
-    queues, knob = _POLL.value(wanted), _POLL.at("")
-    if queues is None:
-        return Plan()
+    knob = _POLL.at("")
     reason = "the driver sets its queues up when it is loaded"
     if not queues:
         return plan_argument(facts, wanted, _POLL, None, reason)
-    refusal = _polling_refusal(facts, block)
+    refusal = _polling_refusal(facts)
     if refusal is not None:
         return refusal
     cpus = len(facts.online)
@@ -100,25 +100,22 @@ def plan_polling(facts: Facts, block: BlockFacts, wanted: Wanted) -> Plan:
     return joined(plan, knob.says("advice", warning))
 
 
-def plan_segments(facts: Facts, block: BlockFacts, wanted: Wanted) -> Plan:
+def _segments(facts: Facts, wanted: Wanted, segments: int) -> Plan:
     """Pages of a request to a disk of Xen's front end; 0 takes the argument back."""
-    segments = _SEGMENTS.value(wanted)
-    if segments is None:
-        return Plan()
     version = facts.platform.kernel_version
     knob = _SEGMENTS.at(_SHORT_NAME) if version is not None and version < _RENAMED else _SEGMENTS
     reason = "both ends agree on the pages of a request when a disk is attached: the smaller number counts"
     if not segments:
         return plan_argument(facts, wanted, knob, None, reason)
-    if not any(disk.kind == XVD for disk in block.disks):
+    if not any(disk.kind == XVD for disk in facts.block.disks):
         return knob.at("").says("not_applicable", "no disk of this host is attached by Xen's front end")
     if version is not None and version < _FIRST_INDIRECT:
         return knob.at("").says("not_applicable", "Xen's front end has indirect descriptors since Linux 3.10")
     return plan_argument(facts, wanted, knob, f"{knob.place}={segments}", reason)
 
 
-def _polling_refusal(facts: Facts, block: BlockFacts) -> Optional[Plan]:
-    knob = _POLL.at("")
+def _polling_refusal(facts: Facts) -> Optional[Plan]:
+    knob, block = _POLL.at(""), facts.block
     if block.poll_queues is None:
         reason = "no NVMe driver with polled queues is loaded; they came with Linux 5.0"
         return knob.says("not_applicable", reason)
@@ -131,3 +128,6 @@ def _polling_refusal(facts: Facts, block: BlockFacts) -> Optional[Plan]:
         )
         return knob.says("refused", reason)
     return None
+
+
+plan = per_knob((_POLL, _polling), (_SEGMENTS, _segments))

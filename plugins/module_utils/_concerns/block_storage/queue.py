@@ -40,11 +40,12 @@ class _Group(NamedTuple):
     names: List[str]
 
 
-def plan(facts: Facts, block: BlockFacts, disk_settings: DiskSettings) -> Plan:
+def plan(facts: Facts, disk_settings: DiskSettings) -> Plan:
     """The plan for each knob on each disk.
 
     Raises NearmetalError for a value that a disk can't take.
     """
+    block = facts.block
     actions: List[Action] = []
     findings: List[Finding] = []
     switched = set()
@@ -55,7 +56,7 @@ def plan(facts: Facts, block: BlockFacts, disk_settings: DiskSettings) -> Plan:
             if requested is None:
                 continue
             now = block.table(knob.name).get(disk.place)
-            goal = _goal(facts, block, disk, knob, requested, disk_settings, wanted)
+            goal = _goal(facts, disk, knob, requested, disk_settings, wanted)
             if not goal.status:
                 # Another scheduler resets the number, so it is written even if it is right now.
                 reset = knob.name == "nr_requests" and disk.place in switched
@@ -96,16 +97,15 @@ def timeout(kind: str, requested: str) -> Goal:
     return Goal(str(AWS_TIMEOUT_MS[kind] if requested == AWS else LONGEST_MS if requested == MAX else int(requested)))
 
 
-def _goal(
-    facts: Facts, block: BlockFacts, disk: Disk, knob: Knob, requested: str, disk_settings: DiskSettings, wanted: Wanted
-) -> Goal:
+def _goal(facts: Facts, disk: Disk, knob: Knob, requested: str, disk_settings: DiskSettings, wanted: Wanted) -> Goal:
+    block = facts.block
     if disk.zoned:
         return Goal(status="not_applicable", reason="a zoned device has rules of its own, so it is left alone")
     goal = timeout(disk.kind, requested) if knob.name == "io_timeout" else Goal(requested)
     if knob.name == "scheduler":
         goal = scheduler_name(disk, requested)
     if knob == READ_AHEAD:
-        goal = _read_ahead(facts, block, disk, requested, wanted)
+        goal = _read_ahead(facts, disk, requested, wanted)
     if goal.status:
         return goal
     now = block.table(knob.name).get(disk.place)
@@ -127,16 +127,16 @@ def _goal(
     return Goal(status=impossible.status, reason=obstacle)
 
 
-def _read_ahead(facts: Facts, block: BlockFacts, disk: Disk, requested: str, wanted: Wanted) -> Goal:
+def _read_ahead(facts: Facts, disk: Disk, requested: str, wanted: Wanted) -> Goal:
     """The read-ahead in KiB; a workload's value only raises it."""
-    previous = facts.host_value(READ_AHEAD.lever, disk.place, block.read_ahead_kb.get(disk.place))
+    previous = facts.host_value(READ_AHEAD.lever, disk.place, facts.block.read_ahead_kb.get(disk.place))
     goal, reason = widen(READ_AHEAD, wanted, requested, str(previous), READ_AHEAD.reason)
     return Goal(goal, reason="" if goal == requested else reason)
 
 
-def has_more(facts: Facts, block: BlockFacts, disk: Disk, requested: str, wanted: Wanted) -> bool:
+def has_more(facts: Facts, disk: Disk, requested: str, wanted: Wanted) -> bool:
     """Whether a disk reads further ahead than a workload asks for, so that no rule may set the workload's value."""
-    return bool(_read_ahead(facts, block, disk, requested, wanted).reason)
+    return bool(_read_ahead(facts, disk, requested, wanted).reason)
 
 
 def scheduler_name(disk: Disk, requested: str) -> Goal:

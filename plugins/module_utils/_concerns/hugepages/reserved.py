@@ -9,7 +9,6 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..._error import NearmetalError
 from ..._facts.facts import Facts
-from ..._facts.hugepages import HugepageFacts
 from ..._plan import Plan, Wanted, joined
 from ..._planning.boot_argument import plan_argument
 from ..._planning.gate import host_class
@@ -113,14 +112,14 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     names: Dict[str, str] = {}
     for number, entry in enumerate(entries):
         name = f"hugepages.pages[{number}]"
-        request = _request(facts, pages, name, entry, wanted)
+        request = _request(facts, name, entry, wanted)
         if isinstance(request, Plan):
             return request
         earlier = by_size.get(request.size)
         entry_names = f"{names.setdefault(request.size, name)} and {name}"
         by_size[request.size] = _merge(entry_names, earlier, request) if earlier is not None else request
     requests = list(by_size.values())
-    refusal = _starving(facts, pages, requests, wanted)
+    refusal = _starving(facts, requests, wanted)
     if refusal is None and method != "boot" and any(request.additional_bytes > 0 for request in requests):
         reason = PAGES.earlier(wanted)
         refusal = PAGES.says("refused", reason) if reason else None
@@ -148,9 +147,8 @@ def short(kib: int) -> str:
     return f"{kib}K"
 
 
-def _request(
-    facts: Facts, pages: HugepageFacts, name: str, entry: Mapping[str, Any], wanted: Wanted
-) -> "_Request | Plan":
+def _request(facts: Facts, name: str, entry: Mapping[str, Any], wanted: Wanted) -> "_Request | Plan":
+    pages = facts.hugepages
     size = size_of(str(entry["size"]))
     if size not in pages.pages:
         sentence = f"{name}.size: this kernel has no huge pages of {entry['size']}; it has {' '.join(pages.pages)}"
@@ -207,15 +205,15 @@ def _places(name: str, nodes: str) -> Tuple[str, ...]:
     return chosen
 
 
-def _starving(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> Optional[Plan]:
+def _starving(facts: Facts, requests: List[_Request], wanted: Wanted) -> Optional[Plan]:
     """The refusal of pages that would starve the host; None where they fit.
 
     What programs and pages of other sizes take is remembered: at a boot they aren't there yet.
     """
-    memory, available = pages.memory or 0, pages.available
+    memory, available = facts.hugepages.memory or 0, facts.hugepages.available
     if memory < SMALLEST and any(request.total for request in requests):
         return PAGES.says("refused", f"this host has {_gib(memory)}: below 4 GiB every page is needed")
-    other_sizes = _other_sizes(facts, pages, requests, wanted)
+    other_sizes = _other_sizes(facts, requests, wanted)
     other_bytes = _bytes(other_sizes)
     total = sum(request.bytes for request in requests) + other_bytes
     sizes = " and ".join(f"{request.total} pages of {request.size}" for request in requests)
@@ -226,7 +224,7 @@ def _starving(facts: Facts, pages: HugepageFacts, requests: List[_Request], want
         return _refused(
             f"{sizes} are {_gib(total)}: more than {SHARE} % of this host's {_gib(memory)}", other_bytes > 0
         )
-    crowded = _crowded_node(facts, pages, requests, other_sizes, wanted)
+    crowded = _crowded_node(facts, requests, other_sizes, wanted)
     if crowded:
         return _refused(crowded, other_bytes > 0)
     reserve = max(RESERVE, memory * RESERVE_SHARE // 100)
@@ -254,16 +252,14 @@ def _refused(reason: str, by_others: bool) -> Plan:
     return PAGES.says("refused", reason)._replace(remember={(PAGES.name, ""): reason} if by_others else {})
 
 
-def _crowded_node(
-    facts: Facts, pages: HugepageFacts, requests: List[_Request], other_sizes: _Table, wanted: Wanted
-) -> str:
+def _crowded_node(facts: Facts, requests: List[_Request], other_sizes: _Table, wanted: Wanted) -> str:
     """Why a node's own memory can't hold so many pages; empty where they fit."""
     # Without chosen nodes the kernel itself spreads them at boot, and skips nodes that are full.
     placed = {request.size: request.after for request in requests if request.nodes or wanted.get("method") != "boot"}
     for node in facts.nodes:
         place = f"node{node.id}"
         after = _bytes({**other_sizes, **placed}, place)
-        more = after > _bytes(pages.pages, place) or wanted.get("method") != "runtime"
+        more = after > _bytes(facts.hugepages.pages, place) or wanted.get("method") != "runtime"
         if node.memory is None or not more or after * 100 <= node.memory * (100 - RESERVE_SHARE):
             continue
         return (
@@ -274,14 +270,14 @@ def _crowded_node(
     return ""
 
 
-def _other_sizes(facts: Facts, pages: HugepageFacts, requests: List[_Request], wanted: Wanted) -> _Table:
+def _other_sizes(facts: Facts, requests: List[_Request], wanted: Wanted) -> _Table:
     """Size → place → pages for sizes that no entry names, without what nearmetal's present kernel argument reserves."""
     named = {request.size for request in requests}
     recorded = facts.boot.arguments.get("hugepages") if wanted.get("method") == "boot" else None
     removed_tokens = str(recorded or "").split()
     return {
         size: counts
-        for size, counts in pages.pages.items()
+        for size, counts in facts.hugepages.pages.items()
         if size not in named and f"hugepagesz={short(int(size[:-2]))}" not in removed_tokens
     }
 

@@ -89,9 +89,8 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
     chosen = tuple(choice for choice in all_choices if choice.nic.up)
     down = [choice for choice in all_choices if choice.options and not choice.nic.up]
     queues, counts = _queues(network, chosen)
-    placeable = isolation.placeable(facts, network, wanted)
-    pinned, assigned, busy = _policy(facts, placeable, topology, chosen, down, counts, wanted)
-    isolated = isolation.plan_isolation(facts, topology, busy, wanted)
+    pinned, assigned, busy = _policy(isolation.placeable(facts, wanted), chosen, down, counts, wanted)
+    isolated = isolation.plan_isolation(facts, busy, wanted)
     placed = project(facts, pinned.actions).network
     steered = steering.plan_steering(facts, steering.Scene(placed, topology, counts, assigned), chosen)
     plan = joined(queues, pinned, steered, isolated)
@@ -142,20 +141,15 @@ def _queues(network: NetworkFacts, chosen: Tuple[Choice, ...]) -> Tuple[Plan, Di
 
 
 def _policy(
-    facts: Facts,
-    network: NetworkFacts,
-    topology: TopologyFacts,
-    chosen: Tuple[Choice, ...],
-    down: List[Choice],
-    counts: Mapping[str, int],
-    wanted: Wanted,
+    facts: Facts, chosen: Tuple[Choice, ...], down: List[Choice], counts: Mapping[str, int], wanted: Wanted
 ) -> Tuple[Plan, Dict[str, Tuple[int, ...]], Optional[FrozenSet[int]]]:
     """The plan for affinities, place → CPU of each queue after it, and CPUs that it takes; None if not dedicated."""
+    network = facts.network
     plans: List[Plan] = []
     placed: List[Choice] = []
     for choice in chosen:
         policy = _POLICY.value(choice)
-        refusal = _refusal(facts, network, topology, choice, counts, wanted)
+        refusal = _refusal(facts, choice, counts, wanted)
         if refusal is not None:
             plans.append(refusal)
         elif policy == "kernel":
@@ -165,13 +159,13 @@ def _policy(
     every = wanted.get("policy") in _PLACED
     nics = [choice.nic for choice in placed]
     # irqbalance is kept off a NIC that is down, too: at a boot one comes up after the other.
-    kept_off = [*nics, *(choice.nic for choice in down if _may_be_placed(facts, network, topology, choice, wanted))]
+    kept_off = [*nics, *(choice.nic for choice in down if _may_be_placed(facts, choice, wanted))]
     others = [nic for nic in network.nics if nic not in kept_off]
     banned, free = irqbalance.plan_ban(facts, kept_off, others, every, wanted)
     if not free:
         return joined(*plans, _waiting(network, nics, banned)), {}, None
     plans.append(banned)
-    assigned = _assign(network, topology, placed, counts, wanted)
+    assigned = _assign(facts, placed, counts, wanted)
     for choice in placed:
         nic = choice.nic
         now = dict(network.affinity.get(nic.place, {}))
@@ -185,31 +179,22 @@ def _policy(
         plans.append(for_nic(_POLICY, nic).change(choice.wanted, present, goal, reason))
     busy = None
     if any(_POLICY.value(choice) == "dedicated" for choice in placed):
-        busy = compute.busy_cpus(topology, assigned)
-        plans.append(compute.plan_compute(facts, topology, busy, wanted))
+        busy = compute.busy_cpus(facts.topology, assigned)
+        plans.append(compute.plan_compute(facts, busy, wanted))
         if not any(action.what == _POLICY.lever for plan in plans for action in plan.actions):
             alone = [assigned[choice.nic.place] for choice in placed if _POLICY.value(choice) == "dedicated"]
             plans.append(compute.used(network.load, frozenset(cpu for table in alone for cpu in table.values())))
     return joined(*plans), {place: tuple(cpus_of.values()) for place, cpus_of in assigned.items()}, busy
 
 
-def _may_be_placed(
-    facts: Facts, network: NetworkFacts, topology: TopologyFacts, choice: Choice, wanted: Wanted
-) -> bool:
+def _may_be_placed(facts: Facts, choice: Choice, wanted: Wanted) -> bool:
     """Whether the interrupts of a NIC that is down are placed once it is up."""
-    return _POLICY.value(choice) in _PLACED and _refusal(facts, network, topology, choice, {}, wanted) is None
+    return _POLICY.value(choice) in _PLACED and _refusal(facts, choice, {}, wanted) is None
 
 
-def _refusal(
-    facts: Facts,
-    network: NetworkFacts,
-    topology: TopologyFacts,
-    choice: Choice,
-    counts: Mapping[str, int],
-    wanted: Wanted,
-) -> Optional[Plan]:
+def _refusal(facts: Facts, choice: Choice, counts: Mapping[str, int], wanted: Wanted) -> Optional[Plan]:
     """The findings for a NIC whose interrupts can't be placed; None where they can."""
-    policy, nic = _POLICY.value(choice), choice.nic
+    policy, nic, network = _POLICY.value(choice), choice.nic, facts.network
     if policy is None:
         return None
     knob = for_nic(_POLICY, nic)
@@ -218,7 +203,7 @@ def _refusal(
         return knob.says("advice", runs)
     if nic.up and not (nic.vectors and counts.get(nic.place)):
         return knob.says("not_applicable", "the names of its interrupts don't tell which queue they serve")
-    if len(topology.cpus_online or ()) < 2:
+    if len(facts.online) < 2:
         return knob.says("not_applicable", "the host has one CPU")
     pins = policy != "kernel" and wanted.get("irq_cpus") is None  # a user who names the CPUs has already decided
     if facts.burstable and pins:
@@ -231,9 +216,13 @@ def _refusal(
         return knob.says("refused", reason)._replace(remember=remember)
     if host_class(facts, wanted) == "xen_pv" and policy == "auto":
         return knob.says("refused", "on Xen PV the event channels follow the vCPUs; policy: spread places them anyway")
-    if policy != "kernel" and not _allowed(network, topology, wanted):
+    if policy != "kernel" and not _allowed(facts, wanted):
         return knob.says("not_applicable", f"none of irq_cpus ({wanted.get('irq_cpus')}) is online any more")
-    if policy == "dedicated" and wanted.get("irq_cpus") is None and len(topology.cores or ()) < CORES_PER_DEDICATED:
+    if (
+        policy == "dedicated"
+        and wanted.get("irq_cpus") is None
+        and len(facts.topology.cores or ()) < CORES_PER_DEDICATED
+    ):
         reason = (
             f"fewer than {CORES_PER_DEDICATED} cores, too few to keep one for interrupts alone; name CPUs"
             " with irq_cpus if you want that"
@@ -266,14 +255,9 @@ def _to_kernel(network: NetworkFacts, choice: Choice, counts: Mapping[str, int])
     return knob.change(choice.wanted, present, goal, "the kernel's own choice")
 
 
-def _assign(
-    network: NetworkFacts,
-    topology: TopologyFacts,
-    placed: List[Choice],
-    counts: Mapping[str, int],
-    wanted: Wanted,
-) -> Dict[str, Dict[int, int]]:
-    dedicated_cpus = allowed = _allowed(network, topology, wanted)
+def _assign(facts: Facts, placed: List[Choice], counts: Mapping[str, int], wanted: Wanted) -> Dict[str, Dict[int, int]]:
+    network, topology = facts.network, facts.topology
+    dedicated_cpus = allowed = _allowed(facts, wanted)
     if wanted.get("irq_cpus") is None:
         nodes = [choice.nic.node for choice in placed if _POLICY.value(choice) == "dedicated"]
         dedicated_cpus = dedicated(topology, allowed, nodes)
@@ -287,12 +271,12 @@ def _assign(
     return assigned
 
 
-def _allowed(network: NetworkFacts, topology: TopologyFacts, wanted: Wanted) -> FrozenSet[int]:
+def _allowed(facts: Facts, wanted: Wanted) -> FrozenSet[int]:
     """The CPUs that may get interrupts; none when those of an earlier run are offline."""
     if wanted.get("irq_cpus") is not None:
-        return frozenset(cpu_list("network_irq.irq_cpus", wanted.get("irq_cpus"), topology, wanted.stored))
-    online = frozenset(topology.cpus_online or ())
-    return online - frozenset(cpus(network.isolated)) or online
+        return frozenset(cpu_list("network_irq.irq_cpus", wanted.get("irq_cpus"), facts.topology, wanted.stored))
+    online = frozenset(facts.online)
+    return online - frozenset(cpus(facts.network.isolated)) or online
 
 
 def dedicated(topology: TopologyFacts, allowed: FrozenSet[int], nodes: List[Optional[int]]) -> FrozenSet[int]:

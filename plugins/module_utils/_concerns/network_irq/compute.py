@@ -72,12 +72,12 @@ def busy_cpus(topology: TopologyFacts, assigned: Mapping[str, Mapping[int, int]]
     return frozenset(busy.union(*(topology.siblings(cpu) for cpu in busy)))
 
 
-def plan_compute(facts: Facts, topology: TopologyFacts, busy: FrozenSet[int], wanted: Wanted) -> Plan:
+def plan_compute(facts: Facts, busy: FrozenSet[int], wanted: Wanted) -> Plan:
     """The plan that lists the CPUs that share no core with a CPU that gets interrupts of a NIC.
 
     Raises NearmetalError for a name that isn't the full name of a service.
     """
-    free_cpus = listed(cpu for cpu in topology.cpus_online or () if cpu not in busy)
+    free_cpus = listed(cpu for cpu in facts.online if cpu not in busy)
     advice = f"run the application on CPUs {free_cpus}: "
     if not wanted.get("persist"):
         return _CPUS.at("").says(
