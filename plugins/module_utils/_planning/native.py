@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-import posixpath
-from typing import Collection, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, Mapping, NamedTuple, Optional, Sequence
 
 from .._facts.facts import Facts
 from .._facts.native_files import MARK, NETWORKD
@@ -15,74 +14,62 @@ from . import unit
 from .knob import Knob
 
 
-class _Reader(NamedTuple):
-    """The program that reads the files of a folder."""
+class NativeFile(NamedTuple):
+    """A file of a concern, by which a program of the host sets values at each boot."""
 
+    path: str  # with {} for the concern
     reference: str
-    sentence: str  # what it does with nearmetal's file
+    reason: str
+    line: Callable[[str, str], str]  # of a name in `at_boot` and its value; empty for what the file doesn't have
+    section: str = ""
+
+    def text(self, concern: str, at_boot: Mapping[str, str]) -> Optional[str]:
+        """What it has for these values; None for a file that isn't needed."""
+        lines = [*filter(None, (self.line(name, value) for name, value in at_boot.items()))]
+        head = f"{MARK} (concern {concern}): restore with state: restored, don't edit"
+        return "\n".join(filter(None, (head, self.section, *lines))) + "\n" if lines else None
 
 
-_READERS: Mapping[str, _Reader] = {
-    "/etc/tmpfiles.d": _Reader("tmpfiles.d(5)", "systemd-tmpfiles writes it"),
-    "/etc/sysctl.d": _Reader("sysctl.d(5)", "systemd-sysctl writes it"),
-    "/etc/systemd/networkd.conf.d": _Reader(
-        "networkd.conf(5); systemd, pull request 19287",
-        "without this file systemd-networkd removes other programs' rules and routes whenever it starts",
-    ),
-    "/etc/udev/rules.d": _Reader("udev(7)", "udev writes it for each disk that appears, and for all disks"),
-}
-
-
+_KEPT = "the kernel forgets it at a reboot; {} at each boot"
+# `w!` writes only at boot, so that a package's `systemd-tmpfiles --create` doesn't undo what somebody set at run time.
+tmpfiles = NativeFile(
+    "/etc/tmpfiles.d/nearmetal-{}.conf",
+    "tmpfiles.d(5)",
+    _KEPT.format("systemd-tmpfiles writes it"),
+    lambda name, value: f"w! {name} - - - - {value}" if name.startswith("/") else "",
+)
+# After the distribution's.
+sysctl_d = NativeFile(
+    "/etc/sysctl.d/99-nearmetal-{}.conf",
+    "sysctl.d(5)",
+    _KEPT.format("systemd-sysctl writes it"),
+    lambda name, value: "" if name.startswith("/") else f"{name} = {value}",
+)
+# They sort before those of the unit, which plans on what they set.
+udev_rules = NativeFile(
+    "/etc/udev/rules.d/90-nearmetal-{}.rules",
+    "udev(7)",
+    _KEPT.format("udev writes it for each disk that appears, and for all disks"),
+    lambda rule, _value: rule,
+)
+networkd_conf = NativeFile(
+    NETWORKD,
+    "networkd.conf(5); systemd, pull request 19287",
+    "without this file systemd-networkd removes other programs' rules and routes whenever it starts",
+    lambda name, value: f"{name}={value}",
+    "[Network]",
+)
 # What networkd_conf has.
 FOREIGN_STAYS = {"ManageForeignRoutes": "no", "ManageForeignRoutingPolicyRules": "no"}
 
 _AGAIN = "persist: last sets it again when the boot is over"
 
-# The path of a concern's file, and its text for these lines; None where the file has none of them.
-File = Tuple[str, Optional[str]]
 
-
-def tmpfiles(concern: str, at_boot: Mapping[str, str]) -> File:
-    """A tmpfiles.d file that writes kernel path → value at each boot.
-
-    `w!` writes only at boot, so that a package's `systemd-tmpfiles --create` doesn't
-    undo what somebody set at run time.
-    """
-    lines = [f"w! {path} - - - - {value}" for path, value in at_boot.items() if path.startswith("/")]
-    return f"/etc/tmpfiles.d/nearmetal-{concern}.conf", _text(concern, lines)
-
-
-def sysctl_d(concern: str, at_boot: Mapping[str, str]) -> File:
-    """A sysctl.d file that sets kernel parameter → value at each boot, after the distribution's."""
-    lines = [f"{key} = {value}" for key, value in at_boot.items() if not key.startswith("/")]
-    return f"/etc/sysctl.d/99-nearmetal-{concern}.conf", _text(concern, lines)
-
-
-def udev_rules(concern: str, at_boot: Mapping[str, str]) -> File:
-    """udev rules, which sort before those of the unit: it plans on what they set."""
-    return f"/etc/udev/rules.d/90-nearmetal-{concern}.rules", _text(concern, at_boot)
-
-
-def networkd_conf(concern: str, at_boot: Mapping[str, str]) -> File:
-    """A file for systemd-networkd, by which it leaves rules and routes of others alone."""
-    return NETWORKD, _text(concern, [f"{name}={value}" for name, value in at_boot.items()], "[Network]")
-
-
-def _text(concern: str, lines: Collection[str], *section: str) -> Optional[str]:
-    head = f"{MARK} (concern {concern}): restore with state: restored, don't edit"
-    return "\n".join((head, *section, *lines)) + "\n" if lines else None
-
-
-def plan_file(concern: str, facts: Facts, path: str, text: Optional[str], wanted_by: str) -> Plan:
+def plan_file(concern: str, facts: Facts, file: NativeFile, text: Optional[str], wanted_by: str) -> Plan:
     """The plan by which a file has `text`, or (None) doesn't exist. Its finding shows the path, not the text."""
-    reader = _READERS.get(posixpath.dirname(path), _READERS["/etc/tmpfiles.d"])
-    knob = Knob(concern, "persist", "files", reader.reference, place=path, scope="boot")
-    kept = f"the kernel forgets it at a reboot; {reader.sentence} at each boot"
-    reason = reader.sentence if path == NETWORKD else kept
-    if text is None:
-        reason = "no longer wanted at boot"
-    elif text == facts.files.get(path):
-        reason = "persisted"
+    knob = Knob(concern, "persist", "files", file.reference, place=file.path.format(concern), scope="boot")
+    present = text is not None and text == facts.files.get(knob.place)
+    reason = "no longer wanted at boot" if text is None else "persisted" if present else file.reason
     return change_file(facts, knob, text, wanted_by, reason)
 
 

@@ -11,11 +11,8 @@ from .._plan import Plan, Wanted, joined
 from .concern import Concern
 from .gate import gate_refusal, gate_remark
 from .knob import Knob, options_of
-from .native import File, by_unit, plan_file, plan_lost
+from .native import NativeFile, by_unit, plan_file, plan_lost
 from .options import LAST
-
-# A file of a concern that sets at boot what its plan has in `at_boot`: tmpfiles, sysctl_d, udev_rules.
-Writer = Callable[[str, Mapping[str, str]], File]
 
 Options = Mapping[str, Mapping[str, Any]]
 Decide = Callable[[Facts, Wanted], Plan]
@@ -23,7 +20,7 @@ Decide = Callable[[Facts, Wanted], Plan]
 
 def tuning(
     name: str,
-    *writers: Writer,
+    *files: NativeFile,
     knobs: Tuple[Knob, ...],
     domains: Tuple[str, ...],
     decide: Sequence[Decide],
@@ -36,16 +33,32 @@ def tuning(
 ) -> Concern:
     """A concern whose plan takes exactly the usual steps.
 
-    Without one of the `options` (by default those of the knobs) there is nothing to plan; those in `manner` only say
-    how. `require` raises NearmetalError for options that contradict each other, on whatever host; `also` is planned
-    even where `decide` isn't called, for what an earlier run left.
+    Its `files` set at boot what its plan has in `at_boot`. Without one of the `options` (by default those of the
+    knobs) there is nothing to plan; those in `manner` only say how. `require` raises NearmetalError for options that
+    contradict each other, on whatever host; `also` is planned even where `decide` isn't called, for what an earlier
+    run left.
     """
     managed = options_of(knobs) if options is None else options
 
     def plan(facts: Facts, wanted: Wanted) -> Plan:
+        """Unmanaged → the gate → decide (`unobserved` where this host doesn't show enough) → files → the unit."""
         require(wanted)
-        steps = _planned(name, managed, knobs, facts, wanted, decide, *writers)
-        return joined(steps, also(facts, wanted))
+        decided, given = Plan(), _given(managed, wanted)
+        refusals = tuple(finding for option in given for finding in gate_refusal(name, option, facts, wanted))
+        if refusals:
+            decided = Plan(findings=refusals)
+        elif given:
+            decided = joined(*(part(facts, wanted) for part in decide))
+        persist = wanted.get("persist")
+        by_workload = bool(given) and all(wanted.wanted_by(option) == "workload" for option in given)
+        plans = [decided._replace(replan=False, at_boot={})]
+        for file in files:
+            path, text = file.path.format(name), file.text(name, decided.at_boot if persist else {})
+            written = plan_file(name, facts, file, text, "workload" if by_workload else "user")
+            plans.append(plan_lost(written, facts, path, text, decided.actions, knobs))
+        if persist and (decided.replan or (persist == LAST and given)):
+            plans.append(by_unit(name, facts, persist == LAST))
+        return joined(*plans, also(facts, wanted))
 
     return Concern(name, {**managed, **manner}, domains, plan, after, by_place, knobs)
 
@@ -82,41 +95,12 @@ def checking(
 def unobserved(knobs: Iterable[Knob], options: Options, wanted: Wanted, reason: str) -> Plan:
     """The plan on a host that doesn't show the facts that the concern needs."""
     plans = []
-    for option in _managed(options, wanted):
+    for option in _given(options, wanted):
         knob = next(knob for knob in knobs if option in (knob.name, knob.option.partition(".")[0], knob.within))
         plans.append(knob._replace(name=option, place="").says("unknown", reason))
     return joined(*plans)
 
 
-def _planned(
-    concern: str,
-    options: Options,
-    knobs: Sequence[Knob],
-    facts: Facts,
-    wanted: Wanted,
-    decide: Sequence[Decide],
-    *writers: Writer,
-) -> Plan:
-    """Unmanaged → the gate → decide (`unobserved` where this host doesn't show enough) → files → the unit."""
-    plan = Plan()
-    managed = _managed(options, wanted)
-    refusals = tuple(finding for option in managed for finding in gate_refusal(concern, option, facts, wanted))
-    if refusals:
-        plan = Plan(findings=refusals)
-    elif managed:
-        plan = joined(*(part(facts, wanted) for part in decide))
-    persist = wanted.get("persist")
-    by_workload = bool(managed) and all(wanted.wanted_by(option) == "workload" for option in managed)
-    plans = [plan._replace(replan=False, at_boot={})]
-    for writer in writers:
-        path, text = writer(concern, plan.at_boot if persist else {})
-        plans.append(plan_file(concern, facts, path, text, "workload" if by_workload else "user"))
-        plans[-1] = plan_lost(plans[-1], facts, path, text, plan.actions, knobs)
-    if persist and (plan.replan or (persist == LAST and managed)):
-        plans.append(by_unit(concern, facts, persist == LAST))
-    return joined(*plans)
-
-
-def _managed(options: Options, wanted: Wanted) -> List[str]:
+def _given(options: Options, wanted: Wanted) -> List[str]:
     """The options that this run manages; options with a default only say how."""
     return [option for option, rule in options.items() if "default" not in rule and wanted.get(option) is not None]
