@@ -12,11 +12,8 @@ from .._parse import link_settings
 from .._parse.boot_commands import words_of
 from . import boot_lines, cpu
 from .host import Host
+from .systemd import UNIT_FOLDERS
 
-_ETC, _RUN, *_LIB = (f"{root}/systemd/system" for root in boot_lines.ROOTS)
-_SET = ("/etc/systemd/system.control", "/run/systemd/system.control", "/run/systemd/transient")  # `set-property`
-_EARLY, _GENERATED, _LATE = (f"/run/systemd/generator{when}" for when in (".early", "", ".late"))
-_FOLDERS = (*_SET, _EARLY, _ETC, _RUN, _GENERATED, *_LIB, _LATE)  # the order of systemd.unit(5)
 _MASK = "/dev/null"
 _MANY = 2000  # units; more are no boot of this world
 _UNIT_NAME = re.compile(
@@ -55,7 +52,7 @@ class _Tree:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.places: Dict[str, List[str]] = {}
-        for root in _FOLDERS:
+        for root in UNIT_FOLDERS:
             for name in host.names(root):
                 self.places.setdefault(name, []).append(f"{root}/{name}")
 
@@ -96,7 +93,7 @@ class _Tree:
 
 def has_file(host: Host, name: str) -> bool:
     """Whether a unit has a file of its own, which counts in place of a script in init.d."""
-    return any(host.exists(f"{root}/{name}") or host.link(f"{root}/{name}") for root in _FOLDERS)
+    return any(host.exists(f"{root}/{name}") or host.link(f"{root}/{name}") for root in UNIT_FOLDERS)
 
 
 def wanted(host: Host) -> Set[str]:

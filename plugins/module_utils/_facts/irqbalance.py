@@ -14,10 +14,10 @@ from .._parse import environment_file
 from . import irqbalance_process
 from .host import Host
 from .irqbalance_process import PROGRAMS, UNIT
+from .systemd import UNIT_FOLDERS
 
 FILES = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance", "/etc/conf.d/irqbalance")
 OPTIONS = ("banmod", "policyscript")
-_UNITS = ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 
 
 class IrqbalanceFacts(NamedTuple):
@@ -55,8 +55,8 @@ def observe(host: Host) -> IrqbalanceFacts:
 
 def source(host: Host) -> Tuple[Optional[str], Optional[str], Optional[str]]:
     """The file below /etc and the variable that its unit reads, and the text that an earlier file gives it."""
-    text = next((unit for folder in _UNITS for unit in [host.text(f"{folder}/{UNIT}", 65536)] if unit), "")
-    for folder in reversed(_UNITS):
+    text = next((unit for folder in UNIT_FOLDERS for unit in [host.text(f"{folder}/{UNIT}", 65536)] if unit), "")
+    for folder in reversed(UNIT_FOLDERS):
         for name in host.names(f"{folder}/{UNIT}.d"):
             text += "\n" + (host.text(f"{folder}/{UNIT}.d/{name}", 65536) or "")
     files, variable = environment_file.reads(text)

@@ -13,6 +13,7 @@ from .._number import process_numbers
 from .._parse import cpulist, numa_maps
 from .host import Host
 from .interface import NET
+from .systemd import TREES, UNIT_FOLDERS
 
 NVME = "/sys/class/nvme"
 PCI = "/sys/bus/pci/devices"
@@ -20,16 +21,6 @@ PCI = "/sys/bus/pci/devices"
 UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,120}(?:@[A-Za-z0-9_.:-]{0,100})?\.service", re.ASCII)
 ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
 
-_CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd")
-_UNITS = (
-    "/etc/systemd/system",
-    "/run/systemd/system",
-    "/run/systemd/generator",
-    "/run/systemd/generator.late",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-)
 _STATUS = re.compile(r"^(PPid|Cpus_allowed_list):\s*([0-9,-]{1,4096})$", re.ASCII | re.MULTILINE)
 # A service of more processes than this has its main one among the oldest.
 _LOOKED_AT = 16
@@ -56,7 +47,7 @@ listed, shown = cpulist.parse, cpulist.render
 
 def units(host: Host) -> FrozenSet[str]:
     """The names of all unit files of services, with templates."""
-    return frozenset(name for folder in _UNITS for name in host.names(folder) if name.endswith(".service"))
+    return frozenset(name for folder in UNIT_FOLDERS for name in host.names(folder) if name.endswith(".service"))
 
 
 def observe(host: Host) -> Mapping[str, Process]:
@@ -90,7 +81,7 @@ def devices(host: Host) -> Mapping[str, Device]:
 
 def groups(host: Host) -> Iterator[Tuple[str, str]]:
     """Unit and control group of each service, two slices deep: system-getty.slice is in system.slice."""
-    for root in _CGROUPS:
+    for root in TREES:
         for outer in (name for name in host.names(root) if name.endswith(".slice")):
             for name in host.names(f"{root}/{outer}"):
                 inner = f"{root}/{outer}/{name}"

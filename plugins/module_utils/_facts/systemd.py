@@ -25,11 +25,19 @@ LIBRARIES = (
 )
 LIBRARY = r"libsystemd-shared-([0-9]{3})[0-9A-Za-z._-]{0,64}\.so"
 
+_SET = ("/etc/systemd/system.control", "/run/systemd/system.control", "/run/systemd/transient")  # `set-property`
+_LIBRARIES = ("/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+# The folders of units, in the order of systemd.unit(5).
+UNIT_FOLDERS = (
+    *(*_SET, "/run/systemd/generator.early", "/etc/systemd/system", "/run/systemd/system", "/run/systemd/generator"),
+    *(*_LIBRARIES, "/run/systemd/generator.late"),
+)
+# The trees of control groups, and those of services, of either version.
+TREES = ("/sys/fs/cgroup", "/sys/fs/cgroup/systemd")
+GROUPS = tuple(f"{tree}/system.slice" for tree in TREES)
+
 # The beginning of a line or an option → the first version that reads it, after systemd's NEWS and manual pages, and the
 # units and tools of 219, 229 and 237 themselves. 219 reads everything else that nearmetal writes.
-# The control groups of services, of either version.
-GROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
-
 _SINCE: Mapping[str, int] = {
     "LimitCPU=600:": 229,
     "StartLimitIntervalSec=": 230,

@@ -92,13 +92,17 @@ def waivers_by_concern(
     return waivers
 
 
-def require_day(name: str, text: str) -> None:
-    """Raise NearmetalError unless the text is a day of the calendar, such as 2027-01-31."""
+def is_day(text: str) -> bool:
+    """Whether the text is a day of the calendar, such as 2027-01-31."""
     try:
-        fits = time.strftime("%Y-%m-%d", time.strptime(text, "%Y-%m-%d")) == text
+        return time.strftime("%Y-%m-%d", time.strptime(text, "%Y-%m-%d")) == text
     except ValueError:
-        fits = False
-    if not fits:
+        return False
+
+
+def require_day(name: str, text: str) -> None:
+    """Raise NearmetalError unless the text is a day."""
+    if not is_day(text):
         raise NearmetalError(f"{name} must be the last day of the waiver, such as 2027-01-31, not {shown(text)}")
 
 

@@ -17,6 +17,7 @@ from ..._planning.bounds import EVERY
 from ..._planning.gate import host_class
 from ..._planning.knob import Knob, options_of
 from ..._planning.skeleton import checking
+from ..._planning.waivers import is_day
 from ..._words import shown
 from .advisories import ADVISORIES, Advisory, about, end_of_life
 from .offers import ENA_ATTACHES, ENA_MINIMUM, driver_of, ena_kernel, needs_new_ena
@@ -66,25 +67,11 @@ def _minimum(wanted: Wanted) -> Tuple[int, ...]:
     return minimum
 
 
-def _review_after(wanted: Wanted) -> Optional[str]:
-    """The day of the review. Raises NearmetalError when review_after is no day."""
-    day = wanted.get("review_after")
-    if not day:
-        return None
-    from datetime import date  # few hosts have a review, and loading it costs a small host milliseconds
-
-    try:
-        if not re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", day, re.ASCII):
-            raise ValueError
-        date(*map(int, day.split("-")))
-    except ValueError:
-        raise NearmetalError(f"kernel_check.review_after must be a day such as 2027-06-30, not {shown(day)}") from None
-    return str(day)
-
-
 def _require(wanted: Wanted) -> None:
     _minimum(wanted)
-    _review_after(wanted)
+    day = wanted.get("review_after")
+    if day and not is_day(day):
+        raise NearmetalError(f"kernel_check.review_after must be a day such as 2027-06-30, not {shown(day)}")
 
 
 def _look(facts: Facts, wanted: Wanted) -> Plan:
@@ -106,7 +93,7 @@ def _look(facts: Facts, wanted: Wanted) -> Plan:
         pressure(facts.counters),
         time_source(facts.time_source, on_ec2),
         *(_type(facts, of_type, workload) for workload in wanted.get("workload") or ()),
-        _review(kernel, _review_after(wanted)),
+        _review(kernel, wanted.get("review_after")),
     )
 
 
@@ -298,7 +285,7 @@ def _fixed_in(entry: Advisory) -> Optional[str]:
 
 
 def _review(kernel: KernelFacts, day: Optional[str]) -> Plan:
-    if day is None:
+    if not day:
         return Plan()
     if kernel.today < day:
         return _REVIEW.says("ok", f"the next review is due on {day}", None, day)
