@@ -12,6 +12,7 @@ from typing import AbstractSet, Any, Dict, FrozenSet, Iterable, Mapping, NamedTu
 
 from .._error import NearmetalError
 from .._plan import Action, Finding, Plan, Value, Wanted
+from .._words import plain
 
 Spec = Mapping[str, Any]
 EARLIER = " (so found by the last run of tune; the next one looks again)"
@@ -206,6 +207,11 @@ class Knob(NamedTuple):
         if self.wanted_by(wanted) != "workload":
             raise NearmetalError(sentence)
         return self._replace(subject="").says("not_applicable", sentence, now, goal)
+
+    def not_offered(self, wanted: Wanted, who: str, requested: str, offered: Iterable[str], now: Value) -> Plan:
+        """The same for a word that `who`, such as the kernel, doesn't take."""
+        offers = f"doesn't offer {plain(requested)}; it offers {' '.join(offered) or 'nothing'}"
+        return self.impossible(wanted, f"{self.concern}.{self.name}: this {who} {offers}", now, requested)
 
 
 def _words(values: Iterable[str]) -> str:

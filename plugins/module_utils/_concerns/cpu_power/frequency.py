@@ -110,15 +110,12 @@ def _table(power: PowerFacts, wanted: Wanted, knob: Knob, requested: str) -> Pla
         missing = "cpufreq" if is_governor else "energy preference (intel_pstate or amd-pstate has one)"
         return knob.says("not_applicable", NO_FREQUENCIES.format(missing), None, requested)
     offered = power.governors_offered if is_governor else power.preferences_offered
-    sentence = "" if is_governor or not present else _governor_obstacle(power, wanted, requested)
-    if not sentence and requested not in offered:
-        sentence = (
-            f"cpu_power.{knob.name}: this host doesn't offer {plain(requested)};"
-            f" it offers {' '.join(offered) or 'nothing'}"
-        )
-    if sentence:
-        words = " ".join(sorted(set(present.values())))
-        return knob.impossible(wanted, sentence, words, requested)
+    words = " ".join(sorted(set(present.values())))
+    obstacle = "" if is_governor or not present else _governor_obstacle(power, wanted, requested)
+    if obstacle:
+        return knob.impossible(wanted, obstacle, words, requested)
+    if requested not in offered:
+        return knob.not_offered(wanted, "host", requested, offered, words)
     return knob.change_each(wanted, present, dict.fromkeys(present, requested), "requested by name")
 
 

@@ -10,7 +10,6 @@ from ..._facts.topology import CPU
 from ..._plan import Plan, Wanted
 from ..._planning.knob import Knob
 from ..._planning.skeleton import per_knob
-from ..._words import plain
 
 NAME = "cpu_power"
 _BIAS = Knob(
@@ -78,11 +77,7 @@ def _profile(facts: Facts, wanted: Wanted, requested: str) -> Plan:
         return _PROFILE.says("not_applicable", reason, None, requested)
     offered = facts.power.profiles_offered
     if requested not in offered:
-        sentence = (
-            f"{NAME}.{_PROFILE.name}: this firmware doesn't offer {plain(requested)};"
-            f" it offers {' '.join(offered) or 'nothing'}"
-        )
-        return _PROFILE.impossible(wanted, sentence, now, requested)
+        return _PROFILE.not_offered(wanted, "firmware", requested, offered, now)
     return _PROFILE.change(wanted, now, requested, "how the firmware weighs speed, heat and noise; requested by name")
 
 

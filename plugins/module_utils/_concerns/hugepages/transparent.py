@@ -187,8 +187,7 @@ def _refusal(pages: HugepageFacts, wanted: Wanted, knob: Knob, word: str) -> Opt
         return knob.says("not_applicable", "this kernel has no such setting", None, word)
     offered = getattr(pages, f"{knob.name}_offered", ("enabled", "disabled"))
     if word not in offered:
-        sentence = f"hugepages.{knob.name}: this kernel doesn't offer {word}; it offers {' '.join(offered)}"
-        return knob.impossible(wanted, sentence, now, word)
+        return knob.not_offered(wanted, "kernel", word, offered, now)
     large = pages.thp_size is not None and pages.thp_size >= HUGE and word == "always"
     if large and now != word and not wanted.get("allow_unverified"):
         reason = (
