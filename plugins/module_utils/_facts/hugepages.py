@@ -31,13 +31,11 @@ class HugepageFacts(NamedTuple):
 
     folder: Optional[str]  # of transparent huge pages
     thp: Optional[str]  # always | madvise | never
-    thp_offered: Tuple[str, ...]
     thp_defrag: Optional[str]
-    thp_defrag_offered: Tuple[str, ...]
     thp_shmem: Optional[str]
-    thp_shmem_offered: Tuple[str, ...]
     khugepaged_defrag: Optional[str]  # enabled | disabled
     max_ptes_none: Optional[str]  # a number
+    offered: Mapping[str, Tuple[str, ...]]  # thp, thp_defrag, thp_shmem → the words that the kernel takes
     thp_sizes: Mapping[str, str]  # smaller size such as 64kB → always | inherit | madvise | never
     thp_size: Optional[int]  # bytes; 512 MiB on a kernel with pages of 64 KiB
     pages: Mapping[str, Mapping[str, int]]  # size such as 2048kB → node0 (host without NUMA) → reserved pages
@@ -56,16 +54,11 @@ def observe(host: Host) -> HugepageFacts:
     """Read the files of transparent and reserved huge pages, /proc/meminfo, and where environments are set."""
     folder = next((folder for folder in sys_files.THP_FOLDERS if host.exists(folder)), None)
     memory = kernel_counters.parse_meminfo(host.text("/proc/meminfo") or "")
+    choosing = (sys_files.THP, sys_files.THP_DEFRAG, sys_files.THP_SHMEM)
     return HugepageFacts(
         folder=folder,
-        thp=sys_files.THP.read(host),
-        thp_offered=sys_files.THP.offered(host),
-        thp_defrag=sys_files.THP_DEFRAG.read(host),
-        thp_defrag_offered=sys_files.THP_DEFRAG.offered(host),
-        thp_shmem=sys_files.THP_SHMEM.read(host),
-        thp_shmem_offered=sys_files.THP_SHMEM.offered(host),
-        khugepaged_defrag=sys_files.KHUGEPAGED_DEFRAG.read(host),
-        max_ptes_none=sys_files.MAX_PTES_NONE.read(host),
+        **{file.name: file.read(host) for file in (*choosing, sys_files.KHUGEPAGED_DEFRAG, sys_files.MAX_PTES_NONE)},
+        offered={file.name: file.offered(host) for file in choosing},
         thp_sizes=_thp_sizes(host),
         thp_size=host.number(f"{folder}/hpage_pmd_size"),
         pages={size: reserved(host, size) for size in _sizes(host)},

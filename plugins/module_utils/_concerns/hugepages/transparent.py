@@ -185,7 +185,7 @@ def _refusal(pages: HugepageFacts, wanted: Wanted, knob: Knob, word: str) -> Opt
     now: Optional[str] = getattr(pages, knob.name)
     if now is None:
         return knob.says("not_applicable", "this kernel has no such setting", None, word)
-    offered = getattr(pages, f"{knob.name}_offered", ("enabled", "disabled"))
+    offered = pages.offered.get(knob.name, ("enabled", "disabled"))
     if word not in offered:
         return knob.not_offered(wanted, "kernel", word, offered, now)
     large = pages.thp_size is not None and pages.thp_size >= HUGE and word == "always"
