@@ -12,6 +12,7 @@ from ..._facts.facts import Facts
 from ..._facts.kernel import KernelFacts
 from ..._facts.platform import PlatformFacts
 from ..._facts.sysctl import TW_RECYCLE
+from ..._facts.time_source import AMAZON, PTP_DEVICE, TimeSourceFacts
 from ..._plan import Plan, Wanted, joined
 from ..._planning.bounds import EVERY
 from ..._planning.gate import host_class
@@ -20,10 +21,9 @@ from ..._planning.skeleton import checking
 from ..._planning.waivers import is_day
 from ..._words import shown
 from .advisories import ADVISORIES, Advisory, about, end_of_life
-from .offers import ENA_ATTACHES, ENA_MINIMUM, driver_of, ena_kernel, needs_new_ena
+from .instance_types import ENA_ATTACHES, ENA_MINIMUM, driver_of, ena_kernel, needs_new_ena, unsuited
 from .pressure import KNOBS as PRESSURE
 from .pressure import pressure
-from .time_source import SOURCE, time_source
 
 NAME = "kernel_check"
 WORKLOADS = ("hpc", "low_latency", "sap_hana")  # for which some instance types are wrong
@@ -34,6 +34,7 @@ _VIRTUALIZATION = Knob(NAME, "virtualization", reference="UnixBench on PV and HV
 _NETWORK_DRIVER = Knob(NAME, "network_driver", reference="AWS, 2017; Aerospike, 2014")
 _ENA_DRIVER = Knob(NAME, "ena_driver", reference="ENA driver guide")
 _STEAL = Knob(NAME, "steal", reference="AWS, 2017; Aerospike, 2014")
+_TIME = Knob(NAME, "time_source", reference="EC2 User Guide, Amazon Time Sync Service")
 _WORKLOAD = Knob(
     NAME, "workload", spec={"type": "list", "elements": "str", "choices": list(WORKLOADS), "default": []}, bound=EVERY
 )
@@ -44,7 +45,7 @@ _REVIEW = Knob(NAME, "review_after", spec={"type": "str", "default": ""}, refere
 KNOBS = (
     *(_KERNEL, _DISTRIBUTION, _VIRTUALIZATION, _NETWORK_DRIVER, _ENA_DRIVER, _BULK, _TW_RECYCLE, _ADVISORIES, _STEAL),
     *PRESSURE,
-    *(SOURCE, _WORKLOAD, _REVIEW),
+    *(_TIME, _WORKLOAD, _REVIEW),
 )
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "minimum_kernel": {"type": "raw", "default": "3.10"},
@@ -52,6 +53,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     **options_of((_WORKLOAD, _REVIEW)),
 }
 
+_AMAZON_SERVER = f"server {AMAZON[0]} prefer iburst minpoll 4 maxpoll 4"
 _GAIN = (
     "UnixBench, 2014: index 1054.8 on PV and 2716.7 on HVM of the same type; its 1776.1 for one"
     " size smaller is doubtful, because the smaller type copied files faster than the larger one"
@@ -91,7 +93,7 @@ def _look(facts: Facts, wanted: Wanted) -> Plan:
         _known_faults(platform, kernel),
         _steal(platform, kernel, int(wanted.get("maximum_steal_percent") or 0)),
         pressure(facts.counters),
-        time_source(facts.time_source, on_ec2),
+        _time_source(facts.time_source, on_ec2),
         *(_type(facts, of_type, workload) for workload in wanted.get("workload") or ()),
         _review(kernel, wanted.get("review_after")),
     )
@@ -222,9 +224,6 @@ def _type(facts: Facts, of_type: Optional[str], workload: str) -> Plan:
     cores = facts.topology.cores
     if of_type is None:
         return Plan()
-    # Imported late, because few workloads ask for it.
-    from .unsuited import unsuited
-
     unfit = unsuited(workload, of_type, len(cores) if cores is not None else None)
     if unfit is None:
         return Plan()
@@ -282,6 +281,33 @@ def _known_faults(platform: PlatformFacts, kernel: KernelFacts) -> Plan:
 def _fixed_in(entry: Advisory) -> Optional[str]:
     versions = next((part for part in (entry.ena, entry.kernel) if part is not None and part.fixed), None)
     return ".".join(map(str, versions.fixed)) if versions is not None else None
+
+
+def _time_source(facts: TimeSourceFacts, on_ec2: bool) -> Plan:
+    """What the time service is configured to follow; whether it does so only the service knows (chronyc sources)."""
+    wanted = f"{AMAZON[0]} or a PTP device"
+    if facts.service is None:
+        if not facts.visible:
+            return _TIME.says("unknown", "systemd's control groups don't show which time service runs", None, wanted)
+        reason = "neither chrony nor systemd-timesyncd nor ntpd runs, so nothing keeps the clock right: install chrony"
+        return _TIME.says("advice", reason, None, wanted)
+    if not facts.sources:
+        reason = f"{facts.service} runs, and no file that nearmetal reads names its sources"
+        return _TIME.says("unknown", reason, facts.service, wanted)
+    sources = f"{facts.service}: {', '.join(sorted(facts.sources))}"
+    if PTP_DEVICE in facts.sources:
+        return _TIME.says("ok", f"{facts.service} is set to follow a PTP device of this host", sources, wanted)
+    if AMAZON[0] in facts.sources:
+        also = "; the host's ENA has a PTP clock, which is more accurate" if "ena" in facts.devices else ""
+        return _TIME.says("ok", f"{facts.service} is set to follow the Amazon Time Sync Service{also}", sources, wanted)
+    if not on_ec2:
+        return _TIME.says("not_applicable", "Amazon's time service answers on EC2 alone", sources)
+    line = f"NTP={AMAZON[0]} to timesyncd.conf" if facts.service == "systemd-timesyncd" else f"`{_AMAZON_SERVER}`"
+    reason = (
+        f"{facts.service} follows other servers; the Amazon Time Sync Service answers on the host's own link and needs"
+        f" no internet: add {line}; don't mix it with servers that treat leap seconds differently"
+    )
+    return _TIME.says("advice", reason, sources, wanted)
 
 
 def _review(kernel: KernelFacts, day: Optional[str]) -> Plan:

@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.facts import TypeFacts
 from ansible_collections.nearmetal.ec2.plugins.module_utils._cloud.types.table import offline_types
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check import WORKLOADS
-from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.unsuited import unsuited
+from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.kernel_check.instance_types import unsuited
 
 # Hosts of these run no Linux that is tuned, or the table doesn't know their cores.
 TYPES = {name: kind for name, kind in offline_types().items() if kind.cores and not name.startswith("mac")}
