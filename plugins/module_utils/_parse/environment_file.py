@@ -19,12 +19,8 @@ _VARIABLE = r"\$([A-Za-z_][A-Za-z0-9_]*)"
 
 def assignment(text: str, name: str) -> Optional[str]:
     """The verbatim text after the last `name=`; None when no line sets it."""
-    assigned = None
-    for line in text.splitlines():
-        match = _LINE.fullmatch(line.strip())
-        if match and match[1] == name:
-            assigned = match[2]
-    return assigned
+    matches = (_LINE.fullmatch(line.strip()) for line in text.splitlines())
+    return ([None, *(match[2] for match in matches if match and match[1] == name)])[-1]
 
 
 def words(raw: str) -> Optional[Tuple[str, ...]]:

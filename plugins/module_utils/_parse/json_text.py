@@ -9,7 +9,7 @@ decoder never gets that far.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Callable
 
 from .._error import NearmetalError
 
@@ -30,7 +30,7 @@ def parse(text: str) -> Any:
         raise ValueError("more lists, mappings and texts than nearmetal reads")
     if brackets > _DEEPEST:
         _check_depth(text)
-    return json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_refuse)
+    return json.loads(text, parse_int=_short(int), parse_float=_short(float), parse_constant=_refuse)
 
 
 def reason(error: Exception) -> str:
@@ -54,16 +54,13 @@ def _check_depth(text: str) -> None:
             raise ValueError(f"nested deeper than {_DEEPEST} levels")
 
 
-def _int(text: str) -> int:
-    if len(text) > _LONGEST_NUMBER:
-        raise ValueError(f"a number of more than {_LONGEST_NUMBER} digits")
-    return int(text)
+def _short(kind: Callable[[str], Any]) -> Callable[[str], Any]:
+    def number(text: str) -> Any:
+        if len(text) > _LONGEST_NUMBER:
+            raise ValueError(f"a number of more than {_LONGEST_NUMBER} digits")
+        return kind(text)
 
-
-def _float(text: str) -> float:
-    if len(text) > _LONGEST_NUMBER:
-        raise ValueError(f"a number of more than {_LONGEST_NUMBER} digits")
-    return float(text)
+    return number
 
 
 def _refuse(text: str) -> Any:

@@ -45,12 +45,8 @@ def parse_counts(text: str) -> Dict[str, int]:
 
 def parse_meminfo(text: str) -> Dict[str, int]:
     """Name → value: bytes where the file has kB, else a count. Raises nothing."""
-    numbers: Dict[str, int] = {}
-    for line in text.splitlines():
-        match = _MEMORY.fullmatch(line)
-        if match is not None:
-            numbers[match.group(1)] = int(match.group(2)) * (1024 if match.group(3) else 1)
-    return numbers
+    matches = (match for match in map(_MEMORY.fullmatch, text.splitlines()) if match is not None)
+    return {match[1]: int(match[2]) * (1024 if match[3] else 1) for match in matches}
 
 
 def parse_netstat(text: str) -> Dict[str, int]:

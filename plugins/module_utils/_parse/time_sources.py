@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Dict, Iterator, Tuple
 
 AMAZON = ("169.254.169.123", "fd00:ec2::123")  # EC2 User Guide, Amazon Time Sync Service
@@ -19,7 +20,7 @@ _SERVER = re.compile(r"[A-Za-z0-9_.:%-]{1,255}", re.ASCII)
 
 def chrony(text: str) -> Dict[str, int]:
     """Kind of source → how many chrony.conf(5), a file of sources or ntp.conf(5) names."""
-    return _counted(_chrony(text))
+    return dict(Counter(_chrony(text)))
 
 
 def timesyncd(text: str) -> Dict[str, int]:
@@ -31,7 +32,7 @@ def timesyncd(text: str) -> Dict[str, int]:
             servers = tuple(word for word in value.split() if _SERVER.fullmatch(word))
             names[key.strip()] = (*names.get(key.strip(), ()), *servers) if servers else ()
     # Fallback servers are asked only where no other server is known.
-    return _counted(_kind(server) for server in names.get("NTP") or names.get("FallbackNTP") or ())
+    return dict(Counter(_kind(server) for server in names.get("NTP") or names.get("FallbackNTP") or ()))
 
 
 def render(counts: Dict[str, int]) -> str:
@@ -63,10 +64,3 @@ def _kind(server: str) -> str:
     if server in AMAZON:
         return AMAZON[0]
     return PUBLIC if server.lower().rstrip(".").endswith(PUBLIC) else OTHER
-
-
-def _counted(kinds: "Iterator[str]") -> Dict[str, int]:
-    counts: Dict[str, int] = {}
-    for kind in kinds:
-        counts[kind] = counts.get(kind, 0) + 1
-    return counts
