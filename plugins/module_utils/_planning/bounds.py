@@ -27,7 +27,12 @@ def widen(knob: Knob, wanted: Wanted, value: str, previous: str, reason: str) ->
     if not knob.bound or knob.wanted_by(wanted) != "workload" or wanted.by.get(knob.base) == PROGRAM:
         return value, reason
     goal = bounded(knob.bound, value, previous)
-    return goal, reason if goal == value else kept_reason(knob.bound, value, previous, goal, reason)
+    least, more = ("at most", "less") if knob.bound == MOST else ("at least", "more")
+    if goal == value:
+        return goal, reason
+    if goal == previous:
+        return goal, f"the host has {more}; the workload wants {least} {value}: {reason}"
+    return goal, f"the host has {previous}, the workload wants {least} {value}; this value satisfies both: {reason}"
 
 
 def bounded(bound: str, requested: str, previous: str) -> str:
@@ -50,11 +55,3 @@ def satisfying(bound: str, first: Any, second: Any) -> Any:
         return MAX
     text = bounded(bound, str(first), str(second))
     return int(text) if isinstance(first, int) else text
-
-
-def kept_reason(bound: str, requested: str, previous: str, goal: str, reason: str) -> str:
-    """Why the goal isn't the workload's value: the host's value stays, or both are combined."""
-    least = "at most" if bound == MOST else "at least"
-    if goal != previous:
-        return f"the host has {previous}, the workload wants {least} {requested}; this value satisfies both: {reason}"
-    return f"the host has {'less' if bound == MOST else 'more'}; the workload wants {least} {requested}: {reason}"
