@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 from .._facts import systemd
 from .._facts.facts import Facts
@@ -150,9 +150,7 @@ def _goal(facts: Facts, routing: RoutesFacts, address: Address) -> Tuple[str, st
     if any(route.special for route in others):
         return "", "its routes have an MTU or other properties that nearmetal doesn't copy"
     subnets = _subnets(routing, address)
-    chosen: Dict[str, Route] = {}
-    for text in subnets:
-        chosen[text] = Route(address.interface, address.family, 0, text, "", 0)
+    chosen = {text: Route(address.interface, address.family, 0, text, "", 0) for text in subnets}
     for route in sorted(others, key=lambda route: -route.metric):
         chosen[route.destination] = route
     if "default" not in chosen or not chosen["default"].gateway:

@@ -169,12 +169,9 @@ def _loadable(host: Host) -> Tuple[str, ...]:
     release = host.line("/proc/sys/kernel/osrelease") or ""
     if "/" in release or not release:
         return ()
-    schedulers = []
-    for file in host.names(f"/lib/modules/{release}/kernel/block"):
-        module, dot, _rest = file.partition(".ko")
-        if dot:
-            schedulers.append(module[: -len("-iosched")] if module.endswith("-iosched") else module)
-    return tuple(schedulers)
+    files = (file.partition(".ko") for file in host.names(f"/lib/modules/{release}/kernel/block"))
+    modules = (module for module, dot, _rest in files if dot)
+    return tuple(module[: -len("-iosched")] if module.endswith("-iosched") else module for module in modules)
 
 
 def _driver_timeout(host: Host) -> Optional[int]:

@@ -49,10 +49,8 @@ def _available(host: Host) -> Optional[Tuple[str, ...]]:
         lists = [host.text(f"/lib/modules/{release}/{name}") for name in ("modules.dep", "modules.builtin")]
     if not any(lists):
         return tuple(sorted(loaded)) or None
-    listed = set()
-    for text in lists:
-        for line in (text or "").splitlines():
-            listed.add(os.path.basename(line.partition(":")[0]).partition(".ko")[0])
+    paths = (line.partition(":")[0] for text in lists for line in (text or "").splitlines())
+    listed = {os.path.basename(path).partition(".ko")[0] for path in paths}
     return tuple(name for name in WANTED if name in listed | loaded)
 
 
@@ -60,9 +58,8 @@ def llq(host: Host, nics: Iterable[Nic]) -> Dict[str, Optional[str]]:
     """Interface → `host` (no LLQ), `llq`, `large` (headers of 224 bytes, half a ring); None: the log doesn't say."""
     nics_of_ena = [nic for nic in nics if nic.driver == "ena"]
     boot_log = log.since_boot(host) if nics_of_ena else None
-    fallen = set()
-    for message in kernel_log.messages(boot_log.text, "LLQ is not supported") if boot_log is not None else ():
-        fallen.update(_FALLBACK.findall(message))
+    messages = kernel_log.messages(boot_log.text if boot_log is not None else "", "LLQ is not supported")
+    fallen = {place for message in messages for place in _FALLBACK.findall(message)}
     answer: Dict[str, Optional[str]] = {}
     for nic in nics_of_ena:
         rings = ethtool.rings(host, nic.name)

@@ -153,11 +153,9 @@ def _new_libc(host: Host) -> Optional[bool]:
 
 def _morecore(host: Host) -> Tuple[str, ...]:
     """Files that set HUGETLB_MORECORE, of those that give services their environment."""
-    files = []
+    paths = []
     for place in _ENVIRONMENTS:
         inner = [f"{place}/{name}" for name in host.names(place)]
-        drop_ins = [f"{folder}/{name}" for folder in inner if folder.endswith(".d") for name in host.names(folder)]
-        for path in (place, *inner, *drop_ins):
-            if "HUGETLB_MORECORE=" in (host.text(path, 65536) or ""):
-                files.append(path)
-    return tuple(files)
+        paths += [place, *inner]
+        paths += [f"{folder}/{name}" for folder in inner if folder.endswith(".d") for name in host.names(folder)]
+    return tuple(path for path in paths if "HUGETLB_MORECORE=" in (host.text(path, 65536) or ""))

@@ -50,10 +50,7 @@ def queues(table: interrupts.Interrupts) -> Dict[str, Tuple[Vector, ...]]:
     """Device in the interrupts' names → its queue interrupts, by queue and receive before transmit."""
     devices: Dict[str, List[Vector]] = {}
     for line in table.lines:
-        if line.number < 0:
-            continue
-        for name in line.names:
-            queue = irq_name.queue_of(name)
+        for queue in map(irq_name.queue_of, line.names if line.number >= 0 else ()):
             if queue is not None:
                 devices.setdefault(queue.device, []).append(Vector(line.number, queue.kind, queue.queue))
     return {device: ordered(vectors) for device, vectors in sorted(devices.items())}

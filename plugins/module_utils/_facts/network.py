@@ -114,8 +114,7 @@ def observe(host: Host) -> NetworkFacts:
 
     def asked(ask: Callable[[Host, str], Optional[_Answer]]) -> Dict[str, _Answer]:
         """Place → the driver's answer, where it has one."""
-        answers = ((nic.place, ask(host, nic.name)) for nic in nics)
-        return {place: answer for place, answer in answers if answer is not None}
+        return _known({nic.place: ask(host, nic.name) for nic in nics})
 
     channels, rings = asked(ethtool.channels), asked(ethtool.rings)
     offloads = asked(lambda host, name: ethtool.offloads(host, name, ethtool.feature_names(host, name)))
@@ -134,7 +133,7 @@ def observe(host: Host) -> NetworkFacts:
         drivers={place: version for place, (_name, version) in asked(ethtool.driver).items()},
         affinity={place: wanted(table) for place, table in affinities.items()},
         effective={
-            place: {label: vector.effective for label, vector in table.items() if vector.effective is not None}
+            place: _known({label: vector.effective for label, vector in table.items()})
             for place, table in affinities.items()
         },
         rps={place: of_nic.rps for place, of_nic in steered.items()},
@@ -176,7 +175,7 @@ def affinity(host: Host, nic: Nic) -> Dict[str, interrupts.Affinity]:
 
 def wanted(table: Mapping[str, interrupts.Affinity]) -> Dict[str, str]:
     """Queue label → CPUs that its interrupt may go to."""
-    return {label: vector.wanted for label, vector in table.items() if vector.wanted is not None}
+    return _known({label: vector.wanted for label, vector in table.items()})
 
 
 def project_delivery(
@@ -215,20 +214,13 @@ class Steering(NamedTuple):
 
 def steering(host: Host, nic: Nic) -> Steering:
     """Read rps_cpus, rps_flow_cnt and xps_cpus. A NIC with one transmit queue has no xps_cpus to read."""
-    tables = Steering({}, {}, {})
-    for queue in nic.rx:
-        folder = "{}/queues/rx-{}".format(nic.folder, queue)
-        cpus = _list(host.line(folder + "/rps_cpus"))
-        flows = host.number(folder + "/rps_flow_cnt")
-        if cpus is not None:
-            tables.rps["rx-{}".format(queue)] = cpus
-        if flows is not None:
-            tables.rfs["rx-{}".format(queue)] = flows
-    for queue in nic.tx:
-        cpus = _list(host.line("{}/queues/tx-{}/xps_cpus".format(nic.folder, queue)))
-        if cpus is not None:
-            tables.xps["tx-{}".format(queue)] = cpus
-    return tables
+    rx, tx = (tuple(f"{way}-{queue}" for queue in numbers) for way, numbers in (("rx", nic.rx), ("tx", nic.tx)))
+    folder = f"{nic.folder}/queues"
+    return Steering(
+        rps=_known({queue: _list(host.line(f"{folder}/{queue}/rps_cpus")) for queue in rx}),
+        rfs=_known({queue: host.number(f"{folder}/{queue}/rps_flow_cnt") for queue in rx}),
+        xps=_known({queue: _list(host.line(f"{folder}/{queue}/xps_cpus")) for queue in tx}),
+    )
 
 
 def queues_now(nic: Nic, channels: Optional[Mapping[str, int]]) -> int:
@@ -268,15 +260,12 @@ def _load(host: Host) -> Dict[int, float]:
 
 def _default_route(host: Host) -> Tuple[str, ...]:
     """Interfaces whose route has destination and mask 0, of IPv4 or IPv6."""
-    names = set()
-    for line in (host.text("/proc/net/route") or "").splitlines():
-        words = line.split()
-        if len(words) > 7 and words[1] == words[7] == "00000000":
-            names.add(words[0])
-    for line in (host.text("/proc/net/ipv6_route") or "").splitlines():
-        words = line.split()
-        if len(words) == 10 and words[0] == "0" * 32 and words[1] == "00" and words[9] != "lo":
-            names.add(words[9])
+    rows, rows_of_ipv6 = (
+        [line.split() for line in (host.text(f"/proc/net/{name}") or "").splitlines()]
+        for name in ("route", "ipv6_route")
+    )
+    names = {words[0] for words in rows if len(words) > 7 and words[1] == words[7] == "00000000"}
+    names |= {words[9] for words in rows_of_ipv6 if len(words) == 10 and words[:2] == ["0" * 32, "00"]} - {"lo"}
     return tuple(sorted(names))
 
 
@@ -284,8 +273,8 @@ def _numbers(host: Host, nics: Tuple[Nic, ...], name: str) -> Dict[str, int]:
     return _known({nic.place: host.number(f"{nic.folder}/{name}") for nic in nics})
 
 
-def _known(numbers: Mapping[str, Optional[int]]) -> Dict[str, int]:
-    return {key: number for key, number in numbers.items() if number is not None}
+def _known(answers: Mapping[str, Optional[_Answer]]) -> Dict[str, _Answer]:
+    return {key: answer for key, answer in answers.items() if answer is not None}
 
 
 def _list(mask: Optional[str]) -> Optional[str]:

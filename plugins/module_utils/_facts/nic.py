@@ -55,10 +55,11 @@ class Nic(NamedTuple):
 def observe(host: Host, table: Interrupts, place: str = "") -> Tuple[Nic, ...]:
     """Every interface with hardware behind it, or the one at a place, in the order in which they appeared."""
     by_name = interrupts.queues(table)
-    nics = []
-    for name, found in devices(host).items():
-        if place in ("", found) and host.line("{}/{}/type".format(NET, name)) == _ETHERNET:
-            nics.append(_nic(host, table, by_name, name, found))
+    nics = (
+        _nic(host, table, by_name, name, found)
+        for name, found in devices(host).items()
+        if place in ("", found) and host.line(f"{NET}/{name}/type") == _ETHERNET
+    )
     return tuple(sorted(nics, key=lambda nic: (nic.ifindex, nic.name)))
 
 
@@ -76,12 +77,9 @@ def replaces_address(host: Host, name: str) -> bool:
 
 def uppers(host: Host) -> Dict[str, Tuple[str, ...]]:
     """Bonds, VLANs, bridges: interface → the interfaces directly below it."""
-    members = {}
-    for name in host.names(NET):
-        lower = tuple(entry[6:] for entry in host.names("{}/{}".format(NET, name)) if entry.startswith("lower_"))
-        if lower:
-            members[name] = lower
-    return members
+    entries = {name: host.names(f"{NET}/{name}") for name in host.names(NET)}
+    lower = {name: tuple(entry[6:] for entry in entries[name] if entry.startswith("lower_")) for name in entries}
+    return {name: members for name, members in lower.items() if members}
 
 
 def queue_numbers(host: Host, name: str) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:

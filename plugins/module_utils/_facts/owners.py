@@ -205,9 +205,6 @@ def _immutable(host: Host) -> Optional[str]:
 
 def _read_only(host: Host) -> bool:
     """Whether /etc is read-only for the first process; in the sandbox of nearmetal.service it always is."""
-    options: Dict[str, str] = {}
-    for line in (host.text("/proc/1/mounts") or "").splitlines():
-        fields = line.split()
-        if len(fields) > 3:
-            options[fields[1]] = fields[3]
+    lines = (line.split() for line in (host.text("/proc/1/mounts") or "").splitlines())
+    options = {fields[1]: fields[3] for fields in lines if len(fields) > 3}
     return "ro" in options.get("/etc", options.get("/", "")).split(",")

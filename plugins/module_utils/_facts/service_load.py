@@ -95,12 +95,8 @@ def _listeners(
 
 
 def _files(host: Host, open_of: Mapping[int, List[str]]) -> Optional[Tuple[int, int]]:
-    files = []
-    for pid, names in open_of.items():
-        limit = _limits(host, pid).get(_FILES)
-        if names and limit:
-            files.append((len(names), limit))
-    return max(files, key=lambda pair: pair[0] / pair[1]) if files else None
+    files = ((len(names), _limits(host, pid).get(_FILES, 0)) for pid, names in open_of.items() if names)
+    return max((pair for pair in files if pair[1]), key=lambda pair: pair[0] / pair[1], default=None)
 
 
 def _limits(host: Host, pid: int) -> Mapping[str, int]:

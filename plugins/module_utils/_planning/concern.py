@@ -78,10 +78,7 @@ class Concern(NamedTuple):
 
     def with_reasons(self, plan: Plan, wanted: Wanted) -> Plan:
         """The plan, in which each value that a workload chose has the workload's reason and its source too."""
-        of_knob: Dict[str, Tuple[str, str]] = {}
-        for knob in self.knobs:
-            if knob.base in wanted.reasons:
-                of_knob[knob.name] = wanted.reasons[knob.base]
+        of_knob = {knob.name: wanted.reasons[knob.base] for knob in self.knobs if knob.base in wanted.reasons}
         if not of_knob:
             return plan
         findings = tuple(
