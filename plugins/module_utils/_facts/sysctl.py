@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Mapping
+from typing import Mapping
 
 from .._number import is_number
 from .._parameters import CPU_POWER, MEMORY, NETWORK_STACK
@@ -58,9 +58,5 @@ def path(key: str) -> str:
 
 def observe(host: Host) -> Mapping[str, str]:
     """Key → value, with single spaces between words; without the keys that this kernel lacks."""
-    values: Dict[str, str] = {}
-    for key in OBSERVED:
-        text = host.text(path(key), 4096)
-        if text is not None:
-            values[key] = " ".join(text.split())
-    return values
+    texts = ((key, host.text(path(key), 4096)) for key in OBSERVED)
+    return {key: " ".join(text.split()) for key, text in texts if text is not None}

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 LONGEST = 65536  # bytes of /proc/cmdline that are read: far above every kernel's COMMAND_LINE_SIZE
 
 
@@ -58,14 +60,8 @@ def values(arguments: tuple[str, ...], name: str) -> tuple[str | None, ...]:
     for init, not for the kernel.
     """
     wanted = name.replace("-", "_")
-    texts = []
-    for token in arguments:
-        if token == "--":
-            break
-        argument, value = split(token)
-        if argument.replace("-", "_") == wanted:
-            texts.append(value)
-    return tuple(texts)
+    pairs = map(split, takewhile(lambda token: token != "--", arguments))
+    return tuple(value for argument, value in pairs if argument.replace("-", "_") == wanted)
 
 
 def last(arguments: tuple[str, ...], name: str) -> str | None:

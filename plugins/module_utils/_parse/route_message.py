@@ -104,13 +104,10 @@ def errno_of(body: bytes) -> int:
 def addresses(data: bytes) -> Tuple[Address, ...]:
     """The lasting addresses that are valid beyond the link."""
     entries = []
-    for body in _select_kind(data, _NEW_ADDRESS, _ADDRESS.size):
-        family, prefix, flags, scope, index = _ADDRESS.unpack_from(body)
-        attributes = _attributes(body[_ADDRESS.size :])
-        flags |= _word(attributes, 8)
+    for (family, prefix, flags, scope, index), attributes in _listed(data, _NEW_ADDRESS, _ADDRESS):
         text = _text(family, attributes.get(2) or attributes.get(1))
         passing = _PASSING if family == IPV6 else _PASSING & ~_SECONDARY
-        if text and scope == _GLOBAL and not flags & passing:
+        if text and scope == _GLOBAL and not (flags | _word(attributes, 8)) & passing:
             entries.append(Address(index, family, text, prefix))
     return tuple(entries)
 
@@ -118,9 +115,8 @@ def addresses(data: bytes) -> Tuple[Address, ...]:
 def routes(data: bytes) -> Tuple[Route, ...]:
     """The routes of all tables that lead out by one interface."""
     entries = []
-    for body in _select_kind(data, _NEW_ROUTE, _BODY.size):
-        family, bits, from_bits, tos, table, _protocol, _scope, sort, flags = _BODY.unpack_from(body)
-        attributes = _attributes(body[_BODY.size :])
+    for fields, attributes in _listed(data, _NEW_ROUTE, _BODY):
+        family, bits, from_bits, tos, table, _protocol, _scope, sort, flags = fields
         index, gateway = _word(attributes, 4), attributes.get(5)
         destination = _text(family, attributes.get(1)) if bits else "default"
         plain = sort == _UNICAST and not from_bits and not tos and not flags & _CLONED
@@ -138,9 +134,8 @@ def routes(data: bytes) -> Tuple[Route, ...]:
 def rules(data: bytes) -> Tuple[Rule, ...]:
     """The rules for all packets from one address or subnet; other conditions make other rules."""
     entries = []
-    for body in _select_kind(data, _NEW_RULE, _BODY.size):
-        family, to_bits, bits, tos, table, _none, _unused, action, flags = _BODY.unpack_from(body)
-        attributes = _attributes(body[_BODY.size :])
+    for fields, attributes in _listed(data, _NEW_RULE, _BODY):
+        family, to_bits, bits, tos, table, _none, _unused, action, flags = fields
         source = _text(family, attributes.get(2))
         conditions = _CONDITIONS.intersection(attributes)
         plain = not to_bits and not tos and not flags & _INVERTED and not conditions
@@ -201,8 +196,11 @@ def _attribute(kind_of: int, value: bytes) -> bytes:
     return _ATTRIBUTE.pack(length, kind_of) + value.ljust(_aligned(length) - _ATTRIBUTE.size, b"\0")
 
 
-def _select_kind(data: bytes, wanted: int, least: int) -> Iterator[bytes]:
-    return (body for message, body in messages(data) if message == wanted and len(body) >= least)
+def _listed(data: bytes, wanted: int, head: struct.Struct) -> Iterator[Tuple[Tuple[int, ...], Dict[int, bytes]]]:
+    """The numbers at the head of each message of a type, and its attributes."""
+    for message, body in messages(data):
+        if message == wanted and len(body) >= head.size:
+            yield head.unpack_from(body), _attributes(body[head.size :])
 
 
 def _attributes(data: bytes) -> Dict[int, bytes]:
