@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ..._facts.facts import Facts
 from ..._facts.power import IdleState, PowerFacts
@@ -50,24 +50,26 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     if power.idle_states is None or power.idle_disabled is None:
         reason = "this host has no cpuidle: its type leaves idle states to the hypervisor"
         return joined(knob.says("not_applicable", reason, None, requested), advice)
-    limit = _limit(power.idle_states, requested)
-    refusal = _poll_refusal(facts, wanted, knob, power) if _only_polls(power.idle_states, limit) else None
+    allowed = _allowed(power.idle_states, requested)
+    only_polls = allowed is not None and all(state.polls for state in allowed)
+    refusal = _poll_refusal(facts, wanted, knob, power) if only_polls else None
     if refusal is not None:
         return joined(refusal, advice)
-    runtime = _runtime(wanted, knob, power, power.idle_states, limit) if method != "boot" else Plan()
+    runtime = _runtime(wanted, knob, power, allowed) if method != "boot" else Plan()
     at_boot = _at_boot(facts, str(requested), wanted) if method != "runtime" else Plan()
     return joined(runtime, at_boot, advice)
 
 
-def _runtime(
-    wanted: Wanted, knob: Knob, power: PowerFacts, states: Tuple[IdleState, ...], limit: Optional[int]
-) -> Plan:
-    present, target = dict(power.idle_disabled or {}), _target(power, states, limit)
-    reason = _reason(states, limit, knob.value(wanted))
+def _runtime(wanted: Wanted, knob: Knob, power: PowerFacts, allowed: Optional[Sequence[IdleState]]) -> Plan:
+    states, present = power.idle_states or (), dict(power.idle_disabled or {})
+    # A state that the kernel itself leaves out stays out.
+    used = [state for state in states if state.default and (allowed is None or state in allowed)]
+    target = {state.key: "" if state in used else power.idle_cpus for state in states}
+    reason = _reason(states, allowed, knob.value(wanted))
     in_use, goal = _states_in_use(states, present), _states_in_use(states, target)
     if present == target:
         return knob.says("ok", reason, in_use, goal)
-    finding = knob.finding("would_change", reason, in_use, goal, _gain(states, limit))
+    finding = knob.finding("would_change", reason, in_use, goal, _gain(states, allowed))
     return Plan((knob.action(knob.wanted_by(wanted), present, target, reason),), (finding,))
 
 
@@ -87,30 +89,13 @@ def _names(facts: Facts, requested: str) -> Tuple[str, ...]:
     )
 
 
-def _limit(states: Tuple[IdleState, ...], requested: "str | int") -> Optional[int]:
-    """The longest time to wake up that is allowed, in µs; None: no limit."""
-    if requested == "kernel":
-        return None
-    if requested == "poll":
-        return -1
+def _allowed(states: Tuple[IdleState, ...], requested: "str | int") -> Optional[List[IdleState]]:
+    """The states that poll, and those from which a CPU wakes up soon enough; None: all that the kernel uses."""
+    limit = -1 if requested == "poll" else requested
     if requested == "c1":
         # C1 is the quickest state that halts; its name varies (C1, C1-HSW, C1_ACPI).
-        halting = [state.latency for state in states if not state.polls]
-        return min(halting) if halting else None
-    return int(requested)
-
-
-def _is_allowed(state: IdleState, limit: Optional[int]) -> bool:
-    return state.polls or limit is None or state.latency <= limit
-
-
-def _only_polls(states: Tuple[IdleState, ...], limit: Optional[int]) -> bool:
-    return limit is not None and all(state.polls or not _is_allowed(state, limit) for state in states)
-
-
-def _target(power: PowerFacts, states: Tuple[IdleState, ...], limit: Optional[int]) -> Dict[str, str]:
-    """State → CPUs that leave it out; a state that the kernel itself leaves out stays out."""
-    return {state.key: "" if state.default and _is_allowed(state, limit) else power.idle_cpus for state in states}
+        limit = min((state.latency for state in states if not state.polls), default="kernel")
+    return None if limit == "kernel" else [state for state in states if state.polls or state.latency <= int(limit)]
 
 
 def _poll_refusal(facts: Facts, wanted: Wanted, knob: Knob, power: PowerFacts) -> Optional[Plan]:
@@ -130,19 +115,19 @@ def _poll_refusal(facts: Facts, wanted: Wanted, knob: Knob, power: PowerFacts) -
     return knob.says("refused", reason, _states_in_use(power.idle_states or (), power.idle_disabled or {}), requested)
 
 
-def _reason(states: Tuple[IdleState, ...], limit: Optional[int], requested: "str | int") -> str:
-    if limit is None:
+def _reason(states: Sequence[IdleState], allowed: Optional[Sequence[IdleState]], requested: "str | int") -> str:
+    if allowed is None:
         return "the kernel uses all the idle states that it would choose by itself"
-    allowed = [state.name for state in states if _is_allowed(state, limit)]
-    named = " and ".join(part for part in (", ".join(allowed[:-1]), *allowed[-1:]) if part)
+    names = [state.name for state in allowed]
+    named = " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
     sentence = f"CPUs use only {named}" if requested != "poll" else "CPUs never idle"
-    return sentence if all(_is_allowed(state, limit) for state in states) else f"{sentence}; {PRICE}"
+    return sentence if len(allowed) == len(states) else f"{sentence}; {PRICE}"
 
 
-def _gain(states: Tuple[IdleState, ...], limit: Optional[int]) -> str:
-    if limit is None:
+def _gain(states: Sequence[IdleState], allowed: Optional[Sequence[IdleState]]) -> str:
+    if allowed is None:
         return ""
-    quick = max((state.latency for state in states if _is_allowed(state, limit)), default=0)
+    quick = max((state.latency for state in allowed), default=0)
     return GAIN.format(quick, max(state.latency for state in states))
 
 
