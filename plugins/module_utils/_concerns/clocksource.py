@@ -8,7 +8,7 @@ slow port read; tsc is read by the vDSO in user space (AWS, 2017).
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Optional
+from typing import List, Optional, Sequence, Tuple, Union
 
 from .._facts.clock import ClockFacts
 from .._facts.facts import Facts
@@ -51,12 +51,8 @@ GAIN = "AWS, 2017: one program took 12.00 s on xen, 2.00 s on tsc"
 NITRO_GOOD = ("tsc", "kvm-clock")
 
 
-class _Target(NamedTuple):
-    """The clock source to run on and why, or the plan that ends the search."""
-
-    source: str = ""
-    reason: str = ""
-    refusal: Optional[Plan] = None
+# The clock source to run on and why, or the plan that only says why there is none.
+_Target = Union[Tuple[str, str], Plan]
 
 
 def _source(facts: Facts, wanted: Wanted, requested: str) -> Plan:
@@ -68,13 +64,13 @@ def _source(facts: Facts, wanted: Wanted, requested: str) -> Plan:
     if not clock.available or clock.current is None:
         reason = "the kernel doesn't say which clock sources it has"
         return _SOURCE.says("unknown", reason, None, requested)
-    target = _target(facts, clock, wanted)
+    target = _target(facts, wanted, requested)
     replan = Plan(replan=requested == "auto" and not facts.is_arm)
-    if target.refusal is not None:
-        return joined(target.refusal, replan)
-    gain = GAIN if target.source == "tsc" else ""
-    change = _SOURCE.change(wanted, clock.current, target.source, target.reason, gain)
-    return joined(change, _warnings(facts, clock, target), replan)
+    if isinstance(target, Plan):
+        return joined(target, replan)
+    source, reason = target
+    change = _SOURCE.change(wanted, clock.current, source, reason, GAIN if source == "tsc" else "")
+    return joined(change, _warnings(facts, clock, source), replan)
 
 
 def _reliable(facts: Facts, wanted: Wanted, requested: str) -> Plan:
@@ -98,80 +94,75 @@ def _reliable(facts: Facts, wanted: Wanted, requested: str) -> Plan:
     return joined(change, _RELIABLE.at("").says("advice", warning))
 
 
-def _target(facts: Facts, clock: ClockFacts, wanted: Wanted) -> _Target:
-    requested = _SOURCE.value(wanted)
+def _target(facts: Facts, wanted: Wanted, requested: str) -> _Target:
+    clock, kind = facts.clock, host_class(facts, wanted)
+    offered = clock.available or ()
+    log_mark = f" (kernel log: {clock.unstable_marks[-1]})" if clock.unstable_marks else ""
     if requested == "kernel":
         named = clock.kernel_choice == clock.source_argument
         reason = (
             "the kernel command line names this source" if named else "the kernel's own choice, which it lists first"
         )
-        return _Target(clock.kernel_choice or "", reason)
-    if requested != "auto":
-        return _target_by_name(facts, clock, wanted, requested)
-    kind, offered = host_class(facts, wanted), clock.available or ()
-    if facts.is_arm:
-        reason = "arm64 has one clock source, its architected timer, and the vDSO reads it"
-        return _refusal("not_applicable", reason, clock)
-    if kind == "xen_pv":
-        return _refusal_on_pv(clock, "tsc")
-    if kind == "nitro" and clock.current == "kvm-clock" and "tsc" in offered and _is_invariant(clock):
-        return _Target(
-            "tsc", "AWS asks for tsc on each Intel and AMD type, and this CPU's has one rate and never stops"
-        )
-    if kind == "nitro" and clock.current in NITRO_GOOD:
-        return _Target(clock.current, "the vDSO reads both tsc and kvm-clock: the current source stays")
-    if kind == "nitro" and "kvm-clock" in offered and not ("tsc" in offered and _has_constant_rate(clock)):
-        return _Target("kvm-clock", "tsc isn't usable on this host, and the vDSO reads kvm-clock too")
-    if "tsc" not in offered:
-        return _refusal("not_applicable", f"the kernel doesn't offer tsc{_log_mark(clock)}", clock, "tsc")
-    return _tsc_target(facts, clock, wanted, "tsc")
-
-
-def _target_by_name(facts: Facts, clock: ClockFacts, wanted: Wanted, source: str) -> _Target:
-    offered = clock.available or ()
-    if source not in offered:
+        return clock.kernel_choice or "", reason
+    if requested not in ("auto", *offered):
         sentence = (
-            f"clocksource.source: this kernel doesn't offer {plain(source)}{_log_mark(clock)};"
+            f"clocksource.source: this kernel doesn't offer {plain(requested)}{log_mark};"
             f" it offers {' '.join(offered)}; name one of these, or use auto"
         )
-        return _Target(refusal=_SOURCE.impossible(wanted, sentence, clock.current, source))
-    if source != "tsc":
-        return _Target(source, "requested by name")
-    if host_class(facts, wanted) == "xen_pv":
-        return _refusal_on_pv(clock, source)
-    return _tsc_target(facts, clock, wanted, source)
+        return _SOURCE.impossible(wanted, sentence, clock.current, requested)
+    if requested not in ("auto", "tsc"):
+        return requested, "requested by name"
+    if requested == "auto" and facts.is_arm:
+        reason = "arm64 has one clock source, its architected timer, and the vDSO reads it"
+        return _SOURCE.says("not_applicable", reason, clock.current)
+    if kind == "xen_pv":
+        reason = "on Xen PV the hypervisor may emulate tsc: stay on xen, or move to an HVM type"
+        return _SOURCE.says("refused", reason, clock.current, "tsc")
+    chosen = _chosen_on_nitro(clock, offered) if requested == "auto" and kind == "nitro" else None
+    if chosen is not None:
+        return chosen
+    if "tsc" not in offered:
+        return _SOURCE.says("not_applicable", f"the kernel doesn't offer tsc{log_mark}", clock.current, "tsc")
+    return _tsc(clock, wanted, kind)
 
 
-def _tsc_target(facts: Facts, clock: ClockFacts, wanted: Wanted, source: str) -> _Target:
+def _chosen_on_nitro(clock: ClockFacts, offered: Sequence[str]) -> Optional[Tuple[str, str]]:
+    """The source that suits Nitro, and why; None where it has to be tsc."""
+    invariant = clock.constant_tsc and clock.nonstop_tsc and not clock.unstable_marks
+    if clock.current == "kvm-clock" and "tsc" in offered and invariant:
+        return "tsc", "AWS asks for tsc on each Intel and AMD type, and this CPU's has one rate and never stops"
+    if clock.current in NITRO_GOOD:
+        return clock.current, "the vDSO reads both tsc and kvm-clock: the current source stays"
+    if "kvm-clock" in offered and not ("tsc" in offered and _has_constant_rate(clock)):
+        return "kvm-clock", "tsc isn't usable on this host, and the vDSO reads kvm-clock too"
+    return None
+
+
+def _tsc(clock: ClockFacts, wanted: Wanted, kind: str) -> _Target:
     """tsc needs a counter of constant rate; where nothing promises it, only the opt-in allows it."""
     if not _has_constant_rate(clock) and not wanted.get("allow_unverified"):
         reason = (
             "the CPU doesn't promise constant_tsc, so time could run at another rate when the frequency"
             " changes; allow_unverified: true uses it anyway"
         )
-        return _refusal("refused", reason, clock, source)
+        return _SOURCE.says("refused", reason, clock.current, "tsc")
     reason = "tsc is read in user space by the vDSO, without a system call"
     if not clock.constant_tsc and clock.constant_by_model:
         reason += "; this CPU has constant_tsc, although Linux 6.15 and newer don't list it for its model"
-    if not clock.nonstop_tsc and host_class(facts, wanted) == "xen_hvm":
+    if not clock.nonstop_tsc and kind == "xen_hvm":
         reason += "; nonstop_tsc is missing, which is normal on Xen"
-    return _Target(source, reason)
-
-
-def _is_invariant(clock: ClockFacts) -> bool:
-    """Whether the CPU promises a counter of one rate that never stops, and the kernel saw nothing against it."""
-    return bool(clock.constant_tsc and clock.nonstop_tsc and not clock.unstable_marks)
+    return "tsc", reason
 
 
 def _has_constant_rate(clock: ClockFacts) -> bool:
     return bool(clock.constant_tsc or clock.constant_by_model)
 
 
-def _warnings(facts: Facts, clock: ClockFacts, target: _Target) -> Plan:
+def _warnings(facts: Facts, clock: ClockFacts, source: str) -> Plan:
     """What the operator should know beside the change."""
     warnings: List[str] = []
     kind = facts.platform.host_class
-    if target.source == "tsc":
+    if source == "tsc":
         if not _has_constant_rate(clock):
             warnings.append("tsc is in use without constant_tsc, by allow_unverified: watch the time offset in chrony")
         if not clock.nonstop_tsc and kind != "xen_hvm":
@@ -194,19 +185,6 @@ def _warnings(facts: Facts, clock: ClockFacts, target: _Target) -> Plan:
             f" to other hardware; {_AWS_SETS_IT}: unless you trust that, remove it"
         )
     return _SOURCE.advises(warnings, clock.current)
-
-
-def _refusal(status: str, reason: str, clock: ClockFacts, source: Optional[str] = None) -> _Target:
-    return _Target(refusal=_SOURCE.says(status, reason, clock.current, source))
-
-
-def _refusal_on_pv(clock: ClockFacts, source: str) -> _Target:
-    reason = "on Xen PV the hypervisor may emulate tsc: stay on xen, or move to an HVM type"
-    return _refusal("refused", reason, clock, source)
-
-
-def _log_mark(clock: ClockFacts) -> str:
-    return f" (kernel log: {clock.unstable_marks[-1]})" if clock.unstable_marks else ""
 
 
 CONCERN = tuning(
