@@ -76,9 +76,7 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
     if threads.offline is None or (cpus.cores is None and threads.control not in _SWITCHES):
         return _THREADS.says("unknown", "the kernel doesn't say which CPUs share a core", None, requested)
     switch_off = requested == "disabled" or (requested == "kernel" and bool(threads.arguments))
-    refusal = (_on_pv(facts, wanted) if switch_off else None) or _single_thread(facts, threads, cpus)
-    refusal = refusal or (_harm(facts, wanted) if switch_off else None) or _lock(threads, switch_off)
-    refusal = refusal or _switch_obstacle(threads, cpus, wanted, switch_off)
+    refusal = _refusal(facts, wanted, switch_off)
     method, advice = wanted.get("method"), _advice(facts, threads)
     if refusal is not None and refusal.findings[0].status != "not_applicable":
         return joined(refusal, advice)
@@ -95,56 +93,53 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
     return joined(runtime, at_boot, advice, each_boot)
 
 
-def _single_thread(facts: Facts, threads: SmtFacts, cpus: TopologyFacts) -> Optional[Plan]:
-    """The finding for a host whose cores have one thread by nature."""
-    if threads.control in _SWITCHES:
-        return None
-    if threads.control is None and (threads.offline or second_threads(cpus)):
-        return None
-    cause = "no Graviton has SMT" if facts.is_arm else "each vCPU of this host is a core of its own"
-    return _says("not_applicable", f"one thread per core already: {cause}", threads)
+def _refusal(facts: Facts, wanted: Wanted, switch_off: bool) -> Optional[Plan]:
+    """The finding for a host whose threads can't be switched, or mustn't be; None for others.
 
-
-def _on_pv(facts: Facts, wanted: Wanted) -> Optional[Plan]:
-    """The finding on PV, checked first: a guest sees no second threads, but its CPUs may be such."""
-    if host_class(facts, wanted) == "xen_pv":
-        return _says("refused", "Xen PV shows no real sibling lists: move to an HVM type", facts.smt)
-    return None
-
-
-def _harm(facts: Facts, wanted: Wanted) -> Optional[Plan]:
-    """The finding for a host on which SMT must not be switched off."""
-    if facts.burstable:
+    Raises NearmetalError when the user wants what the kernel can't do.
+    """
+    threads, cpus, kind = facts.smt, facts.topology, host_class(facts, wanted)
+    if switch_off and kind == "xen_pv":
+        # Checked first: a guest sees no second threads, but its CPUs may be such.
+        return _says("refused", "Xen PV shows no real sibling lists: move to an HVM type", threads)
+    several = threads.control is None and (threads.offline or second_threads(cpus))
+    if threads.control not in _SWITCHES and not several:
+        cause = "no Graviton has SMT" if facts.is_arm else "each vCPU of this host is a core of its own"
+        return _says("not_applicable", f"one thread per core already: {cause}", threads)
+    if switch_off and facts.burstable:
         reason = (
             "a burstable type earns CPU credits with all of its vCPUs, and half of them would have to spend the credits"
         )
-        return _says("refused", reason, facts.smt)
-    if wanted.wanted_by("threads") == "workload" and _has_one_core(facts.topology):
+        return _says("refused", reason, threads)
+    if switch_off and wanted.wanted_by("threads") == "workload" and _has_one_core(cpus):
         reason = (
             "this host has one core: without its second thread one CPU is left for the workload, the kernel and all"
             " interrupts; set smt.threads: disabled yourself if you want that"
         )
-        return _says("refused", reason, facts.smt, "disabled")
-    slice_of_xen = host_class(facts, wanted) == "xen_hvm" and not facts.smt.cpuidle
-    if slice_of_xen and not wanted.get("allow_unverified"):
+        return _says("refused", reason, threads, "disabled")
+    if switch_off and kind == "xen_hvm" and not threads.cpuidle and not wanted.get("allow_unverified"):
         reason = (
             "on a Xen type that shares its socket (no cpuidle) the sibling lists are only what the hypervisor claims;"
             " allow_unverified: true trusts them"
         )
-        return _says("refused", reason, facts.smt)
+        return _says("refused", reason, threads)
+    if threads.control == "forceoff" and not switch_off:
+        argument = " ".join(threads.arguments) or "nosmt=force"
+        reason = f"{argument} locks SMT off until a boot without that argument"
+        return _says("unchangeable", reason, threads, "enabled")
+    second = union(*map(str, second_threads(cpus) or ()))
+    if threads.control is None and switch_off and union(second, threads.removable) != threads.removable:
+        sentence = (
+            f"smt.threads: disabled needs CPUs {second} offline, but this kernel can take only"
+            f" {threads.removable or 'none'} offline; use CpuOptions of the EC2 API instead"
+        )
+        return _CPUS.impossible(wanted, sentence, _now(threads), "disabled")
     return None
 
 
 def _has_one_core(cpus: TopologyFacts) -> bool:
     """Whether the host has one core; where no cores are listed, two CPUs of a host with SMT are its threads."""
     return len(cpus.cores) < 2 if cpus.cores is not None else len(cpus.cpus_online or ()) <= 2
-
-
-def _lock(threads: SmtFacts, switch_off: bool) -> Optional[Plan]:
-    if threads.control == "forceoff" and not switch_off:
-        argument = " ".join(threads.arguments) or "nosmt=force"
-        return _says("unchangeable", f"{argument} locks SMT off until a boot without that argument", threads, "enabled")
-    return None
 
 
 def _runtime(facts: Facts, threads: SmtFacts, cpus: TopologyFacts, switch_off: bool, wanted: Wanted) -> Plan:
@@ -207,21 +202,6 @@ def _left_offline(threads: SmtFacts, cpus: str) -> Plan:
         f" echo 1 > {CPU}/cpuN/online"
     )
     return _says("advice", sentence, threads)
-
-
-def _switch_obstacle(threads: SmtFacts, cpus: TopologyFacts, wanted: Wanted, switch_off: bool) -> Optional[Plan]:
-    """The finding for a kernel without smt/control that can't take a second thread offline by itself.
-
-    Raises NearmetalError when the user wants it.
-    """
-    second = union(*map(str, second_threads(cpus) or ()))
-    if threads.control is not None or not switch_off or union(second, threads.removable) == threads.removable:
-        return None
-    sentence = (
-        f"smt.threads: disabled needs CPUs {second} offline, but this kernel can take only"
-        f" {threads.removable or 'none'} offline; use CpuOptions of the EC2 API instead"
-    )
-    return _CPUS.impossible(wanted, sentence, _now(threads), "disabled")
 
 
 def _at_boot(facts: Facts, threads: SmtFacts, requested: str, wanted: Wanted) -> Plan:
