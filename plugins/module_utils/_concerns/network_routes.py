@@ -42,18 +42,15 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
     if routing.addresses is None:
         return _OWN.says("unknown", "the kernel didn't list its addresses, routes and rules")
     if not enabled:
-        return joined(*(_back(routing, key, wanted) for key in routing.paths))
+        keys = [(_OWN.at(key, routing.names[key.partition("/")[0]]), path) for key, path in routing.paths.items()]
+        reason = "its replies follow the main table"
+        return joined(*(knob.change(wanted, path, MAIN, reason) for knob, path in keys))
     left_to_program = routing.program is not None and wanted.get("owner_conflict") != "take_over"
     version = facts.unit.version
     needed = routing.networkd and not left_to_program
     lines = {key: text for key, text in FOREIGN_STAYS.items() if needed and systemd.reads(version, f"{key}=")}
     # The unit plans for interfaces and addresses that come later, too.
     return joined(Plan(replan=not left_to_program, at_boot=lines), *_interfaces(facts, routing, wanted))
-
-
-def _back(routing: RoutesFacts, key: str, wanted: Wanted) -> Plan:
-    knob = _OWN.at(key, routing.names[key.partition("/")[0]])
-    return knob.change(wanted, routing.paths[key], MAIN, "its replies follow the main table")
 
 
 def _interfaces(facts: Facts, routing: RoutesFacts, wanted: Wanted) -> Iterator[Plan]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
-from .._parse import clocksource, cmdline, cpuinfo, kernel_log
+from .._parse import clocksource, cmdline, kernel_log
 from . import log
 from .cpu import first_processor
 from .host import Host
@@ -69,14 +69,15 @@ def observe(host: Host) -> ClockFacts:
     offered = host.text(CLOCKSOURCE + "/available_clocksource")
     current = host.text(CLOCKSOURCE + "/current_clocksource")
     first = first_processor(host)
-    flags = first.flags if first.x86 else None
+    flags, intel = first.flags if first.x86 else None, first.vendor == "GenuineIntel"
     arguments = host.kernel_arguments()
     boot_log = log.since_boot(host)
     return ClockFacts(
         current=clocksource.current(current) if current is not None else None,
         available=clocksource.available(offered) if offered is not None else None,
         constant_tsc="constant_tsc" in flags if flags is not None else None,
-        constant_by_model=_constant_by_model(first) if first.x86 else None,
+        # The rule by which Linux before 6.15 gave constant_tsc to Intel's CPUs; later it ends with Ivy Bridge.
+        constant_by_model=intel and first.family == 6 and (first.number or 0) >= YONAH if first.x86 else None,
         nonstop_tsc="nonstop_tsc" in flags if flags is not None else None,
         unstable_marks=kernel_log.tsc_unstable_marks(boot_log.text) if boot_log is not None else None,
         switched_to=kernel_log.clocksource_switches(boot_log.text) if boot_log is not None else None,
@@ -84,8 +85,3 @@ def observe(host: Host) -> ClockFacts:
         source_argument=cmdline.last(arguments, "clocksource"),
         reliable_argument="reliable" in cmdline.values(arguments, "tsc") if arguments else None,
     )
-
-
-def _constant_by_model(cpu: cpuinfo.CpuInfo) -> bool:
-    """The rule by which Linux before 6.15 gave constant_tsc to Intel's CPUs; later it ends with Ivy Bridge."""
-    return cpu.vendor == "GenuineIntel" and cpu.family == 6 and cpu.number is not None and cpu.number >= YONAH

@@ -29,14 +29,10 @@ class KernelFacts(NamedTuple):
 def observe(host: Host) -> KernelFacts:
     """Read the clock, /proc/stat, and which driver each NIC has."""
     version = host.line("/sys/module/ena/version")
+    times = kernel_counters.all_times(host.text("/proc/stat", 4096) or "")
     return KernelFacts(
         today=time.strftime("%Y-%m-%d", time.gmtime()),
-        stolen=_stolen(host.text("/proc/stat", 4096) or ""),
+        stolen=times.stolen * 1000 // times.total if times is not None and times.total else None,
         drivers=drivers(host),
         ena_version=version if version is not None and re.fullmatch(_VERSION, version, re.ASCII) else None,
     )
-
-
-def _stolen(text: str) -> Optional[int]:
-    times = kernel_counters.all_times(text)
-    return times.stolen * 1000 // times.total if times is not None and times.total else None

@@ -70,6 +70,7 @@ def observe(host: Host) -> PowerFacts:
     governors = table(host, domains, "scaling_governor")
     preferences = table(host, domains, "energy_performance_preference")
     arguments = host.kernel_arguments()
+    lowest, highest = (table(host, packages(host), f"{file}_freq_khz") for file in ("initial_min", "max"))
     names = ("idle", "intel_idle.max_cstate", "processor.max_cstate")
     return PowerFacts(
         idle_states=states,
@@ -84,7 +85,7 @@ def observe(host: Host) -> PowerFacts:
         turbo=sys_files.TURBO.read(host),
         biases=biases(host) or None,
         uncore=table(host, packages(host), "min_freq_khz") or None,
-        uncore_limits={name: _uncore_limits(host, name) for name in packages(host)},
+        uncore_limits={name: (lowest.get(name, ""), highest.get(name, "")) for name in packages(host)},
         profile=sys_files.PROFILE.read(host),
         profiles_offered=tuple((host.line(f"{sys_files.PROFILE.paths[0]}_choices") or "").split()),
     )
@@ -196,11 +197,6 @@ def _states(host: Host, cpu: int) -> Tuple[IdleState, ...]:
             )
         )
     return tuple(states)
-
-
-def _uncore_limits(host: Host, name: str) -> Tuple[str, str]:
-    lowest, highest = (host.line(f"{UNCORE}/{name}/{file}_freq_khz") or "" for file in ("initial_min", "max"))
-    return lowest, highest
 
 
 def _offered(host: Host, domains: Tuple[str, ...], name: str) -> Tuple[str, ...]:

@@ -43,7 +43,7 @@ def observe(host: Host) -> Mapping[str, ServiceLoad]:
 def _load(host: Host, group: str, tables: Dict[Optional[str], Sockets]) -> ServiceLoad:
     pids = process_numbers((host.text(f"{group}/cgroup.procs") or "").split())
     pressure = _PRESSURE.match(host.text(f"{group}/cpu.pressure", 4096) or "")
-    open_of = {pid: _descriptors(host, pid) for pid in pids[:_LOOKED_AT]}
+    open_of = {pid: [*filter(is_number, host.names(f"/proc/{pid}/fd"))] for pid in pids[:_LOOKED_AT]}
     programs = {pid: found for pid in open_of for found in [running.program_of(host, pid)] if found[0]}
     return ServiceLoad(
         threads=_threads(host, group),
@@ -71,10 +71,6 @@ def _threads(host: Host, group: str) -> Optional[int]:
         return threads
     # With version 1 of control groups each controller has a tree of its own.
     return host.number(f"{group.replace('/cgroup/systemd/', '/cgroup/pids/')}/pids.current")
-
-
-def _descriptors(host: Host, pid: int) -> List[str]:
-    return list(filter(is_number, host.names(f"/proc/{pid}/fd")))
 
 
 def _listeners(

@@ -63,9 +63,8 @@ def observe(host: Host) -> Mapping[str, Process]:
 
 def devices(host: Host) -> Mapping[str, Device]:
     """Name → device: interfaces, NVMe controllers, and PCI addresses."""
-    devices_by_name = {
-        address: Device(address, _node(host, address)) for address in host.names(PCI) if ADDRESS.fullmatch(address)
-    }
+    addresses = filter(ADDRESS.fullmatch, host.names(PCI))
+    devices_by_name = {address: Device(address, host.number(f"{PCI}/{address}/numa_node")) for address in addresses}
     for name in host.names(NET):
         path = os.path.realpath(host.real(f"{NET}/{name}/device"))
         # A virtio NIC has its PCI device above it.
@@ -97,7 +96,3 @@ def _policy(host: Host, pid: int) -> Optional[Tuple[str, Tuple[int, ...]]]:
         return numa_maps.policy(host.text(f"/proc/{pid}/numa_maps", 64) or "")
     except NearmetalError:
         return None
-
-
-def _node(host: Host, address: str) -> Optional[int]:
-    return host.number(f"{PCI}/{address}/numa_node")

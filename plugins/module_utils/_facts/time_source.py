@@ -64,11 +64,12 @@ def observe(host: Host) -> TimeSourceFacts:
     """Read which time service runs, its configuration, and the PTP devices."""
     running = [name for unit, name in UNITS.items() if systemd.runs(host, unit)]
     service = running[0] if running else None
+    clocks = [host.line(f"{PTP}/{name}/clock_name") or "" for name in host.names(PTP)]
     return TimeSourceFacts(
         service=service,
         visible=any(map(host.exists, systemd.GROUPS)),
         sources=_sources(host, service) if service is not None else {},
-        devices=tuple(sorted(_device(host, name) for name in host.names(PTP))),
+        devices=tuple(sorted("ena" if clock.startswith("ena-ptp-") else "other" for clock in clocks)),
     )
 
 
@@ -85,8 +86,3 @@ def _sources(host: Host, service: str) -> Mapping[str, int]:
 def _text(host: Host, path: str) -> str:
     text = host.text(path, _LONGEST) or ""
     return re.sub(_NO_SERVERS, "", text, flags=re.ASCII | re.MULTILINE) if path.startswith(_LINKS) else text
-
-
-def _device(host: Host, name: str) -> str:
-    clock = host.line(f"{PTP}/{name}/clock_name") or ""
-    return "ena" if clock.startswith("ena-ptp-") else "other"

@@ -27,6 +27,7 @@ _BY_PLACE: Mapping[str, str] = {"sysctl": "sysctl.", "boot.arguments": "cmdline.
 _TABLES = ("net.ring", "net.coalesce", "net.channels", "net.features")
 _CODED = re.compile(r"(?<!\S)(?:0[xX][0-9a-fA-F]{1,16}|0[0-7]{1,20})(?!\S)")
 _FIELDS = {"on": "1", "off": "0"}
+# Who wrote a file of network settings, as far as its name tells.
 # amazon-ec2-net-utils links 80-ec2.network for each interface.
 _WRITERS = {
     r"/80-ec2\.network$|^/run/systemd/network/70-[^/]+\.network$": "amazon-ec2-net-utils",
@@ -82,10 +83,11 @@ def plan_beside_owners(
         _finding(action, "refused", f"{owner.says}; {_WAYS_OUT}", owner.name) for action, owner in owned.values()
     )
     advice = tuple(finding for finding in plan.findings if finding.status == "advice" and _is_owned(owned, finding))
+    files = [action.where for action in other_plan.actions if action.what == "files"]
     findings = tuple(
         finding
         for finding in other_plan.findings
-        if not _is_owned(owned, finding) and (write_files or not _is_unwritten_file(finding, other_plan))
+        if not _is_owned(owned, finding) and (write_files or finding.where not in files)
     )
     actions = tuple(action for action in actions if write_files or action.what != "files")
     remember = {_remembered(key): f"{owner.name}: {owner.says}" for key, (_action, owner) in owned.items()}
@@ -118,11 +120,6 @@ def _immutable_plan(image: str, plan: Plan) -> Plan:
     )
     remember = {_remembered(_key(action)): f"{image}: {reason}" for action in plan.actions}
     return Plan((), refused + other_findings, remember=remember)
-
-
-def _is_unwritten_file(finding: Finding, plan: Plan) -> bool:
-    """Whether the finding is about a file that isn't written now, as one file has all values of a concern."""
-    return any(action.what == "files" and action.where == finding.where for action in plan.actions)
 
 
 def _as_wanted(knobs: Sequence[Knob], owners: OwnersFacts, plan: Plan) -> Iterator[Action]:
@@ -174,7 +171,8 @@ def _setter(knobs: Sequence[Knob], owners: OwnersFacts, action: Action) -> Optio
     # The last one counts, or each of those whose order nobody promises.
     for setting in [setting for setting in made if not setting.in_order] or made[-1:]:
         if setting.value is None or not _same_value(_at_boot(knob, setting, action), action.after):
-            return Owner(_writer(setting.file), f"{setting.file} {setting.says}")
+            writers = (writer for pattern, writer in _WRITERS.items() if re.search(pattern, setting.file))
+            return Owner(next(writers, setting.file), f"{setting.file} {setting.says}")
     return None
 
 
@@ -231,11 +229,6 @@ def _outcome(owners: OwnersFacts, action: Action, owner: Owner, wanted: Wanted) 
     if wanted.get("persist") == LAST and owner.name != "tuned":
         return f"and {unit.SERVICE_NAME} sets it again when the boot is over (persist: last)"
     return "and will set it again: change it there"
-
-
-def _writer(path: str) -> str:
-    """Who wrote a file of network settings, as far as its name tells; else its path."""
-    return next((owner for pattern, owner in _WRITERS.items() if re.search(pattern, path)), path)
 
 
 def _same_value(tuned_value: str, wanted: Value) -> bool:

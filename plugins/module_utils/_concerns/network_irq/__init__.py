@@ -159,7 +159,8 @@ def _policy(
     every = wanted.get("policy") in _PLACED
     nics = [choice.nic for choice in placed]
     # irqbalance is kept off a NIC that is down, too: at a boot one comes up after the other.
-    kept_off = [*nics, *(choice.nic for choice in down if _may_be_placed(facts, choice, wanted))]
+    comes_up = [choice for choice in down if _POLICY.value(choice) in _PLACED]
+    kept_off = [*nics, *(choice.nic for choice in comes_up if _refusal(facts, choice, {}, wanted) is None)]
     others = [nic for nic in network.nics if nic not in kept_off]
     banned, free = irqbalance.plan_ban(facts, kept_off, others, every, wanted)
     if not free:
@@ -185,11 +186,6 @@ def _policy(
             alone = [assigned[choice.nic.place] for choice in placed if _POLICY.value(choice) == "dedicated"]
             plans.append(compute.used(network.load, frozenset(cpu for table in alone for cpu in table.values())))
     return joined(*plans), {place: tuple(cpus_of.values()) for place, cpus_of in assigned.items()}, busy
-
-
-def _may_be_placed(facts: Facts, choice: Choice, wanted: Wanted) -> bool:
-    """Whether the interrupts of a NIC that is down are placed once it is up."""
-    return _POLICY.value(choice) in _PLACED and _refusal(facts, choice, {}, wanted) is None
 
 
 def _refusal(facts: Facts, choice: Choice, counts: Mapping[str, int], wanted: Wanted) -> Optional[Plan]:
