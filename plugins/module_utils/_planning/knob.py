@@ -170,6 +170,10 @@ class Knob(NamedTuple):
         plan = Plan((action,), (self.finding("would_change", reason, now, goal, measured or gain),))
         return self.lasting(plan, wanted, goal)
 
+    def change_entries(self, wanted: Wanted, now: Mapping[str, Any], goal: Mapping[str, Any], reason: str) -> Plan:
+        """The plan for a table of which only the entries in `goal` are changed."""
+        return self.change(wanted, {label: now[label] for label in goal if label in now}, goal, reason)
+
     def gated(self, wanted: Wanted, reason: str, change: Plan) -> Plan:
         """The change, unless there is a reason to leave the knob alone, now or when an earlier run decided.
 

@@ -168,16 +168,14 @@ def _policy(
     plans.append(banned)
     assigned = _assign(facts, placed, counts, wanted)
     for choice in placed:
-        nic = choice.nic
-        now = dict(network.affinity.get(nic.place, {}))
-        goal = table(nic, assigned[nic.place])
+        knob = for_nic(_POLICY, choice.nic)
+        goal = table(choice.nic, assigned[knob.place])
         reason = (
             "each queue gets a CPU, cores of its node first; of a mask of several CPUs the kernel would use only one"
         )
         if _POLICY.value(choice) == "dedicated":
             reason = "a few cores take the interrupts of all queues, and the application keeps the others"
-        present = {label: now[label] for label in goal if label in now}
-        plans.append(for_nic(_POLICY, nic).change(choice.wanted, present, goal, reason))
+        plans.append(knob.change_entries(choice.wanted, network.affinity.get(knob.place, {}), goal, reason))
     busy = None
     if any(_POLICY.value(choice) == "dedicated" for choice in placed):
         busy = compute.busy_cpus(facts.topology, assigned)
@@ -214,11 +212,7 @@ def _refusal(facts: Facts, choice: Choice, counts: Mapping[str, int], wanted: Wa
         return knob.says("refused", "on Xen PV the event channels follow the vCPUs; policy: spread places them anyway")
     if policy != "kernel" and not _allowed(facts, wanted):
         return knob.says("not_applicable", f"none of irq_cpus ({wanted.get('irq_cpus')}) is online any more")
-    if (
-        policy == "dedicated"
-        and wanted.get("irq_cpus") is None
-        and len(facts.topology.cores or ()) < CORES_PER_DEDICATED
-    ):
+    if policy == "dedicated" and pins and len(facts.topology.cores or ()) < CORES_PER_DEDICATED:
         reason = (
             f"fewer than {CORES_PER_DEDICATED} cores, too few to keep one for interrupts alone; name CPUs"
             " with irq_cpus if you want that"
@@ -231,13 +225,12 @@ def _refusal(facts: Facts, choice: Choice, counts: Mapping[str, int], wanted: Wa
 def _waiting(network: NetworkFacts, nics: List[Nic], banned: Plan) -> Plan:
     """The findings for NICs whose interrupts irqbalance still moves."""
     last = banned.findings[-1]
-    findings = []
-    for nic in nics:
-        now = dict(network.affinity.get(nic.place, {}))
-        findings.append(for_nic(_POLICY, nic).finding(last.status, last.reason, now)._replace(owner="irqbalance"))
+    affinities = [(for_nic(_POLICY, nic), dict(network.affinity.get(nic.place, {}))) for nic in nics]
+    findings = tuple(knob.finding(last.status, last.reason, now) for knob, now in affinities)
+    findings = tuple(finding._replace(owner="irqbalance") for finding in findings)
     if last.status != "refused":
-        return joined(banned, Plan(findings=tuple(findings)))
-    return Plan(findings=tuple(findings), remember={(_POLICY.name, nic.place): last.reason for nic in nics})
+        return joined(banned, Plan(findings=findings))
+    return Plan(findings=findings, remember={(_POLICY.name, nic.place): last.reason for nic in nics})
 
 
 def _to_kernel(network: NetworkFacts, choice: Choice, counts: Mapping[str, int]) -> Plan:
@@ -245,10 +238,8 @@ def _to_kernel(network: NetworkFacts, choice: Choice, counts: Mapping[str, int])
     knob = for_nic(_POLICY, nic)
     if default is None:
         return knob.says("unknown", "the kernel's own choice can't be read")
-    now = dict(network.affinity.get(nic.place, {}))
     goal = dict.fromkeys(labels(nic, counts[nic.place]), default)
-    present = {label: now[label] for label in goal if label in now}
-    return knob.change(choice.wanted, present, goal, "the kernel's own choice")
+    return knob.change_entries(choice.wanted, network.affinity.get(nic.place, {}), goal, "the kernel's own choice")
 
 
 def _assign(facts: Facts, placed: List[Choice], counts: Mapping[str, int], wanted: Wanted) -> Dict[str, Dict[int, int]]:

@@ -147,7 +147,7 @@ def _rps(scene: Scene, choice: Choice, helpers: Dict[int, Tuple[int, ...]], caus
             reason = f"isolcpus= or nohz_full= keeps CPU {idle} free of work: the kernel gives it no packets"
             return knob.says("refused", reason, dict(present), requested)
     goal = {f"rx-{queue}": listed(helpers.get(queue, ())) for queue in range(queues)}
-    return knob.change(choice.wanted, _present_entries(present, goal), goal, cause)
+    return knob.change_entries(choice.wanted, present, goal, cause)
 
 
 def _rfs(facts: Facts, scene: Scene, choice: Choice, helped: bool, cause: str) -> Tuple[Plan, int]:
@@ -171,7 +171,7 @@ def _rfs(facts: Facts, scene: Scene, choice: Choice, helped: bool, cause: str) -
         flows: Mapping[str, int] = previous if isinstance(previous, Mapping) else {}
         larger = {label: max(number, flows.get(label, 0)) for label, number in goal.items()}
         goal, reason = larger, reason if larger == goal else f"{_MORE_FLOWS}: {reason}"
-    return knob.change(choice.wanted, _present_entries(present, goal), goal, reason), rounded(total)
+    return knob.change_entries(choice.wanted, present, goal, reason), rounded(total)
 
 
 def _entries(facts: Facts, entries: Sequence[Tuple[int, Wanted]]) -> Plan:
@@ -202,9 +202,7 @@ def _xps(scene: Scene, choice: Choice) -> Plan:
         return knob.says(status, "one transmit queue: nothing to choose")
     if requested == "kernel":
         goal = {f"tx-{queue}": "" for queue in range(queues)}
-        return knob.change(
-            choice.wanted, _present_entries(present, goal), goal, "the kernel's own choice: by the hash of the flow"
-        )
+        return knob.change_entries(choice.wanted, present, goal, "the kernel's own choice: by the hash of the flow")
     if requested == "auto" and queues >= len(online):
         reason = "each CPU has a queue: the driver's choice stays"
         return knob.says("ok", reason, dict(present), dict(present))
@@ -217,7 +215,7 @@ def _xps(scene: Scene, choice: Choice) -> Plan:
             shares[position % queues] = (*shares[position % queues], cpu)
         reason = "the requested CPUs, in the order of the queues"
     goal = {f"tx-{queue}": listed(shares[queue]) for queue in range(queues)}
-    return knob.change(choice.wanted, _present_entries(present, goal), goal, reason)
+    return knob.change_entries(choice.wanted, present, goal, reason)
 
 
 def _shares(scene: Scene, nic: Nic, queues: int, online: Tuple[int, ...]) -> Dict[int, Tuple[int, ...]]:
@@ -233,11 +231,6 @@ def _shares(scene: Scene, nic: Nic, queues: int, online: Tuple[int, ...]) -> Dic
         chosen = min(near, key=lambda queue: (len(shares[queue]), queue))
         shares[chosen] = (*shares[chosen], cpu)
     return shares
-
-
-def _present_entries(present: Mapping[str, Any], goal: Mapping[str, Any]) -> Dict[str, Any]:
-    """The present entries of the queues that the plan has."""
-    return {label: present[label] for label in goal if label in present}
 
 
 def _count(text: str) -> int:
