@@ -43,20 +43,20 @@ class IdleState(NamedTuple):
 
 
 class PowerFacts(NamedTuple):
-    """C-states and P-states as the kernel offers them. None is what the host doesn't have."""
+    """C-states and P-states as the kernel offers them. None, or an empty table, is what the host doesn't have."""
 
-    idle_states: Optional[Tuple[IdleState, ...]]  # of the first CPU: EC2 has no hybrid types
-    idle_disabled: Optional[Mapping[str, str]]  # state → the CPUs that don't use it, as a kernel list
+    idle_states: Tuple[IdleState, ...]  # of the first CPU: EC2 has no hybrid types
+    idle_disabled: Mapping[str, str]  # state → the CPUs that don't use it, as a kernel list
     idle_cpus: str  # CPUs that have idle states, as a kernel list
     idle_arguments: Tuple[str, ...]  # of the kernel: idle=, intel_idle.max_cstate=, processor.max_cstate=
     frequency_cpus: Mapping[str, str]  # frequency domain → its CPUs, offline ones too, as a kernel list
-    governors: Optional[Mapping[str, str]]  # frequency domain → governor; "": not known before its CPU is there
+    governors: Mapping[str, str]  # frequency domain → governor; "": not known before its CPU is there
     governors_offered: Tuple[str, ...]  # by every domain
-    preferences: Optional[Mapping[str, str]]  # frequency domain → energy_performance_preference; "" as above
+    preferences: Mapping[str, str]  # frequency domain → energy_performance_preference; "" as above
     preferences_offered: Tuple[str, ...]
     turbo: Optional[str]  # enabled | disabled; None: this host has no such switch
-    biases: Optional[Mapping[str, str]]  # cpu0 → energy_perf_bias, 0 to 15; "" as above
-    uncore: Optional[Mapping[str, str]]  # package → its lowest frequency, in kHz
+    biases: Mapping[str, str]  # cpu0 → energy_perf_bias, 0 to 15; "" as above
+    uncore: Mapping[str, str]  # package → its lowest frequency, in kHz
     uncore_limits: Mapping[str, Tuple[str, str]]  # package → lowest frequency when the driver started, highest now
     profile: Optional[str]  # platform_profile, of the firmware
     profiles_offered: Tuple[str, ...]
@@ -65,26 +65,23 @@ class PowerFacts(NamedTuple):
 def observe(host: Host) -> PowerFacts:
     """Read cpuidle, cpufreq and the command line; one file per CPU and idle state."""
     cpus = idle_cpus(host)
-    states = _states(host, cpus[0]) if cpus else None
     domains = frequency_domains(host)
-    governors = table(host, domains, "scaling_governor")
-    preferences = table(host, domains, "energy_performance_preference")
     arguments = host.kernel_arguments()
     lowest, highest = (table(host, packages(host), f"{file}_freq_khz") for file in ("initial_min", "max"))
     names = ("idle", "intel_idle.max_cstate", "processor.max_cstate")
     return PowerFacts(
-        idle_states=states,
-        idle_disabled=disabled(host) if states else None,
+        idle_states=_states(host, cpus[0]) if cpus else (),
+        idle_disabled=disabled(host),
         idle_cpus=cpulist.render(cpus),
         idle_arguments=tuple(f"{name}={value}" for name in names for value in cmdline.values(arguments, name)),
         frequency_cpus=table(host, domains, "related_cpus"),
-        governors=governors or None,
+        governors=table(host, domains, "scaling_governor"),
         governors_offered=_offered(host, domains, "scaling_available_governors"),
-        preferences=preferences or None,
+        preferences=table(host, domains, "energy_performance_preference"),
         preferences_offered=_offered(host, domains, "energy_performance_available_preferences"),
         turbo=sys_files.TURBO.read(host),
-        biases=biases(host) or None,
-        uncore=table(host, packages(host), "min_freq_khz") or None,
+        biases=biases(host),
+        uncore=table(host, packages(host), "min_freq_khz"),
         uncore_limits={name: (lowest.get(name, ""), highest.get(name, "")) for name in packages(host)},
         profile=sys_files.PROFILE.read(host),
         profiles_offered=tuple((host.line(f"{sys_files.PROFILE.paths[0]}_choices") or "").split()),
@@ -175,11 +172,10 @@ def project(before: PowerFacts, online: Iterable[int]) -> PowerFacts:
     }
     cpus.update((f"{kind}{cpu}", str(cpu)) for cpu in came)
 
-    def for_domains(words: Optional[Mapping[str, str]]) -> Optional[Mapping[str, str]]:
-        return {domain: words.get(domain, "") for domain in cpus} if words is not None else None
-
-    governors, preferences = for_domains(before.governors), for_domains(before.preferences)
-    bias = before.biases and {f"cpu{cpu}": before.biases.get(f"cpu{cpu}", "") for cpu in sorted(alive)}
+    governors, preferences = (
+        {domain: words.get(domain, "") for domain in cpus if words} for words in (before.governors, before.preferences)
+    )
+    bias = {f"cpu{cpu}": before.biases.get(f"cpu{cpu}", "") for cpu in sorted(alive) if before.biases}
     return before._replace(frequency_cpus=cpus, governors=governors, preferences=preferences, biases=bias)
 
 

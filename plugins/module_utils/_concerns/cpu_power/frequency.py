@@ -84,12 +84,12 @@ def _in_order(power: PowerFacts) -> Tuple[Knob, Knob]:
     Under the governor performance intel_pstate takes no preference but
     performance, so the governor comes first where it leaves performance.
     """
-    return (_GOVERNOR, _PREFERENCE) if FIXING in (power.governors or {}).values() else (_PREFERENCE, _GOVERNOR)
+    return (_GOVERNOR, _PREFERENCE) if FIXING in power.governors.values() else (_PREFERENCE, _GOVERNOR)
 
 
 def _governor_obstacle(power: PowerFacts, wanted: Wanted, requested: str) -> str:
     """Why the governor that is planned doesn't allow the preference; empty where it does."""
-    governors = set((power.governors or {}).values())
+    governors = set(power.governors.values())
     wanted_governor = _GOVERNOR.value(wanted)
     if wanted_governor in power.governors_offered:
         governors = {wanted_governor}
@@ -106,12 +106,12 @@ def _table(power: PowerFacts, wanted: Wanted, knob: Knob, requested: str) -> Pla
     """The plan for the governor, or the energy preference, of each frequency domain."""
     is_governor = knob is _GOVERNOR
     present = power.governors if is_governor else power.preferences
-    if present is None:
+    if not present:
         missing = "cpufreq" if is_governor else "energy preference (intel_pstate or amd-pstate has one)"
         return knob.says("not_applicable", NO_FREQUENCIES.format(missing), None, requested)
     offered = power.governors_offered if is_governor else power.preferences_offered
     words = " ".join(sorted(set(present.values())))
-    obstacle = "" if is_governor or not present else _governor_obstacle(power, wanted, requested)
+    obstacle = "" if is_governor else _governor_obstacle(power, wanted, requested)
     if obstacle:
         return knob.impossible(wanted, obstacle, words, requested)
     if requested not in offered:

@@ -47,7 +47,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     if requested is None:
         return Plan()
     advice = _advice(power)
-    if power.idle_states is None or power.idle_disabled is None:
+    if not power.idle_states:
         reason = "this host has no cpuidle: its type leaves idle states to the hypervisor"
         return joined(knob.says("not_applicable", reason, None, requested), advice)
     allowed = _allowed(power.idle_states, requested)
@@ -61,7 +61,7 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
 
 
 def _runtime(wanted: Wanted, knob: Knob, power: PowerFacts, allowed: Optional[Sequence[IdleState]]) -> Plan:
-    states, present = power.idle_states or (), dict(power.idle_disabled or {})
+    states, present = power.idle_states, dict(power.idle_disabled)
     # A state that the kernel itself leaves out stays out.
     used = [state for state in states if state.default and (allowed is None or state in allowed)]
     target = {state.key: "" if state in used else power.idle_cpus for state in states}
@@ -100,7 +100,7 @@ def _allowed(states: Tuple[IdleState, ...], requested: "str | int") -> Optional[
 
 def _poll_refusal(facts: Facts, wanted: Wanted, knob: Knob, power: PowerFacts) -> Optional[Plan]:
     requested = knob.value(wanted)
-    floor = min((state.latency for state in power.idle_states or () if not state.polls), default=0)
+    floor = min((state.latency for state in power.idle_states if not state.polls), default=0)
     cause = (
         "" if requested == "poll" else f"{requested} µs is less than C1 needs ({floor} µs), so CPUs would only poll: "
     )
@@ -112,7 +112,7 @@ def _poll_refusal(facts: Facts, wanted: Wanted, knob: Knob, power: PowerFacts) -
         reason = cause + "polling burns full power, costs turbo and slows the other thread; allow_poll: true allows it"
     else:
         return None
-    return knob.says("refused", reason, _states_in_use(power.idle_states or (), power.idle_disabled or {}), requested)
+    return knob.says("refused", reason, _states_in_use(power.idle_states, power.idle_disabled), requested)
 
 
 def _reason(states: Sequence[IdleState], allowed: Optional[Sequence[IdleState]], requested: "str | int") -> str:

@@ -45,7 +45,7 @@ KNOBS = (_BIAS, _UNCORE, _PROFILE)
 
 def _bias(facts: Facts, wanted: Wanted, number: int) -> Plan:
     present, requested = facts.power.biases, str(number)
-    if present is None:
+    if not present:
         reason = "this host has no energy_perf_bias: Intel's processors have it, and hypervisors show it to no guest"
         return _BIAS.says("not_applicable", reason, None, requested)
     reason = "0 prefers speed, 15 prefers saving power"
@@ -54,7 +54,7 @@ def _bias(facts: Facts, wanted: Wanted, number: int) -> Plan:
 
 def _uncore(facts: Facts, wanted: Wanted, requested: str) -> Plan:
     power = facts.power
-    if power.uncore is None:
+    if not power.uncore:
         reason = (
             "this host has no intel_uncore_frequency: the module of that name knows Intel's server processors, on metal"
         )
