@@ -81,7 +81,9 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
         return unobserved(KNOBS, OPTIONS, wanted, "this host shows no disk")
     chosen = disk_settings(block, wanted)
     at_boot = driver.plan_timeout(facts, chosen, wanted)
-    chosen = _limit_to_method(chosen, wanted)
+    if wanted.get("method") == "boot":  # only the driver's argument sets the timeout
+        kinds, disks = (_without("io_timeout", table) for table in (chosen.kinds, chosen.disks))
+        chosen = chosen._replace(kinds=kinds, disks=disks)
     for_rules = _for_rules(facts, chosen)
     return joined(
         queue.plan(facts, chosen),
@@ -90,13 +92,6 @@ def _decide(facts: Facts, wanted: Wanted) -> Plan:
         Plan(replan=for_rules.derived, at_boot=dict.fromkeys(_rules(for_rules), "")),
         _look_at_trim(block),
     )
-
-
-def _limit_to_method(chosen: DiskSettings, wanted: Wanted) -> DiskSettings:
-    """With method: boot only the driver's argument sets the timeout."""
-    if wanted.get("method") != "boot":
-        return chosen
-    return chosen._replace(kinds=_without_timeout(chosen.kinds), disks=_without_timeout(chosen.disks))
 
 
 def _for_rules(facts: Facts, chosen: DiskSettings) -> DiskSettings:
@@ -109,17 +104,12 @@ def _for_rules(facts: Facts, chosen: DiskSettings) -> DiskSettings:
     }
     if not kinds_with_more:
         return chosen
-    kinds = {
-        kind: {knob: value for knob, value in knobs.items() if knob != "read_ahead_kb" or kind not in kinds_with_more}
-        for kind, knobs in chosen.kinds.items()
-    }
-    return chosen._replace(kinds=kinds, derived=True)
+    without = _without("read_ahead_kb", {kind: chosen.kinds[kind] for kind in chosen.kinds if kind in kinds_with_more})
+    return chosen._replace(kinds={**chosen.kinds, **without}, derived=True)
 
 
-def _without_timeout(table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
-    return {
-        name: {knob: value for knob, value in wanted.items() if knob != "io_timeout"} for name, wanted in table.items()
-    }
+def _without(knob: str, table: Mapping[str, Mapping[str, Any]]) -> Dict[str, Dict[str, Any]]:
+    return {name: {key: wanted[key] for key in wanted if key != knob} for name, wanted in table.items()}
 
 
 CONCERN = tuning(
