@@ -11,9 +11,10 @@ import os
 import re
 from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .._parse import link_settings, os_release, tuned_profile
+from .._parse import link_settings, tuned_profile
 from . import at_boot, boot_units, systemd
 from .host import Host
+from .platform import os_release_of
 
 _MAIN = "/etc/tuned/tuned-main.conf"
 _ACTIVE = "/etc/tuned/active_profile"
@@ -193,10 +194,7 @@ def _profile(host: Host, name: str, folders: Sequence[str], read: Set[str]) -> t
 
 
 def _immutable(host: Host) -> Optional[str]:
-    if (
-        os_release.parse(host.text("/etc/os-release") or host.text("/usr/lib/os-release") or "").get("ID")
-        == "bottlerocket"
-    ):
+    if os_release_of(host).get("ID") == "bottlerocket":
         return "bottlerocket"
     if host.exists("/run/ostree-booted"):
         return "ostree"

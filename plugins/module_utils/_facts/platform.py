@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Optional, Tuple
+from typing import Dict, NamedTuple, Optional, Tuple
 
 from .._error import NearmetalError
 from .._parse import kernel_release, os_release
@@ -74,7 +74,7 @@ def observe(host: Host) -> PlatformFacts:
     instance_type = _match(INSTANCE_TYPE, host.line(DMI + "/product_name")) if on_ec2 and under != "xen" else None
     release = host.line("/proc/sys/kernel/osrelease")
     version, build = _numbers(release)
-    distribution = os_release.parse(host.text("/etc/os-release") or host.text("/usr/lib/os-release") or "")
+    distribution = os_release_of(host)
     return PlatformFacts(
         host_class=host_class,
         hypervisor=under,
@@ -93,6 +93,11 @@ def observe(host: Host) -> PlatformFacts:
         boot_loader=_boot_loader(host),
         scheduler=_match(_SCHEDULER, host.line("/sys/kernel/sched_ext/root/ops")),
     )
+
+
+def os_release_of(host: Host) -> Dict[str, str]:
+    """The variables of os-release: ID, VERSION_ID, …"""
+    return os_release.parse(host.text("/etc/os-release") or host.text("/usr/lib/os-release") or "")
 
 
 def is_burstable(instance_type: str) -> bool:
@@ -128,15 +133,11 @@ def _xen_guest(host: Host, hvm: bool) -> str:
 
 def _xen_on_ec2(host: Host) -> bool:
     """Xen of Amazon: by the version's suffix, or by a UUID that begins with ec2 (SMBIOS may swap its bytes)."""
-    if (host.line(XEN + "/version/extra") or "").endswith(".amazon"):
-        return True
-    if (host.line(DMI + "/bios_version") or "").endswith(".amazon"):
-        return True
-    for path in (XEN + "/uuid", DMI + "/product_uuid"):
-        digits = (host.line(path) or "").lower()
-        if digits.startswith("ec2") or re.match(r"[0-9a-f]{4}2[0-9a-f]ec-", digits):
-            return True
-    return False
+    versions = (host.line(XEN + "/version/extra"), host.line(DMI + "/bios_version"))
+    uuids = (host.line(XEN + "/uuid"), host.line(DMI + "/product_uuid"))
+    return any((text or "").endswith(".amazon") for text in versions) or any(
+        re.match(r"ec2|[0-9a-f]{4}2[0-9a-f]ec-", (text or "").lower()) for text in uuids
+    )
 
 
 def _container(host: Host) -> str:

@@ -77,16 +77,15 @@ def _listeners(
     host: Host, open_of: Mapping[int, List[str]], tables: Dict[Optional[str], Sockets]
 ) -> Mapping[int, Tuple[int, int]]:
     """For each port the most sockets that one address has, and how many processes have one of them."""
-    sockets: Dict[Place, Set[str]] = {}
-    holders: Dict[Place, Set[int]] = {}
+    held: Dict[Place, Set[Tuple[str, int]]] = {}
     for pid, names in open_of.items():
         for inode, place in of_process(host, pid, names, tables).items():
-            sockets.setdefault(place, set()).add(inode)
-            holders.setdefault(place, set()).add(pid)
+            held.setdefault(place, set()).add((inode, pid))
     listeners: Dict[int, Tuple[int, int]] = {}
-    for place, inodes in sorted(sockets.items()):
-        most, processes = listeners.get(place[1], (0, 0))
-        listeners[place[1]] = (max(most, len(inodes)), max(processes, len(holders[place])))
+    for (_address, port), pairs in sorted(held.items()):
+        most, processes = listeners.get(port, (0, 0))
+        inodes, pids = map(set, zip(*pairs))
+        listeners[port] = (max(most, len(inodes)), max(processes, len(pids)))
     return listeners
 
 

@@ -95,15 +95,11 @@ def _form(line: _Line, name: str) -> str:
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    number, start, place, depth, here_document = 1, 0, 0, 0, False
+    number, start, depth, here_document = 1, 0, 0, False
     code = []
     command = True  # whether the next word may be a keyword of the shell
-    while place < len(text):
-        match = _PIECE.match(text, place)
-        if match is None:  # never: the pattern matches every character
-            break
-        place = match.end()
-        kind, piece = match.lastgroup, match[0]
+    for match in _PIECE.finditer(text):  # which matches every character
+        place, kind, piece = match.end(), match.lastgroup, match[0]
         code.append("" if kind == "comment" else piece)
         here_document = here_document or kind == "here"
         if kind == "word":
