@@ -33,7 +33,7 @@ _JOURNAL = "`journalctl -k -b` as root may still have the line"
 def _look(facts: Facts, _wanted: Wanted) -> Plan:
     """Findings only: there is nothing to set on a running host."""
     disks = facts.blkfront
-    if disks is None or not disks.disks:
+    if not disks.disks:
         reason = "no disk of this host uses Xen's block front end; only Xen instances have it"
         return _GRANTS.says("not_applicable", reason)
     version = facts.platform.kernel_version

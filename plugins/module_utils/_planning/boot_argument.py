@@ -8,12 +8,12 @@ says in `reason` why no setting at run time does the same.
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import Optional
 
 from .._error import Damaged
 from .._facts.boot import BootFacts
 from .._facts.facts import Facts
-from .._plan import Finding, Plan, Value, Wanted
+from .._plan import Plan, Value, Wanted, joined
 from .knob import Knob
 
 
@@ -25,7 +25,7 @@ def plan_argument(facts: Facts, wanted: Wanted, knob: Knob, text: Optional[str],
     reported and never removed. Raises Damaged when nobody knows which arguments are nearmetal's.
     """
     boot = facts.boot
-    if boot is None or boot.running is None:
+    if boot.running is None:
         return knob.says("unknown", "the kernel command line can't be read", None, text)
     if boot.damage:
         raise Damaged(boot.damage)
@@ -34,36 +34,33 @@ def plan_argument(facts: Facts, wanted: Wanted, knob: Knob, text: Optional[str],
         return _removal(boot, wanted, knob, now, reason)
     pending = _after_reboot(boot, knob, now, text)
     if now == text or (now is None and boot.next_boot_has(text)):
-        return Plan(findings=pending or (knob.finding("ok", reason, now, text),))
+        return pending if pending.findings else knob.says("ok", reason, now, text)
     if boot.provider is None:
         if boot.booted(text):
             return knob.says("ok", reason, text, text)
         by_hand = f"nearmetal doesn't write this boot loader's files; {boot.by_hand(text)}"
         return knob.says("refused", by_hand, now, text)
-    change = knob.change(wanted, now, text, reason)
-    return Plan(change.actions, change.findings + pending)
+    return joined(knob.change(wanted, now, text, reason), pending)
 
 
 def _removal(boot: BootFacts, wanted: Wanted, knob: Knob, now: Value, reason: str) -> Plan:
     running = boot.running_arguments(knob.place)
     if now is not None:
-        change = knob.change(wanted, now, None, reason)
-        reason_of_reboot = f"the running kernel still has {running}"
-        pending = (knob.finding("needs_reboot", reason_of_reboot, now),) if running else ()
-        return Plan(change.actions, change.findings + pending)
+        pending = knob.says("needs_reboot", f"the running kernel still has {running}", now) if running else Plan()
+        return joined(knob.change(wanted, now, None, reason), pending)
     if boot.named(knob.place):
         foreign = f"{knob.place} is among the kernel arguments and nearmetal didn't put it there: it is left alone"
-        return Plan(findings=(knob.finding("ok", reason), knob.finding("advice", foreign)))
+        return joined(knob.says("ok", reason), knob.says("advice", foreign))
     if running:
         return knob.says("needs_reboot", f"the next boot will run without {running}")
     return knob.says("ok", reason)
 
 
-def _after_reboot(boot: BootFacts, knob: Knob, now: Value, text: str) -> Tuple[Finding, ...]:
+def _after_reboot(boot: BootFacts, knob: Knob, now: Value, text: str) -> Plan:
     """The finding for an argument that the running kernel lacks."""
     if boot.booted(text):
-        return ()
+        return Plan()
     running = boot.running_arguments(text)
     booted = f"with {running}" if running else f"without {text}"
     reason = f"the running kernel was booted {booted}; the next boot has {text}"
-    return (knob.finding("needs_reboot", reason, now, text),)
+    return knob.says("needs_reboot", reason, now, text)

@@ -64,7 +64,7 @@ def plan_ban(
     `others` are NICs whose interrupts aren't placed; with `every`, those of NICs that appear later are.
     """
     irqbalance = facts.irqbalance
-    if irqbalance is None or not placed:
+    if not placed:
         return Plan(), True
     text, word, obstacle = _ban_method(irqbalance, placed, others, every)
     if irqbalance.running is None:
