@@ -106,20 +106,8 @@ def plan(facts: Facts, wanted: Wanted) -> Plan:
     thp = _sap_choice(facts) if _ENABLED.value(wanted) == BY_SAP else _ENABLED.value(wanted)
     for knob in _WORDS:
         requested = thp if knob is _ENABLED else knob.value(wanted)
-        if requested is None or (knob is _ENABLED and method == "boot"):
-            continue
-        goal = _kernel_choice(pages, knob) if requested == "kernel" else requested
-        if goal is None:
-            reason = (
-                "the value that this kernel was built with can't be read on this host; a boot without"
-                " nearmetal's settings restores it"
-            )
-            plans.append(knob.says("unknown", reason, getattr(pages, knob.name), requested))
-            continue
-        change = _word_plan(pages, wanted, knob, goal)
-        in_folder = method == "runtime" and f"{pages.folder}/"
-        lines = {path: word for path, word in change.at_boot.items() if in_folder and path.startswith(in_folder)}
-        plans.append(change._replace(at_boot=lines))
+        if requested is not None and not (knob is _ENABLED and method == "boot"):
+            plans.append(_word(pages, wanted, knob, requested))
     if _EMPTY.value(wanted) is not None:
         plans.append(_empty(pages, wanted))
     plans += [_of_size(pages, wanted, entry) for entry in _SIZES.value(wanted) or ()]
@@ -170,13 +158,6 @@ def _sap_choice(facts: Facts) -> Optional[str]:
     return "madvise" if (int(version[1]), int(version[2] or 0)) >= first else "never"
 
 
-def _kernel_choice(pages: HugepageFacts, knob: Knob) -> Optional[str]:
-    """The kernel's own choice, None if it can't be read; any word where the kernel lacks the setting."""
-    if getattr(pages, knob.name) is None:
-        return "never"
-    return pages.kernel_choice.get(knob.name)
-
-
 def _refusal(pages: HugepageFacts, wanted: Wanted, knob: Knob, word: str) -> Optional[Plan]:
     """The findings for a word that the kernel can't or shouldn't have, now or at boot; None for any other word.
 
@@ -198,11 +179,24 @@ def _refusal(pages: HugepageFacts, wanted: Wanted, knob: Knob, word: str) -> Opt
     return None
 
 
-def _word_plan(pages: HugepageFacts, wanted: Wanted, knob: Knob, word: str) -> Plan:
-    refusal = _refusal(pages, wanted, knob, word)
+def _word(pages: HugepageFacts, wanted: Wanted, knob: Knob, requested: str) -> Plan:
+    """The plan for one file. `kernel` is the kernel's own choice, or any word where the kernel lacks the setting."""
+    now: Optional[str] = getattr(pages, knob.name)
+    by_kernel = pages.kernel_choice.get(knob.name) if now is not None else "never"
+    goal = by_kernel if requested == "kernel" else requested
+    if goal is None:
+        reason = (
+            "the value that this kernel was built with can't be read on this host; a boot without"
+            " nearmetal's settings restores it"
+        )
+        return knob.says("unknown", reason, now, requested)
+    refusal = _refusal(pages, wanted, knob, goal)
     if refusal is not None:
         return refusal
-    return knob.change(wanted, getattr(pages, knob.name), word, REASONS.get(word, "requested by name"))
+    change = knob.change(wanted, now, goal, REASONS.get(goal, "requested by name"))
+    in_folder = wanted.get("method") == "runtime" and f"{pages.folder}/"
+    lines = {path: word for path, word in change.at_boot.items() if in_folder and path.startswith(in_folder)}
+    return change._replace(at_boot=lines)
 
 
 def _at_boot(facts: Facts, wanted: Wanted, requested: str) -> Plan:
