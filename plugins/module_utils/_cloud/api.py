@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .._error import NearmetalError
 from .accounts import Target, error_code, targets, title
@@ -113,55 +113,6 @@ class Cloud:
         more = f"; not every call was answered: {self.errors[0]}" if self.errors else ""
         return f"unknown instance: not found in {targets or 'any account'}{more}"
 
-    def statuses(self, located: Mapping[str, Located]) -> Answers:
-        """The status of each instance, with its scheduled events."""
-        return self._by_ids(
-            located,
-            _STATUS_IDS,
-            "describe_instance_status",
-            "InstanceStatuses",
-            lambda ids: {"InstanceIds": ids, "IncludeAllInstances": True},
-            lambda answer: [answer["InstanceId"]],
-        )
-
-    def spot_requests(self, located: Mapping[str, Located]) -> Answers:
-        """The requests behind spot instances: their status announces an interruption."""
-        spot = {
-            instance_id: place
-            for instance_id, place in located.items()
-            if place.answer.get("InstanceLifecycle") == "spot"
-        }
-        return self._by_ids(
-            spot,
-            FILTER_VALUES,
-            "describe_spot_instance_requests",
-            "SpotInstanceRequests",
-            lambda ids: {"Filters": [{"Name": "instance-id", "Values": ids}], "MaxResults": _PAGE},
-            lambda answer: [answer.get("InstanceId", "")],
-        )
-
-    def volumes(self, located: Mapping[str, Located]) -> Answers:
-        """The volumes attached to each instance; a volume of several instances counts for each."""
-        return self._by_ids(
-            located,
-            FILTER_VALUES,
-            "describe_volumes",
-            "Volumes",
-            lambda ids: {"Filters": [{"Name": "attachment.instance-id", "Values": ids}], "MaxResults": _PAGE},
-            lambda answer: [attachment.get("InstanceId", "") for attachment in answer.get("Attachments", ())],
-        )
-
-    def credit_specifications(self, located: Mapping[str, Located]) -> Answers:
-        """standard or unlimited, of burstable instances."""
-        return self._by_ids(
-            located,
-            _CREDIT_IDS,
-            "describe_instance_credit_specifications",
-            "InstanceCreditSpecifications",
-            lambda ids: {"InstanceIds": ids},
-            lambda answer: [answer["InstanceId"]],
-        )
-
     def set_credit_specifications(self, located: Mapping[str, Located], specification: str) -> Dict[str, str]:
         """Change the mode of burstable instances; the errors by instance. Writes."""
         failed: Dict[str, str] = {}
@@ -178,31 +129,6 @@ class Cloud:
                 for failure in answer.get("UnsuccessfulInstanceCreditSpecifications", ()):
                     failed[failure["InstanceId"]] = f"{failure['Error'].get('Code')}: {failure['Error'].get('Message')}"
         return failed
-
-    def placement_groups(self, located: Mapping[str, Located]) -> Answers:
-        """The placement group of each instance that is in one."""
-        answers = Answers()
-        for target, instance_ids in by_target(located):
-            members: Dict[str, List[str]] = {}
-            for instance_id, place in instance_ids.items():
-                group = place.answer.get("Placement", {}).get("GroupName")
-                if group:
-                    members.setdefault(group, []).append(instance_id)
-            for names in parts(list(members), FILTER_VALUES):
-                request = {"Filters": [{"Name": "group-name", "Values": names}]}
-                groups, error = pages(target, "ec2", "describe_placement_groups", "PlacementGroups", request)
-                for group in groups:
-                    for instance_id in members.get(group["GroupName"], ()):
-                        answers.by_id[instance_id] = [group]
-                if error:
-                    lost = [
-                        instance_id
-                        for name in names
-                        for instance_id in members[name]
-                        if instance_id not in answers.by_id
-                    ]
-                    answers.failed.update(dict.fromkeys(lost, error[1]))
-        return answers
 
     def metrics(self, located: Mapping[str, Located], series: Mapping[str, Sequence[Series]], hours: int) -> Answers:
         """Series of CloudWatch per instance, of the last hours in steps of 5 minutes, oldest value first.
@@ -252,31 +178,87 @@ class Cloud:
         known_types.update((name, table[name]) for name in unsaid if name in table)
         return known_types, trouble if unsaid else ""
 
-    def _by_ids(
-        self,
-        located: Mapping[str, Located],
-        size: int,
-        operation: str,
-        key: str,
-        request: Callable[[List[str]], Dict[str, Any]],
-        owners: Callable[[Raw], List[str]],
-    ) -> Answers:
-        answers = Answers()
-        for target, instance_ids in by_target(located):
-            for batch in parts(list(instance_ids), size):
-                items, error = pages(target, "ec2", operation, key, request(batch))
-                terminated = _terminated(error, batch)
-                answers.failed.update(dict.fromkeys(terminated, "the instance was terminated during the run"))
-                part = [instance_id for instance_id in batch if instance_id not in terminated]
-                if terminated and part:
-                    items, error = pages(target, "ec2", operation, key, request(part))
-                for item in items:
-                    for owner in owners(item):
-                        answers.by_id.setdefault(owner, []).append(item)
-                if error and part:
-                    lost = [instance_id for instance_id in part if instance_id not in answers.by_id]
-                    answers.failed.update(dict.fromkeys(lost, error[1]))
-        return answers
+
+class Question(NamedTuple):
+    """A call that describes something of many instances."""
+
+    operation: str
+    key: str  # of the items in an answer
+    at_once: int  # names in one call
+    request: Callable[[List[str]], Dict[str, Any]]
+    names: Callable[[Raw], List[str]]  # to which an item belongs
+    service: str = "ec2"
+
+
+STATUSES = Question(
+    "describe_instance_status",
+    "InstanceStatuses",
+    _STATUS_IDS,
+    lambda ids: {"InstanceIds": ids, "IncludeAllInstances": True},
+    lambda answer: [answer["InstanceId"]],
+)
+# Their status announces an interruption.
+SPOT_REQUESTS = Question(
+    "describe_spot_instance_requests",
+    "SpotInstanceRequests",
+    FILTER_VALUES,
+    lambda ids: {"Filters": [{"Name": "instance-id", "Values": ids}], "MaxResults": _PAGE},
+    lambda answer: [answer.get("InstanceId", "")],
+)
+# A volume of several instances counts for each.
+VOLUMES = Question(
+    "describe_volumes",
+    "Volumes",
+    FILTER_VALUES,
+    lambda ids: {"Filters": [{"Name": "attachment.instance-id", "Values": ids}], "MaxResults": _PAGE},
+    lambda answer: [attachment.get("InstanceId", "") for attachment in answer.get("Attachments", ())],
+)
+CREDIT_SPECIFICATIONS = Question(
+    "describe_instance_credit_specifications",
+    "InstanceCreditSpecifications",
+    _CREDIT_IDS,
+    lambda ids: {"InstanceIds": ids},
+    lambda answer: [answer["InstanceId"]],
+)
+PLACEMENT_GROUPS = Question(
+    "describe_placement_groups",
+    "PlacementGroups",
+    FILTER_VALUES,
+    lambda groups: {"Filters": [{"Name": "group-name", "Values": groups}]},
+    lambda group: [group["GroupName"]],
+)
+
+
+def ask(question: Question, located: Mapping[str, Located], names: Optional[Mapping[str, str]] = None) -> Answers:
+    """The answers per instance, which AWS knows by their ids, or by `names`; what has none isn't asked for."""
+    answers = Answers()
+    for target, instances in by_target(located):
+        members: Dict[str, List[str]] = {}
+        for instance_id in instances:
+            name = instance_id if names is None else names.get(instance_id)
+            if name:
+                members.setdefault(name, []).append(instance_id)
+        for batch in parts(list(members), question.at_once):
+            items, error = _items(target, question, batch)
+            terminated = _terminated(error, batch)
+            answers.failed.update(dict.fromkeys(terminated, "the instance was terminated during the run"))
+            part = [name for name in batch if name not in terminated]
+            if terminated and part:
+                items, error = _items(target, question, part)
+            for item in items:
+                for instance_id in (member for name in question.names(item) for member in members.get(name, ())):
+                    answers.by_id.setdefault(instance_id, []).append(item)
+            if error and part:
+                asked = (instance_id for name in part for instance_id in members[name])
+                lost = [instance_id for instance_id in asked if instance_id not in answers.by_id]
+                answers.failed.update(dict.fromkeys(lost, error[1]))
+    return answers
+
+
+def _items(
+    target: Target, question: Question, names: List[str]
+) -> Tuple[List[Raw], Optional[Tuple[BaseException, str]]]:
+    return pages(target, question.service, question.operation, question.key, question.request(names))
 
 
 def pages(

@@ -11,11 +11,11 @@ from .._plan import Action, Finding, Plan
 from .._planning.knob import Knob
 from .accounts import deadline
 from .alarms import credit_alarm
-from .api import Answers, Located, Series
+from .api import CREDIT_SPECIFICATIONS, Answers, Located, Series, ask
 from .credit_rules import RULES, STEP_MINUTES, CreditRules, hours_left
 from .instance_facts import InstanceFacts
 from .observe import Observation, observe
-from .result import after, contract
+from .result import Planned, after
 from .types.facts import TypeFacts
 
 CONCERN = "cpu_credits"
@@ -136,62 +136,43 @@ def _balance(instance: InstanceFacts, rules: CreditRules, facts: CreditFacts) ->
     return findings
 
 
-class Planned(NamedTuple):
-    """What was observed, and what is to be done about modes and alarms."""
+class _Planned(NamedTuple):
+    """What is to be done about modes and alarms."""
 
-    observation: Observation
+    both: Planned
     modes: Dict[str, Plan]
     alarms: Dict[str, Plan]
     existing_alarms: Answers  # the alarms that AWS has
-    details: Dict[str, Dict[str, Any]]
     options: Mapping[str, Any]
-
-    @property
-    def plans_of_both(self) -> Dict[str, Plan]:
-        """All that is to be done, by instance."""
-        return _joined(self.modes, self.alarms)
-
-    @property
-    def refused(self) -> bool:
-        """Whether a strict run does nothing at all."""
-        findings = (finding for plan in self.plans_of_both.values() for finding in plan.findings)
-        return self.options["strict"] and any(finding.status == "refused" for finding in findings)
-
-    @property
-    def result(self) -> Dict[str, Any]:
-        """The module's result while nothing is done."""
-        plans = after(self.plans_of_both, []) if self.refused else self.plans_of_both
-        return contract(CONCERN, self.observation, plans, self.details, strict=self.refused)
 
 
 def forecast(options: Mapping[str, Any]) -> Dict[str, Any]:
     """What the module would do: its result in check mode."""
-    return _plan_calls(options).result
+    return _plan_calls(options).both.unchanged()
 
 
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result, with `failed` true when a change did not succeed."""
     planned = _plan_calls(options)
-    observation, both = planned.observation, planned.plans_of_both
-    if planned.refused or not any(plan.actions for plan in both.values()):
-        return planned.result
+    both, observation = planned.both, planned.both.observation
+    if both.idle:
+        return both.unchanged()
     modes = _change(observation, planned.modes, planned.options["specification"])
     done = _joined(modes, _set_alarms(observation, planned.alarms, planned.existing_alarms, planned.options))
-    result = contract(CONCERN, observation, done, planned.details)
-    failed = [instance_id for instance_id in both if len(done[instance_id].actions) < len(both[instance_id].actions)]
-    if failed:
-        result.update(failed=True, msg=f"{CONCERN}: {failed[0]}: {observation.failed[failed[0]][-1]}")
-    return result
+    failed = [
+        instance_id for instance_id, plan in both.plans.items() if len(done[instance_id].actions) < len(plan.actions)
+    ]
+    return both.result(done, f"{failed[0]}: {observation.failed[failed[0]][-1]}" if failed else "")
 
 
-def _plan_calls(options: Mapping[str, Any]) -> Planned:
+def _plan_calls(options: Mapping[str, Any]) -> _Planned:
     credit_alarm.require(options)
     if options["state"] == "restored":
         options = {**options, "specification": None}
     with deadline(options["timeout"]):
         observation = observe(options, with_status=options["specification"] is not None)
         burstable = observation.chosen(lambda _facts, kind: kind.burstable)
-        specifications = observation.keep_failures(observation.cloud.credit_specifications(burstable))
+        specifications = observation.keep_failures(ask(CREDIT_SPECIFICATIONS, burstable))
         metrics = Answers()
         if options["metrics"]:
             series = {
@@ -207,7 +188,7 @@ def _plan_calls(options: Mapping[str, Any]) -> Planned:
         instance_id: _facts(specifications.answer_of(instance_id), metrics.by_id.get(instance_id, ()))
         for instance_id in observation.instances
     }
-    plans = observation.each(lambda instance, kind: plan(instance, kind, facts[instance.instance_id], options))
+    modes = observation.each(lambda instance, kind: plan(instance, kind, facts[instance.instance_id], options))
 
     def alarm_plan(instance: InstanceFacts, _kind: TypeFacts) -> Plan:
         existing, trouble = alarms.answer_of(instance.instance_id), alarms.failed.get(instance.instance_id, "")
@@ -218,7 +199,9 @@ def _plan_calls(options: Mapping[str, Any]) -> Planned:
         for instance_id, instance in observation.instances.items()
         if instance_id in burstable
     }
-    return Planned(observation, plans, observation.each(alarm_plan), alarms, details, options)
+    of_alarms = observation.each(alarm_plan)
+    both = Planned(CONCERN, observation, _joined(modes, of_alarms), details, options["strict"])
+    return _Planned(both, modes, of_alarms, alarms, options)
 
 
 def _joined(first: Mapping[str, Plan], second: Mapping[str, Plan]) -> Dict[str, Plan]:
@@ -242,27 +225,24 @@ def _alarms(observation: Observation, burstable: Mapping[str, Located], options:
 
 
 def _change(observation: Observation, plans: Mapping[str, Plan], specification: str) -> Dict[str, Plan]:
-    """The plans after the change of the mode, with each failure kept in `observation`."""
+    """The plans after the change of the mode."""
     wanted = {instance_id: observation.located[instance_id] for instance_id, plan in plans.items() if plan.actions}
     refused = observation.cloud.set_credit_specifications(wanted, specification)
     # A call that ended in an error may have made the change: its answer can be lost.
-    now = observation.cloud.credit_specifications(wanted)
-    done = []
-    for instance_id in wanted:
-        actual = (now.answer_of(instance_id) or {}).get("CpuCredits")
-        if actual == specification:
-            done.append(instance_id)
-            continue
-        kept = f"AWS accepted the change to {specification} but still shows {actual}"
-        reason = refused.get(instance_id) or now.failed.get(instance_id) or kept
-        observation.failed.setdefault(instance_id, []).append(reason)
-    return after(plans, done)
+    now = ask(CREDIT_SPECIFICATIONS, wanted)
+    shown = {instance_id: (now.answer_of(instance_id) or {}).get("CpuCredits") for instance_id in wanted}
+    kept = {
+        instance_id: f"AWS accepted the change to {specification} but still shows {mode}"
+        for instance_id, mode in shown.items()
+        if mode != specification
+    }
+    return _after(observation, plans, kept, refused, now.failed)
 
 
 def _set_alarms(
     observation: Observation, plans: Mapping[str, Plan], existing: Answers, options: Mapping[str, Any]
 ) -> Dict[str, Plan]:
-    """The plans after alarms were set or deleted, with each failure kept in `observation`."""
+    """The plans after alarms were set or deleted."""
     changed = [instance_id for instance_id, plan in plans.items() if plan.actions]
     names = {instance_id: credit_alarm.name_of(options, instance_id) for instance_id in changed}
     requests: Dict[str, Mapping[str, Any]] = {}
@@ -276,18 +256,26 @@ def _set_alarms(
         refused = credit_alarm.put(observation.located, requests)
     # The answer of a call that succeeded can be lost, so what AWS shows now decides.
     now = credit_alarm.alarms(observation.located, names)
-    done = []
-    for instance_id in changed:
-        alarm = now.answer_of(instance_id)
-        request = requests.get(instance_id)
-        as_wanted = credit_alarm.fits(alarm, request) if request else alarm is None
-        if as_wanted and instance_id not in now.failed:
-            done.append(instance_id)
-            continue
-        kept = "AWS accepted the change of the alarm but still shows another"
-        reason = refused.get(instance_id) or now.failed.get(instance_id) or kept
-        observation.failed.setdefault(instance_id, []).append(reason)
-    return after(plans, done)
+    kept = {
+        instance_id: "AWS accepted the change of the alarm but still shows another"
+        for instance_id in changed
+        if instance_id in now.failed or not credit_alarm.fits(now.answer_of(instance_id), requests.get(instance_id))
+    }
+    return _after(observation, plans, kept, refused, now.failed)
+
+
+def _after(
+    observation: Observation, plans: Mapping[str, Plan], kept: Mapping[str, str], *errors: Mapping[str, str]
+) -> Dict[str, Plan]:
+    """The plans after a change; `kept` says what AWS shows in place of it, unless the error of a call says why."""
+    failed = {
+        instance_id: next((each[instance_id] for each in errors if instance_id in each), reason)
+        for instance_id, reason in kept.items()
+    }
+    observation.note(failed)
+    return after(
+        plans, [instance_id for instance_id, plan in plans.items() if plan.actions and instance_id not in failed]
+    )
 
 
 def _facts(specification: Any, series: Sequence[Mapping[str, Any]]) -> CreditFacts:

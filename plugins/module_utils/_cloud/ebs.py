@@ -11,7 +11,7 @@ from .._error import NearmetalError
 from .._plan import Finding, Plan
 from .._planning.knob import Knob
 from .accounts import deadline
-from .api import Answers, Series
+from .api import VOLUMES, Answers, Series, ask
 from .instance_facts import InstanceFacts
 from .observe import Observation, observe
 from .result import contract
@@ -215,7 +215,7 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
         _require_counters(host)
     with deadline(options["timeout"]):
         observation = observe(options)
-        volumes = observation.keep_failures(observation.cloud.volumes(observation.located))
+        volumes = observation.keep_failures(ask(VOLUMES, observation.located))
         metrics = Answers()
         if options["metrics"]:
             metrics = observation.keep_failures(

@@ -13,8 +13,8 @@ from .._plan import Action, Finding, Plan
 from .._planning.knob import Knob
 from .accounts import deadline
 from .instance_facts import InstanceFacts
-from .observe import Observation, observe
-from .result import after, contract
+from .observe import observe
+from .result import Planned, after
 from .stops import left_stopped, stop_mark
 from .stops.stop_start import Work, change_stopped
 from .types.facts import TypeFacts
@@ -208,51 +208,43 @@ def drivers(hosts: Optional[Sequence[Mapping[str, Any]]]) -> Mapping[str, Driver
     }
 
 
-class Planned(NamedTuple):
-    """What was observed, and what is to be done."""
+class _Planned(NamedTuple):
+    """What is to be done, and which instances an earlier run left stopped."""
 
-    observation: Observation
-    plans: Dict[str, Plan]
-    details: Dict[str, Dict[str, Any]]
-    left_stopped: List[str]  # instances that an earlier run left stopped
+    of_all: Planned
     works: Dict[str, Work]
-    refused: bool  # a `strict` run does nothing at all
+    left_stopped: List[str]
 
-    @property
-    def result(self) -> Dict[str, Any]:
+    def unchanged(self) -> Dict[str, Any]:
         """The module's result while nothing is done."""
-        plans = after(self.plans, []) if self.refused else self.plans
-        return {
-            **contract(CONCERN, self.observation, plans, self.details, strict=self.refused),
-            "left_stopped": self.left_stopped,
-        }
+        return {**self.of_all.unchanged(), "left_stopped": self.left_stopped}
 
 
 def forecast(options: Mapping[str, Any]) -> Dict[str, Any]:
     """What the module would do: its result in check mode."""
-    return _plan_calls(options).result
+    return _plan_calls(options).unchanged()
 
 
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result, with `failed` true when a change did not succeed."""
     planned = _plan_calls(options)
-    observation, plans, details, left_stopped, works, refused = planned
-    if refused or not works:
-        return planned.result
-    outcome = change_stopped(observation.located, works, options["stop_at_once"], options["stop_timeout"])
-    for instance_id, reason in outcome.failed.items():
-        observation.failed.setdefault(instance_id, []).append(reason)
-    result = contract(CONCERN, observation, after(plans, outcome.done), details)
+    of_all, works = planned.of_all, planned.works
+    if of_all.idle:
+        return planned.unchanged()
+    located = of_all.observation.located
+    outcome = change_stopped(located, works, options["stop_at_once"], options["stop_timeout"])
+    of_all.observation.note(outcome.failed)
     still_stopped = [
-        instance_id for instance_id in left_stopped if instance_id not in outcome.done or not works[instance_id].start
+        instance_id
+        for instance_id in planned.left_stopped
+        if instance_id not in outcome.done or not works[instance_id].start
     ]
-    result["left_stopped"] = list(dict.fromkeys([*still_stopped, *outcome.left_stopped]))
-    if outcome.failed:
-        result.update(failed=True, msg=_failure(outcome.failed, result["left_stopped"]))
-    return result
+    left_stopped = list(dict.fromkeys([*still_stopped, *outcome.left_stopped]))
+    failure = _failure(outcome.failed, left_stopped) if outcome.failed else ""
+    return {**of_all.result(after(of_all.plans, outcome.done), failure), "left_stopped": left_stopped}
 
 
-def _plan_calls(options: Mapping[str, Any]) -> Planned:
+def _plan_calls(options: Mapping[str, Any]) -> _Planned:
     for option, most in _MOST.items():
         if not 1 <= options[option] <= most:
             raise NearmetalError(f"{option} must be a whole number from 1 to {most}, not {options[option]}")
@@ -272,13 +264,14 @@ def _plan_calls(options: Mapping[str, Any]) -> Planned:
 
     plans = observation.each(of_instance)
     left_stopped = [instance_id for instance_id, meaning in meanings.items() if meaning in stop_mark.LEFT_STATES]
-    refused = any(finding.status == "refused" for plan in plans.values() for finding in plan.findings)
     works = {
         instance_id: _work(plan.actions, observation.instances[instance_id].power.tag)
         for instance_id, plan in plans.items()
         if plan.actions
     }
-    return Planned(observation, plans, observation.each(details), left_stopped, works, options["strict"] and refused)
+    return _Planned(
+        Planned(CONCERN, observation, plans, observation.each(details), options["strict"]), works, left_stopped
+    )
 
 
 def _work(actions: Sequence[Action], tag: Optional[str]) -> Work:
@@ -295,4 +288,4 @@ def _failure(failed: Mapping[str, str], left_stopped: Sequence[str]) -> str:
     pronoun = "it" if len(left_stopped) == 1 else "them"
     names = f"{', '.join(left_stopped[:_NAMED])}{more}"
     stopped = f"; left stopped: {names}; run again with allow_stop: true to start {pronoun}" if left_stopped else ""
-    return f"{CONCERN}: {instance_id}: {reason}{stopped}"
+    return f"{instance_id}: {reason}{stopped}"

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Mapping, Optional, Tuple
+from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
 
 from .stops.stop_mark import HIBERNATED, PowerFacts, power_facts
-from .types.facts import TypeFacts
+from .types.facts import TypeFacts, told, values_told
 
 Raw = Mapping[str, Any]
 
@@ -20,22 +20,44 @@ _UNCONFIRMED = (
     "it isn't certain which host this instance is: set its id as instance_id of exactly one host in the inventory; a "
     "host's own report is not enough for a change"
 )
-_ASG_TAG = "aws:autoscaling:groupName"
 _EMR_TAG = "aws:elasticmapreduce:job-flow-id"
+
+
+def _managed_by(answer: Raw) -> Optional[str]:
+    operator = answer.get("Operator", {})
+    if operator.get("Managed"):
+        return str(operator.get("Principal") or "an AWS service")
+    cluster = _tag(_EMR_TAG)(answer.get("Tags", ()))
+    return f"EMR cluster {cluster}" if cluster else None
+
+
+def _tag(key: str) -> Callable[[Any], Optional[str]]:
+    """What finds the value of a tag among all."""
+    return lambda tags: {tag.get("Key"): tag.get("Value") for tag in tags}.get(key)
+
+
+def _is_lost_by_a_stop(interfaces: Sequence[Raw]) -> bool:
+    associations = [interface.get("Association", {}) for interface in interfaces]
+    return any(each.get("PublicIp") and each.get("IpOwnerId") == "amazon" for each in associations)
+
+
+def _interfaces(answers: Sequence[Raw]) -> "Tuple[InterfaceFacts, ...]":
+    interfaces = [InterfaceFacts(**values_told(InterfaceFacts, answer)) for answer in answers]
+    return tuple(sorted(interfaces, key=lambda interface: (interface.card, interface.device_index or 0)))
 
 
 @dataclass(frozen=True)
 class InterfaceFacts:
     """One attached network interface."""
 
-    interface_id: str
-    device_index: Optional[int]
-    card: int
-    kind: str  # interface | efa | …
-    queues: Optional[int]  # EnaQueueCount if it was set; None: the type's default
-    srd: bool  # ENA Express
-    srd_udp: bool
-    source_dest_check: bool
+    interface_id: str = told("NetworkInterfaceId", "")
+    device_index: Optional[int] = told("Attachment.DeviceIndex")
+    card: int = told("Attachment.NetworkCardIndex", 0)
+    kind: str = told("InterfaceType", "interface")  # interface | efa | …
+    queues: Optional[int] = told("Attachment.EnaQueueCount")  # if it was set; None: the type's default
+    srd: bool = told("Attachment.EnaSrdSpecification.EnaSrdEnabled", False)  # ENA Express
+    srd_udp: bool = told("Attachment.EnaSrdSpecification.EnaSrdUdpSpecification.EnaSrdUdpEnabled", False)
+    source_dest_check: bool = told("SourceDestCheck", True)
 
 
 @dataclass(frozen=True)
@@ -46,35 +68,38 @@ class InstanceFacts:
     account: str  # its number
     account_name: str  # as in assume_roles; empty for the credentials' own account
     region: str
-    availability_zone: Optional[str]
-    instance_type: str
-    state: Optional[str]
-    host_class: str  # xen_pv | xen_hvm | nitro | metal | unknown, by the type and the virtualization
-    virtualization: Optional[str]  # hvm | paravirtual
-    architecture: Optional[str]
-    lifecycle: str  # on-demand | spot | scheduled | …
-    ena_support: Optional[bool]
-    sriov_net_support: bool
-    ebs_optimized: Optional[bool]
-    cores: Optional[int]
-    threads_per_core: Optional[int]
-    tenancy: Optional[str]
-    placement_group: Optional[str]
-    partition: Optional[int]
-    root_device: Optional[str]  # ebs | instance-store
-    boot_mode: Optional[str]
-    kernel_id: Optional[str]  # aki-…: boots by PV-GRUB
-    image_id: Optional[str]
-    public_address: bool  # has one that a stop gives back (no Elastic IP)
-    auto_scaling_group: Optional[str]
-    managed_by: Optional[str]  # a service that replaces what stops
-    bandwidth_weighting: Optional[str]
-    workload: Optional[str]  # the value of the tag workload
-    interfaces: Tuple[InterfaceFacts, ...]
-    events: Tuple[str, ...]  # scheduled and not past: "system-reboot not before 2026-01-01T00:00:00+00:00"
-    spot_notice: Optional[str]
-    unasked: Optional[str]  # why events or the spot notice could not be looked up, if they were requested
     power: PowerFacts
+    availability_zone: Optional[str] = told("Placement.AvailabilityZone")
+    instance_type: str = told("InstanceType", "")
+    state: Optional[str] = told("State.Name")
+    host_class: str = "unknown"  # xen_pv | xen_hvm | nitro | metal | unknown, by the type and the virtualization
+    virtualization: Optional[str] = told("VirtualizationType")  # hvm | paravirtual
+    architecture: Optional[str] = told("Architecture")
+    lifecycle: str = told("InstanceLifecycle", "", lambda lifecycle: lifecycle or "on-demand")  # or spot, scheduled, …
+    ena_support: Optional[bool] = told("EnaSupport")
+    sriov_net_support: bool = told("SriovNetSupport", None, lambda support: support == "simple")
+    ebs_optimized: Optional[bool] = told("EbsOptimized")
+    cores: Optional[int] = told("CpuOptions.CoreCount")
+    threads_per_core: Optional[int] = told("CpuOptions.ThreadsPerCore")
+    tenancy: Optional[str] = told("Placement.Tenancy")
+    placement_group: Optional[str] = told("Placement.GroupName", None, lambda name: name or None)
+    partition: Optional[int] = told("Placement.PartitionNumber")
+    root_device: Optional[str] = told("RootDeviceType")  # ebs | instance-store
+    boot_mode: Optional[str] = told(
+        "", {}, lambda answer: answer.get("CurrentInstanceBootMode") or answer.get("BootMode")
+    )
+    kernel_id: Optional[str] = told("KernelId", None, lambda name: name or None)  # aki-…: boots by PV-GRUB
+    image_id: Optional[str] = told("ImageId")
+    # Has one that a stop gives back (no Elastic IP).
+    public_address: bool = told("NetworkInterfaces", (), _is_lost_by_a_stop)
+    auto_scaling_group: Optional[str] = told("Tags", (), _tag("aws:autoscaling:groupName"))
+    managed_by: Optional[str] = told("", {}, _managed_by)  # a service that replaces what stops
+    bandwidth_weighting: Optional[str] = told("NetworkPerformanceOptions.BandwidthWeighting")
+    workload: Optional[str] = told("Tags", (), _tag("workload"))
+    interfaces: Tuple[InterfaceFacts, ...] = told("NetworkInterfaces", (), _interfaces)
+    events: Tuple[str, ...] = ()  # scheduled and not past: "system-reboot not before 2026-01-01T00:00:00+00:00"
+    spot_notice: Optional[str] = None
+    unasked: Optional[str] = None  # why events or the spot notice could not be looked up, if they were requested
 
     @property
     def announced_end(self) -> Optional[str]:
@@ -118,71 +143,18 @@ def instance_facts(
 
     `unasked` says why a requested answer of these two is missing.
     """
-    cpu, place = answer.get("CpuOptions", {}), answer.get("Placement", {})
-    tags = {tag.get("Key"): tag.get("Value") for tag in answer.get("Tags", ())}
-    interfaces = tuple(_interface(interface) for interface in answer.get("NetworkInterfaces", ()))
     return InstanceFacts(
-        instance_id=answer["InstanceId"],
-        account=account,
-        account_name=account_name,
-        region=region,
-        availability_zone=place.get("AvailabilityZone"),
-        instance_type=answer.get("InstanceType", ""),
-        state=answer.get("State", {}).get("Name"),
+        answer["InstanceId"],
+        account,
+        account_name,
+        region,
+        power_facts(answer),
         host_class=host_class(answer.get("VirtualizationType"), kind),
-        virtualization=answer.get("VirtualizationType"),
-        architecture=answer.get("Architecture"),
-        lifecycle=answer.get("InstanceLifecycle") or "on-demand",
-        ena_support=answer.get("EnaSupport"),
-        sriov_net_support=answer.get("SriovNetSupport") == "simple",
-        ebs_optimized=answer.get("EbsOptimized"),
-        cores=cpu.get("CoreCount"),
-        threads_per_core=cpu.get("ThreadsPerCore"),
-        tenancy=place.get("Tenancy"),
-        placement_group=place.get("GroupName") or None,
-        partition=place.get("PartitionNumber"),
-        root_device=answer.get("RootDeviceType"),
-        boot_mode=answer.get("CurrentInstanceBootMode") or answer.get("BootMode"),
-        kernel_id=answer.get("KernelId") or None,
-        image_id=answer.get("ImageId"),
-        public_address=any(_is_lost_by_a_stop(interface) for interface in answer.get("NetworkInterfaces", ())),
-        auto_scaling_group=tags.get(_ASG_TAG),
-        managed_by=_managed_by(answer, tags),
-        bandwidth_weighting=answer.get("NetworkPerformanceOptions", {}).get("BandwidthWeighting"),
-        workload=tags.get("workload"),
-        interfaces=tuple(sorted(interfaces, key=lambda interface: (interface.card, interface.device_index or 0))),
         events=_events(status or {}),
         spot_notice=_spot_notice(spot or {}),
         unasked=unasked,
-        power=power_facts(answer),
+        **values_told(InstanceFacts, answer),
     )
-
-
-def _interface(answer: Raw) -> InterfaceFacts:
-    attachment = answer.get("Attachment", {})
-    srd = attachment.get("EnaSrdSpecification", {})
-    return InterfaceFacts(
-        interface_id=answer.get("NetworkInterfaceId", ""),
-        device_index=attachment.get("DeviceIndex"),
-        card=attachment.get("NetworkCardIndex", 0),
-        kind=answer.get("InterfaceType", "interface"),
-        queues=attachment.get("EnaQueueCount"),
-        srd=srd.get("EnaSrdEnabled", False),
-        srd_udp=srd.get("EnaSrdUdpSpecification", {}).get("EnaSrdUdpEnabled", False),
-        source_dest_check=answer.get("SourceDestCheck", True),
-    )
-
-
-def _managed_by(answer: Raw, tags: Mapping[Any, Any]) -> Optional[str]:
-    operator = answer.get("Operator", {})
-    if operator.get("Managed"):
-        return str(operator.get("Principal") or "an AWS service")
-    return f"EMR cluster {tags[_EMR_TAG]}" if tags.get(_EMR_TAG) else None
-
-
-def _is_lost_by_a_stop(interface: Raw) -> bool:
-    association = interface.get("Association", {})
-    return bool(association.get("PublicIp")) and association.get("IpOwnerId") == "amazon"
 
 
 def _events(status: Raw) -> Tuple[str, ...]:

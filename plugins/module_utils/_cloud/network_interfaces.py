@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from .._plan import Finding, Plan
 from .._planning.knob import Knob
@@ -16,7 +16,7 @@ from .attach.facts import Attachments, Subnet, attachments, subnets
 from .attach.plan import Work, manages_interfaces, plan_all, require, so_far
 from .instance_facts import InstanceFacts
 from .observe import Observation, observe
-from .result import after, contract
+from .result import Planned, after
 from .types.facts import CardFacts, TypeFacts
 
 CONCERN = "network_interfaces"
@@ -148,50 +148,27 @@ def _timeout(instance: InstanceFacts, kind: TypeFacts) -> List[Finding]:
     return [_IDLE.at(instance.instance_id).finding("advice", reason, seconds)]
 
 
-class Planned(NamedTuple):
-    """What was observed, and what is to be done."""
-
-    observation: Observation
-    plans: Dict[str, Plan]
-    works: Dict[str, Work]
-    refused: bool  # a `strict` run does nothing at all
-
-    def result(self, plans: Mapping[str, Plan]) -> Dict[str, Any]:
-        """The module's result with these plans."""
-        details = self.observation.each(lambda facts, _kind: {"interfaces": list(map(asdict, facts.interfaces))})
-        return contract(CONCERN, self.observation, plans, details, strict=self.refused)
-
-    @property
-    def unchanged(self) -> Dict[str, Any]:
-        """The module's result while nothing is done."""
-        return self.result(after(self.plans, []) if self.refused else self.plans)
-
-
 def forecast(options: Mapping[str, Any]) -> Dict[str, Any]:
     """What the module would do: its result in check mode."""
-    return _plan_calls(options).unchanged
+    planned, _works = _plan_calls(options)
+    return planned.unchanged()
 
 
 def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result, with `failed` true when a change did not succeed."""
-    planned = _plan_calls(options)
-    if planned.refused or not planned.works:
-        return planned.unchanged
-    outcome = carry_out.carry_out(planned.observation.located, planned.works, options["tags"])
-    for instance_id, reason in outcome.failed.items():
-        planned.observation.failed.setdefault(instance_id, []).append(reason)
-    plans = after(planned.plans, [instance_id for instance_id in planned.works if instance_id not in outcome.failed])
+    planned, works = _plan_calls(options)
+    if planned.idle:
+        return planned.unchanged()
+    outcome = carry_out.carry_out(planned.observation.located, works, options["tags"])
+    planned.observation.note(outcome.failed)
+    plans = after(planned.plans, [instance_id for instance_id in works if instance_id not in outcome.failed])
     for instance_id in outcome.failed:
         reached = (so_far(action, outcome.done[instance_id]) for action in planned.plans[instance_id].actions)
         plans[instance_id] = plans[instance_id]._replace(actions=tuple(action for action in reached if action))
-    result = planned.result(plans)
-    if outcome.failed:
-        instance_id, reason = next(iter(outcome.failed.items()))
-        result.update(failed=True, msg=f"{CONCERN}: {instance_id}: {reason}")
-    return result
+    return planned.result(plans, next((f"{name}: {reason}" for name, reason in outcome.failed.items()), ""))
 
 
-def _plan_calls(options: Mapping[str, Any]) -> Planned:
+def _plan_calls(options: Mapping[str, Any]) -> Tuple[Planned, Dict[str, Work]]:
     require(options)
     with deadline(options["timeout"]):
         observation = observe(options, with_status=manages_interfaces(options))
@@ -207,8 +184,8 @@ def _plan_calls(options: Mapping[str, Any]) -> Planned:
         for instance_id, instance in observation.instances.items()
     }
     works = {instance_id: planned.work for instance_id, planned in attachment_plans.items() if planned.plan.actions}
-    refused = any(finding.status == "refused" for plan in plans.values() for finding in plan.findings)
-    return Planned(observation, plans, works, options["strict"] and refused)
+    details = observation.each(lambda facts, _kind: {"interfaces": list(map(asdict, facts.interfaces))})
+    return Planned(CONCERN, observation, plans, details, options["strict"]), works
 
 
 def _asked_for(

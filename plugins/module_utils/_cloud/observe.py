@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, TypeVar
 
-from .api import Answers, Cloud, Located
+from .api import SPOT_REQUESTS, STATUSES, Answers, Cloud, Located, ask
 from .instance_facts import InstanceFacts, instance_facts
 from .types.facts import TypeFacts
 
@@ -31,9 +31,13 @@ class Observation:
 
     def keep_failures(self, answers: Answers) -> Answers:
         """Add the failures of these answers to `failed`; the same answers."""
-        for instance_id, reason in answers.failed.items():
-            self.failed.setdefault(instance_id, []).append(reason)
+        self.note(answers.failed)
         return answers
+
+    def note(self, failed: Mapping[str, str]) -> None:
+        """Add reasons to `failed`."""
+        for instance_id, reason in failed.items():
+            self.failed.setdefault(instance_id, []).append(reason)
 
     def each(self, make: Callable[[InstanceFacts, TypeFacts], _Made]) -> Dict[str, _Made]:
         """What `make` makes of each instance and its type, by id."""
@@ -53,8 +57,9 @@ def observe(options: Mapping[str, Any], with_status: bool = False) -> Observatio
     cloud = Cloud(options)
     located, missing = cloud.instances(options.get("instance_ids"), options.get("filters"))
     types, trouble = cloud.types(place.answer.get("InstanceType", "") for place in located.values())
-    statuses = cloud.statuses(located) if with_status else Answers()
-    spot = cloud.spot_requests(located) if with_status else Answers()
+    statuses = ask(STATUSES, located) if with_status else Answers()
+    of_spot = {name: place for name, place in located.items() if place.answer.get("InstanceLifecycle") == "spot"}
+    spot = ask(SPOT_REQUESTS, of_spot) if with_status else Answers()
     instances = {
         instance_id: instance_facts(
             place.answer,

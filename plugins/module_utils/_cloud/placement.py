@@ -11,6 +11,7 @@ from typing import Any, Dict, Mapping, Optional
 from .._plan import Finding, Plan
 from .._planning.knob import Knob
 from .accounts import deadline
+from .api import PLACEMENT_GROUPS, ask
 from .instance_facts import InstanceFacts
 from .observe import observe
 from .result import contract
@@ -102,7 +103,8 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     """The module's result."""
     with deadline(options["timeout"]):
         observation = observe(options)
-        groups = observation.keep_failures(observation.cloud.placement_groups(observation.located))
+        names = {name: facts.placement_group for name, facts in observation.instances.items() if facts.placement_group}
+        groups = observation.keep_failures(ask(PLACEMENT_GROUPS, observation.located, names))
     zones = zones_of(observation.instances, options["workload"])
     facts = {}
     for instance_id, instance in observation.instances.items():

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .._plan import Action, Finding, Plan
 from .observe import Observation
@@ -18,12 +18,8 @@ def contract(
     observation: Observation,
     plans: Mapping[str, Plan],
     details: Mapping[str, Mapping[str, Any]],
-    strict: bool = False,
 ) -> Dict[str, Any]:
-    """The module's result: `plans`, and `details` of the facts, per instance id.
-
-    With `strict` it has `failed` when something was refused.
-    """
+    """The module's result: `plans`, and `details` of the facts, per instance id."""
     per_instance: Dict[str, Dict[str, Any]] = {}
     for instance_id in [*plans, *(failed_id for failed_id in observation.failed if failed_id not in plans)]:
         plan = plans.get(instance_id, Plan())
@@ -42,8 +38,7 @@ def contract(
         }
     actions = [action for plan in plans.values() for action in plan.actions]
     findings = [finding for instance_result in per_instance.values() for finding in instance_result["findings"]]
-    refused = [finding for finding in findings if finding["status"] == "refused"]
-    result = {
+    return {
         "changed": bool(actions),
         "msg": _message(concern, len(per_instance), findings, observation.cloud.errors),
         "diff": {"before": _tree(actions, "before"), "after": _tree(actions, "after")},
@@ -56,9 +51,39 @@ def contract(
         "errors": list(observation.cloud.errors),
         "types_from": "table" if observation.type_trouble else "api",
     }
-    if strict and refused:
-        result.update(failed=True, msg=f"{concern}: {refused[0]['where']}: {refused[0]['reason']}")
-    return result
+
+
+class Planned(NamedTuple):
+    """What a module that changes instances observed, and what it is to do."""
+
+    concern: str
+    observation: Observation
+    plans: Dict[str, Plan]
+    details: Mapping[str, Mapping[str, Any]]
+    strict: bool
+
+    @property
+    def refused(self) -> Optional[Finding]:
+        """The refusal for which a strict run does nothing at all."""
+        findings = (finding for plan in self.plans.values() for finding in plan.findings)
+        return next((finding for finding in findings if self.strict and finding.status == "refused"), None)
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to do, or it may not be done."""
+        return bool(self.refused) or not any(plan.actions for plan in self.plans.values())
+
+    def unchanged(self) -> Dict[str, Any]:
+        """The module's result while nothing is done."""
+        refused = self.refused
+        if refused is None:
+            return self.result(self.plans)
+        return self.result(after(self.plans, []), f"{refused.where}: {refused.reason}")
+
+    def result(self, plans: Mapping[str, Plan], failure: str = "") -> Dict[str, Any]:
+        """The module's result with the plans after a run, and with `failed` true where it has a failure."""
+        result = contract(self.concern, self.observation, plans, self.details)
+        return {**result, "failed": True, "msg": f"{self.concern}: {failure}"} if failure else result
 
 
 def after(plans: Mapping[str, Plan], done: Sequence[str]) -> Dict[str, Plan]:

@@ -12,7 +12,7 @@ from ..._plan import Plan
 from ..._planning.knob import Knob
 from ..._words import shown
 from ..accounts import Target, title
-from ..api import Answers, Located, Raw, by_target, pages, parts
+from ..api import Answers, Located, Question, Raw, ask, by_target, parts
 from ..credit_rules import STEP_MINUTES, CreditRules
 from ..instance_facts import InstanceFacts
 
@@ -38,6 +38,14 @@ _UNSET: Dict[str, Any] = {
     "Unit": None,
 }
 _NAMES = 100  # the most names of DescribeAlarms and of DeleteAlarms
+_ALARMS = Question(
+    "describe_alarms",
+    "MetricAlarms",
+    _NAMES,
+    lambda names: {"AlarmNames": names, "MaxRecords": _NAMES},
+    lambda alarm: [alarm["AlarmName"]],
+    "cloudwatch",
+)
 
 
 def require(options: Mapping[str, Any]) -> None:
@@ -77,10 +85,10 @@ def wanted(instance: InstanceFacts, rules: CreditRules, options: Mapping[str, An
     }
 
 
-def fits(existing: Optional[Raw], request: Raw) -> bool:
-    """Whether an alarm is what a request asks for."""
-    if existing is None:
-        return False
+def fits(existing: Optional[Raw], request: Optional[Raw]) -> bool:
+    """Whether an alarm is what a request asks for; without a request there is to be none."""
+    if existing is None or request is None:
+        return existing is request
     same = all(existing.get(key) == value for key, value in request.items() if key != "AlarmActions")
     return same and sorted(existing.get("AlarmActions", ())) == request["AlarmActions"]
 
@@ -147,20 +155,7 @@ def _muted(alarm: Raw) -> str:
 
 def alarms(located: Mapping[str, Located], names: Mapping[str, str]) -> Answers:
     """The alarm with an instance's name in `names`; no answer where there is none."""
-    answers = Answers()
-    for target, ids in by_target(located):
-        owners = {names[instance_id]: instance_id for instance_id in ids if instance_id in names}
-        for part in parts(list(owners), _NAMES):
-            items, error = pages(
-                target, "cloudwatch", "describe_alarms", "MetricAlarms", {"AlarmNames": part, "MaxRecords": _NAMES}
-            )
-            for alarm in items:
-                if alarm["AlarmName"] in owners:
-                    answers.by_id[owners[alarm["AlarmName"]]] = [alarm]
-            if error:
-                lost = [owners[name] for name in part if owners[name] not in answers.by_id]
-                answers.failed.update(dict.fromkeys(lost, error[1]))
-    return answers
+    return ask(_ALARMS, located, names)
 
 
 def put(located: Mapping[str, Located], requests: Mapping[str, Raw]) -> Dict[str, str]:

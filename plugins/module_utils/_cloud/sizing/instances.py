@@ -12,7 +12,7 @@ from ..._error import NearmetalError
 from ..._plan import Finding, Plan
 from ..._planning.knob import Knob
 from ..accounts import Target, deadline
-from ..api import Answers, Cloud, Series, pages
+from ..api import VOLUMES, Answers, Cloud, Series, ask, pages
 from ..observe import Observation, observe
 from ..result import contract
 from ..types.facts import TypeFacts
@@ -103,7 +103,7 @@ def _instances(options: Mapping[str, Any]) -> Dict[str, Any]:
     question({**options, "instance_type": None, "volumes": None, "need": given or {"vcpus": 0}})
     with deadline(options["timeout"]):
         observation = observe(options)
-        volumes = observation.keep_failures(observation.cloud.volumes(observation.located))
+        volumes = observation.keep_failures(ask(VOLUMES, observation.located))
         values = Answers()
         if options["metrics"]:
             series = {instance_id: _series(instance_id) for instance_id in observation.located}
