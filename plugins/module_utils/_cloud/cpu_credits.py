@@ -93,12 +93,9 @@ def _specification(
     if then == "unlimited":
         reason = "the instance is never slowed down; CPU beyond the credits of 24 hours costs money"
     else:
-        reason = f"no cost beyond the price; {_owed(facts)}without credits the instance is slowed down to its baseline"
+        owed = f"the surplus of {facts.surplus:g} credits is charged at once; " if facts.surplus else ""
+        reason = f"no cost beyond the price; {owed}without credits the instance is slowed down to its baseline"
     return [knob.action("user", now, then, reason)], [knob.finding("would_change", reason, now, then)]
-
-
-def _owed(facts: CreditFacts) -> str:
-    return f"the surplus of {facts.surplus:g} credits is charged at once; " if facts.surplus else ""
 
 
 def _refusal(instance: InstanceFacts, then: str, wanted: Mapping[str, Any]) -> Optional[str]:

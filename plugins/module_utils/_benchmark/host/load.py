@@ -18,6 +18,8 @@ import time
 from contextlib import suppress
 from typing import IO, Any, Callable, Mapping, NamedTuple, Optional, Tuple
 
+from .processes import send_line
+
 _MOST_OUTPUT = 64 * 1024 + 1  # bytes of the load's output: by the last of them it is known to be too long
 _SET_CHILD_SUBREAPER = 36  # include/uapi/linux/prctl.h
 _LOOK = 0.2  # seconds between two checks of the watcher, which cost the load nothing
@@ -60,19 +62,19 @@ def run(command: str, limit: float, goes_on: Callable[[], bool]) -> Ran:
             stderr=messages,
             start_new_session=True,
         ) as process:
-            _send_line(guard, f"{process.pid}\n")
+            send_line(guard, f"{process.pid}\n")
             began, started = time.time(), time.monotonic()
             watcher = _Watcher(process.pid, started + limit, goes_on)
             watcher.start()
             try:
-                _send_line(process, "\n")
+                send_line(process, "\n")
                 process.wait()  # not with a timeout, by which Python looks only 20 times a second
                 seconds = time.monotonic() - started
             finally:
                 watcher.ended.set()
                 watcher.join()
                 _kill(process.pid)
-                _send_line(guard, "\n")
+                send_line(guard, "\n")
         texts = _text(output, 0), _text(messages, -400)
         return Ran(process.returncode, *texts, seconds, watcher.why, span=(began, began + seconds))
 
@@ -127,13 +129,6 @@ def _guard() -> "subprocess.Popen[bytes]":
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-
-
-def _send_line(process: "subprocess.Popen[bytes]", line: str) -> None:
-    if process.stdin is not None:
-        with suppress(BrokenPipeError):
-            process.stdin.write(line.encode())
-            process.stdin.flush()
 
 
 def _text(stream: IO[bytes], start: int) -> str:

@@ -75,16 +75,13 @@ def _measured(host: WritableHost, benchmark: Benchmark, options: Options, goes_o
         span = (began, time.time())
     result = benchmark.read(outputs, options)
     result = result._replace(span=result.span or span)
-    if result.histograms:
-        beside = histogram.details(result.histograms, result.metrics)
-        result = result._replace(details={**result.details, **beside})
+    details = {**result.details, **histogram.details(result.histograms, result.metrics)}
     if benchmark.divides(options):
-        result = result._replace(details={**result.details, **_division(server_cpus, client_cpus)})
+        details.update(_division(server_cpus, client_cpus))
     if benchmark.disks:
-        loads = disks.loaded(host, result.details["disks"], before, disks.counters(host))
-        result = result._replace(details={**result.details, **loads})
+        details.update(disks.loaded(host, details["disks"], before, disks.counters(host)))
     return Measured(
-        result,
+        result._replace(details=details),
         tuple(" ".join(map(shlex.quote, argv)) for argv in (*run.servers, *(command.argv for command in begun))),
         versions,
         session.used,

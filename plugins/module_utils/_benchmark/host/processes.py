@@ -255,8 +255,8 @@ class Session:
         self._processes.append(process)
         if cpus:
             os.sched_setaffinity(process.pid, cpus)
-        _send_line(self._guard, f"{process.pid}\n")
-        _send_line(process, "\n")
+        send_line(self._guard, f"{process.pid}\n")
+        send_line(process, "\n")
         return process
 
     def _new_guard(self) -> "subprocess.Popen[bytes]":
@@ -275,7 +275,7 @@ class Session:
         while code is not None and code < 0 and guards < _GUARDS:  # somebody killed the guard
             guard = self._new_guard()
             for process in self._processes:
-                _send_line(guard, f"{process.pid}\n")
+                send_line(guard, f"{process.pid}\n")
             code = self._ended_guard(guard)
             guards += 1
         used = [usage for usage in map(_reap, self._processes) if usage is not None]
@@ -362,7 +362,8 @@ def _close(process: "subprocess.Popen[bytes]") -> None:
             process.stdin.close()
 
 
-def _send_line(process: Optional["subprocess.Popen[bytes]"], line: str) -> None:
+def send_line(process: Optional["subprocess.Popen[bytes]"], line: str) -> None:
+    """Write a line to what a process reads, if it still does."""
     if process is not None and process.stdin is not None:
         with suppress(BrokenPipeError):
             process.stdin.write(line.encode())

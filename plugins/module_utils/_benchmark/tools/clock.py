@@ -13,10 +13,6 @@ PROGRAM = "clock_read"
 _READER = Reader(PROGRAM)
 
 
-def _run(options: Options, _folder: str) -> Run:
-    return Run((Command((PROGRAM, f"{options['seconds']:g}"), own=True, as_root=True),))
-
-
 def _read(outputs: Sequence[str], _options: Options) -> Result:
     document = _READER.json(outputs[0])
     calls, source = _READER.value(document, "system_calls"), _READER.value(document, "clock_source")
@@ -35,6 +31,6 @@ CLOCK = Benchmark(
     limitation="how often your program reads the clock",
     options={"seconds": seconds_option(2.0)},
     tools=(),
-    run=_run,
+    run=lambda options, _folder: Run((Command((PROGRAM, f"{options['seconds']:g}"), own=True, as_root=True),)),
     read=_read,
 )

@@ -100,10 +100,6 @@ def _limits(options: Options) -> Limits:
     return Limits(seconds=2 * options["seconds"] + written + 60, disk_mib=options["size_mib"])
 
 
-def _run(options: Options, _folder: str) -> Run:
-    return Run((_command(options),))
-
-
 def _then(outputs: Sequence[str], options: Options) -> Tuple[Command, ...]:
     """After the run that found the most, runs at shares of it."""
     if not options["sweep"] or len(outputs) > 1:
@@ -148,10 +144,12 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
         else:
             metrics.append(_READER.larger(f"{direction}_rate", _READER.value(job, direction, "iops"), "1/s"))
         metrics.append(_percentile(job, direction, "99"))
+    several = " on each device" if len(parts(options.get("device"))) > 1 else ""
+    in_flight = f"{shape.depth} requests in flight{several}"
     details: Dict[str, Any] = {
         "shape": options["shape"],
         "disks": _disks(outputs[0]),
-        "offered": f"{options['rate']} requests a second" if options["rate"] else _in_flight(options),
+        "offered": f"{options['rate']} requests a second" if options["rate"] else in_flight,
     }
     for direction in _directions(shape):
         mean = _READER.number(_READER.value(job, direction, "clat_ns", "mean"))
@@ -160,17 +158,14 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
     if options["sweep"]:
         steps = _steps(outputs[1:], shape)
         details["steps"] = steps
-        knee = _knee(steps)
+        # The last step before half of the answers come late; none where the last step is early enough, too.
+        early = steps[histogram.last_early([step["p50_ms"] for step in steps])]
+        knee = early if early is not steps[-1] else None
         if knee is not None:
             metrics.append(_READER.larger("knee", knee["rate"], "1/s"))
         details["knee_percent"] = None if knee is None else knee["percent"]
         details["above_100"] = _above(_rate(job, shape), steps)
     return Result(tuple(metrics), details)
-
-
-def _in_flight(options: Options) -> str:
-    devices = len(parts(options.get("device")))
-    return f"{SHAPES[options['shape']].depth} requests in flight" + (" on each device" if devices > 1 else "")
 
 
 def _rate(job: Any, shape: Shape) -> float:
@@ -193,12 +188,6 @@ def _steps(outputs: Sequence[str], shape: Shape) -> List[Dict[str, Any]]:
         }
         for percent, job in zip(STEPS, jobs)
     ]
-
-
-def _knee(steps: Sequence[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
-    """The last step before half of the answers come late; None where the last step is early enough, too."""
-    early = steps[histogram.last_early([step["p50_ms"] for step in steps])]
-    return early if early is not steps[-1] else None
 
 
 def _above(most: float, steps: Sequence[Dict[str, Any]]) -> str:
@@ -254,7 +243,7 @@ DISK = Benchmark(
     },
     tools=(FIO,),
     limits=_limits,
-    run=_run,
+    run=lambda options, _folder: Run((_command(options),)),
     read=_read,
     check=_check,
     then=_then,

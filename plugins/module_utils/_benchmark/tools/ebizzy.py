@@ -19,14 +19,6 @@ _TIME = re.compile(r"^(real|user|sys) +([0-9.]{1,20}) s$", re.ASCII | re.MULTILI
 _SETTING = re.compile(r"^(chunks|chunk_size|threads) ([0-9]{1,10})$", re.ASCII | re.MULTILINE)
 
 
-def _check(options: Options) -> None:
-    require_path("ebizzy", options, "the program ebizzy")
-
-
-def _needs(options: Options) -> "tuple[Tool, ...]":
-    return (Tool(options["path"], (), {}),)
-
-
 def _limits(options: Options) -> Limits:
     # A thread holds the copy of one record, 512 KiB by default, and its stack.
     threads = options.get("threads", 0)
@@ -66,6 +58,6 @@ EBIZZY = Benchmark(
     limits=_limits,
     run=_run,
     read=_read,
-    check=_check,
-    needs=_needs,
+    check=lambda options: require_path("ebizzy", options, "the program ebizzy"),
+    needs=lambda options: (Tool(options["path"], (), {}),),
 )

@@ -8,12 +8,12 @@ from typing import Dict, Sequence
 
 from ..._number import is_number
 from .benchmark import Benchmark, Command, Options, Reader, Result, Run, Tool, seconds_option
+from .histogram import histogram_of, percentile
 
 _TOOL = "cyclictest"
 _READER = Reader(_TOOL)
 _FILE = "result.json"
 _MOST_US = 10000  # of the histogram; later wake-ups count in max alone
-_SHARE = 0.99
 
 
 def _run(options: Options, _folder: str) -> Run:
@@ -53,23 +53,14 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
             if not (isinstance(us, str) and is_number(us)):
                 raise _READER.unreadable("histogram has a time that isn't a number")
             counts[int(us)] = counts.get(int(us), 0) + _READER.whole(count)
+    beyond = max(0, cycles - sum(counts.values()))  # the histogram; they are the latest ones
     return Result(
         (
-            _READER.smaller("p99", _percentile(counts, cycles, latest), "us"),
+            _READER.smaller("p99", percentile(histogram_of([*counts.items(), (latest, beyond)]), 99), "us"),
             _READER.smaller("max", latest, "us"),
         ),
         {"interval_us": options["interval_us"], "threads": len(threads), "wake_ups": cycles},
     )
-
-
-def _percentile(counts: Dict[int, int], cycles: int, latest: int) -> int:
-    """The delay that a share of _SHARE doesn't exceed; wake-ups beyond the histogram are the latest ones."""
-    count = 0
-    for us in sorted(counts):
-        count += counts[us]
-        if count >= _SHARE * cycles:
-            return us
-    return latest
 
 
 LATENCY = Benchmark(

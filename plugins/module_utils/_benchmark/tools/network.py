@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 from ..._error import NearmetalError
 from ..._words import plain
 from . import pair
-from .benchmark import Benchmark, Command, Limits, Options, Reader, Result, Run, Tool, seconds_option
+from .benchmark import Benchmark, Command, Options, Reader, Result, Run, Tool, seconds_option
 from .pair import BOTH, CLIENT, SERVER
 
 _TOOL = "iperf3"
@@ -36,15 +36,6 @@ def _check(options: Options) -> None:
             f"benchmark.options of network has latency with {other[0]}; one message at a time waits for its answer, so"
             " leave that out"
         )
-
-
-def _limits(options: Options) -> Limits:
-    # sockperf doesn't ask the kernel for a port that is still in TIME_WAIT; iperf3 leaves it so.
-    return pair.limits(options)._replace(takes_over=not options["latency"])
-
-
-def _run(options: Options, _folder: str) -> Run:
-    return _run_sockperf(options) if options["latency"] else _run_iperf(options)
 
 
 def _run_sockperf(options: Options) -> Run:
@@ -135,9 +126,8 @@ def _read_iperf(outputs: Sequence[str], options: Options) -> Result:
     if protocol == "TCP":
         bits = _OF_IPERF.larger("throughput", _OF_IPERF.value(end, "sum_received", "bits_per_second"), "Gbit/s")
         if details["streams"] > 1:
-            flows = [
-                _gbit(_OF_IPERF.value(flow, "receiver", "bits_per_second")) for flow in _OF_IPERF.value(end, "streams")
-            ]
+            given = [_OF_IPERF.value(flow, "receiver", "bits_per_second") for flow in _OF_IPERF.value(end, "streams")]
+            flows = [round(_OF_IPERF.number(flow) / 1e9, 3) for flow in given]
             details.update(slowest_flow_gbit=min(flows), fastest_flow_gbit=max(flows))
         return Result((bits._replace(value=bits.value / 1e9),), details)
     received = _OF_IPERF.value(end, "sum_received") if "sum_received" in end else _OF_IPERF.value(end, "sum")
@@ -149,10 +139,6 @@ def _read_iperf(outputs: Sequence[str], options: Options) -> Result:
     rate = metric.value / seconds
     details.update(lost_percent=round(100 * lost / sent, 2), budget_ns=round(1e9 / rate, 1))
     return Result((_OF_IPERF.larger("packets", rate, "1/s"),), details)
-
-
-def _gbit(bits: Any) -> float:
-    return round(_OF_IPERF.number(bits) / 1e9, 3)
 
 
 def _list(value: Any) -> List[Any]:
@@ -176,8 +162,9 @@ NETWORK = Benchmark(
         "latency": {"type": "bool", "default": False},
     },
     tools=tuple(_TOOLS.values()),
-    limits=_limits,
-    run=_run,
+    # sockperf doesn't ask the kernel for a port that is still in TIME_WAIT; iperf3 leaves it so.
+    limits=lambda options: pair.limits(options)._replace(takes_over=not options["latency"]),
+    run=lambda options, _folder: _run_sockperf(options) if options["latency"] else _run_iperf(options),
     read=_read,
     check=_check,
     needs=lambda options: (_TOOLS[_SOCKPERF if options["latency"] else _TOOL],),

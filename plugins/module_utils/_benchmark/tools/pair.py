@@ -78,14 +78,10 @@ def limits(options: Options, connections: int = 0) -> Limits:
     return Limits(seconds, port=0 if options["part"] == CLIENT else int(options["port"]), connections=connections)
 
 
-def server_cpus(options: Options, machine: Machine) -> int:
-    """How many CPUs the server has."""
-    return machine.server_cpus if options["part"] == BOTH else machine.cpus
-
-
-def client_cpus(options: Options, machine: Machine) -> int:
-    """How many CPUs the load has."""
-    return machine.client_cpus if options["part"] == BOTH else machine.cpus
+def cpus(options: Options, machine: Machine) -> Tuple[int, int]:
+    """How many CPUs the server and the load have."""
+    of_both = options["part"] == BOTH
+    return (machine.server_cpus, machine.client_cpus) if of_both else (machine.cpus, machine.cpus)
 
 
 def served(output: str) -> Result:

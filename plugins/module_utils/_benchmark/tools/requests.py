@@ -45,9 +45,10 @@ def fit(options: Options, machine: Machine) -> Options:
     room = machine.memory_mib * 1024 * 1024 // _SHARE // (options["bytes"] + _OF_A_KEY)
     of_load = round(options["seconds"] * _KEYS_A_SECOND) if part == pair.BOTH else _MOST_KEYS
     keys = _KEYS_ELSEWHERE if part == pair.CLIENT else max(1, min(_MOST_KEYS, room, of_load))
+    of_server, of_client = pair.cpus(options, machine)
     return {
-        "threads": min(pair.server_cpus(options, machine), MOST_THREADS),
-        "client_threads": min(pair.client_cpus(options, machine), MOST_THREADS),
+        "threads": min(of_server, MOST_THREADS),
+        "client_threads": min(of_client, MOST_THREADS),
         "keys": keys,
         **options,
     }

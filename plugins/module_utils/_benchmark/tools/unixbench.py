@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from ..._error import NearmetalError
 from ..._prove.statistics.metrics import Metric
@@ -51,7 +51,9 @@ _START = 'cp -R -- "$1" copy && cd copy && shift && exec ./Run "$@"'
 
 def _check(options: Options) -> None:
     require_path("unixbench", options, "the folder with UnixBench's program Run")
-    needed = _seconds(options)
+    often = options["iterations"]
+    rare = max(1, (often + 1) // 3)
+    needed = sum(row.seconds * (often if row.often else rare) for row in ROWS if row.test in _chosen(options))
     if options["seconds"] < needed:
         raise NearmetalError(
             f"benchmark.options of unixbench has seconds: {options['seconds']:g}; its tests have times of their own,"
@@ -59,22 +61,8 @@ def _check(options: Options) -> None:
         )
 
 
-def _seconds(options: Options) -> int:
-    often = options["iterations"]
-    rare = max(1, (often + 1) // 3)
-    return sum(row.seconds * (often if row.often else rare) for row in ROWS if row.test in _chosen(options))
-
-
 def _chosen(options: Options) -> List[str]:
     return options["tests"] or _TESTS
-
-
-def _needs(options: Options) -> Tuple[Tool, ...]:
-    return (Tool(f"{options['path'].rstrip('/')}/Run", (), {}),)
-
-
-def _limits(options: Options) -> Limits:
-    return Limits(2 * options["seconds"] + 60, memory_mib=2048, disk_mib=64 * (1 + options["copies"]))
 
 
 def _run(options: Options, _folder: str) -> Run:
@@ -132,9 +120,9 @@ UNIXBENCH = Benchmark(
         "iterations": {"type": "int", "range": (1, 30), "default": 1},
     },
     tools=(Tool(_TOOL, (), {}),),
-    limits=_limits,
+    limits=lambda options: Limits(2 * options["seconds"] + 60, memory_mib=2048, disk_mib=64 * (1 + options["copies"])),
     run=_run,
     read=_read,
     check=_check,
-    needs=_needs,
+    needs=lambda options: (Tool(f"{options['path'].rstrip('/')}/Run", (), {}),),
 )

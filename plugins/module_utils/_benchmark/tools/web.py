@@ -66,16 +66,9 @@ http {{
 """
 
 
-def _check(options: Options) -> None:
-    pair.check("web", options)
-
-
 def _fit(options: Options, machine: Machine) -> Options:
-    return {
-        "workers": pair.server_cpus(options, machine),
-        "threads": min(pair.client_cpus(options, machine), _MOST_THREADS),
-        **options,
-    }
+    workers, threads = pair.cpus(options, machine)
+    return {"workers": workers, "threads": min(threads, _MOST_THREADS), **options}
 
 
 def _run(options: Options, folder: str) -> Run:
@@ -137,7 +130,7 @@ WEB = Benchmark(
     limits=lambda options: pair.limits(options, options["connections"] * options["client_hosts"]),
     run=_run,
     read=_read,
-    check=_check,
+    check=lambda options: pair.check("web", options),
     needs=lambda options: pair.tools(options, _SERVER_TOOL, _LOAD_TOOL),
     fit=_fit,
     divides=pair.is_divided,

@@ -122,7 +122,8 @@ def plan(
         return knob.says("ok", f"there is no alarm {name}")
     request = wanted(instance, rules, options, existing) if rules and not restored else None
     if request and existing and fits(existing, request):
-        return knob.says("ok", f"the alarm {name} is set{_muted(existing)}", now)
+        muted = ", and its actions are switched off" if existing.get("ActionsEnabled") is False else ""
+        return knob.says("ok", f"the alarm {name} is set{muted}", now)
     if existing and not made_by_nearmetal(existing, instance.instance_id):
         reason = f"the alarm {name} was made or changed by somebody else: choose another alarm_name"
         return knob.says("refused", reason, now)
@@ -147,10 +148,6 @@ def _shown(alarm: Raw) -> Dict[str, Any]:
         "below": alarm.get("Threshold"),
         "topics": ", ".join(sorted(alarm.get("AlarmActions", ()))),
     }
-
-
-def _muted(alarm: Raw) -> str:
-    return ", and its actions are switched off" if alarm.get("ActionsEnabled") is False else ""
 
 
 def alarms(located: Mapping[str, Located], names: Mapping[str, str]) -> Answers:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
 
 # Written when an interface is created; its value is the instance for which it was made.
 TAG = "nearmetal:attached-to"
@@ -100,7 +100,8 @@ def attachments(instance_id: str, instance: Raw, made: Iterable[Raw], problem: s
     The two answers may be of different moments: what either of them has is attached.
     """
     made_by_nearmetal = [interface(answer) for answer in made]
-    attached = {answer["NetworkInterfaceId"]: interface(answer, instance_id) for answer in _listed(instance)}
+    listed = [answer for answer in instance.get("NetworkInterfaces", ()) if answer.get("NetworkInterfaceId")]
+    attached = {answer["NetworkInterfaceId"]: interface(answer, instance_id) for answer in listed}
     attached.update((eni.interface_id, eni) for eni in made_by_nearmetal if eni.instance_id == instance_id)
     not_attached = [eni for eni in made_by_nearmetal if eni.interface_id not in attached]
     return Attachments(
@@ -110,10 +111,6 @@ def attachments(instance_id: str, instance: Raw, made: Iterable[Raw], problem: s
         cluster_node=any(str(tag.get("Key")).startswith(_CLUSTER) for tag in instance.get("Tags", ())),
         problem=problem,
     )
-
-
-def _listed(instance: Raw) -> List[Raw]:
-    return [answer for answer in instance.get("NetworkInterfaces", ()) if answer.get("NetworkInterfaceId")]
 
 
 def subnets(answers: Iterable[Raw]) -> Dict[str, Subnet]:

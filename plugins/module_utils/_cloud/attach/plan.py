@@ -121,9 +121,11 @@ def _attached(
     if known.problem:
         return _only(instance, "unknown", f"its interfaces are not known: {known.problem}", options)
     if not number and not loose:
-        return _only(
-            instance, "ok", f"{count} of at least {options['count']} interfaces{_extra(known)}", options, count
-        )
+        unused = [
+            f"; {eni.interface_id} of an earlier run is unused: state: restored deletes it" for eni in known.unattached
+        ]
+        present = f"{count} of at least {options['count']} interfaces{''.join(unused[:1])}"
+        return _only(instance, "ok", present, options, count)
     places, reason = _chosen(instance, kind, known, nets, taken, number, options) if number else ((), "")
     refusal = _refusal(instance, known) or reason or ("" if options["allow_attach"] else _OPT_IN) or None
     refusal = instance.untouchable(options) or refusal
@@ -291,25 +293,16 @@ def name_of(eni: Interface) -> str:
     return eni.interface_id if eni.device is None else eni.place
 
 
-def _extra(known: Attachments) -> str:
-    if not known.unattached:
-        return ""
-    return f"; {known.unattached[0].interface_id} of an earlier run is unused: state: restored deletes it"
-
-
 def so_far(action: Action, done: Sequence[str]) -> Optional[Action]:
     """The part of an action that was carried out; None when nothing was."""
-    before, after = _mapping(action.before), _mapping(action.after)
+    tables: Any = (action.before, action.after)
+    before, after = map(dict, tables)
     reached: Dict[str, Any] = {}
     for name in {**before, **after}:
         side = after if name in done else before
         if name in side:
             reached[name] = side[name]
     return None if reached == before else action._replace(after=reached)
-
-
-def _mapping(value: Any) -> Dict[str, Any]:
-    return dict(value)
 
 
 def _action(instance: InstanceFacts, what: str, now: Any, then: Any, reason: str) -> Action:

@@ -155,11 +155,8 @@ def _arithmetic(
     if today:
         lines.append(f"now {today.line()}")
     lines += [use.line for use in verdicts]
-    lines += [f"would do: {entry['line']}{_price(entry)}" for entry in proposed]
+    for entry in proposed:
+        price = entry["price_per_hour"]
+        lines.append(f"would do: {entry['line']}{'' if price is None else f'; {figure(price)} per hour'}")
     lines += [entry["per_host"]["line"] for entry in proposed if entry["per_host"]]
     return lines + [row["line"] for row in rows]
-
-
-def _price(entry: Mapping[str, Any]) -> str:
-    price = entry["price_per_hour"]
-    return "" if price is None else f"; {figure(price)} per hour"

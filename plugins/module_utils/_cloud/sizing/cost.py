@@ -57,7 +57,8 @@ def on_a_host(kind: TypeFacts, table: Mapping[str, TypeFacts]) -> Optional[Dict[
     A metal size is the whole host, so its figures bound what fits. AWS may place fewer, because an instance doesn't
     span sockets.
     """
-    whole = _host(kind, table.values())
+    metals = [each for each in table.values() if each.bare_metal and each.vcpus and family(each) == family(kind)]
+    whole = max(metals, key=lambda each: (each.vcpus or 0, each.memory_mib or 0), default=None)
     if whole is None or not kind.vcpus or not kind.memory_mib or kind.burstable:
         return None
     parts: Sequence[Any] = (
@@ -71,8 +72,3 @@ def on_a_host(kind: TypeFacts, table: Mapping[str, TypeFacts]) -> Optional[Dict[
     )
     line = f"{kind.instance_type}: at most {most:,} on a Dedicated Host as large as {whole.instance_type}: {sums}"
     return {"instance_type": kind.instance_type, "host": whole.instance_type, "most": most, "line": line}
-
-
-def _host(kind: TypeFacts, types: Any) -> Optional[TypeFacts]:
-    metals = [each for each in types if each.bare_metal and family(each) == family(kind) and each.vcpus]
-    return max(metals, key=lambda each: (each.vcpus, each.memory_mib or 0), default=None)

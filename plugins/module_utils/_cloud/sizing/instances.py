@@ -106,15 +106,19 @@ def _instances(options: Mapping[str, Any]) -> Dict[str, Any]:
         volumes = observation.keep_failures(ask(VOLUMES, observation.located))
         values = Answers()
         if options["metrics"]:
-            series = {instance_id: _series(instance_id) for instance_id in observation.located}
+            series = {
+                instance_id: [Series("AWS/EC2", name, "InstanceId", instance_id, how) for name, how in _METRICS.items()]
+                for instance_id in observation.located
+            }
             values = observation.keep_failures(observation.cloud.metrics(observation.located, series, options["hours"]))
         queries: Dict[str, Question] = {}
         origin: Dict[str, List[str]] = {}
         for instance_id in observation.instances:
-            need, origin[instance_id] = measured(
-                observation.type_of(observation.instances[instance_id]), _highest(values, instance_id), options["hours"]
-            )
-            query = _question(options, {**need, **given}, observation, instance_id, volumes)
+            kind = observation.type_of(observation.instances[instance_id])
+            of_instance = values.by_id.get(instance_id, ())
+            highest = {metric["name"]: max(metric["values"]) for metric in of_instance if metric["values"]}
+            need, origin[instance_id] = measured(kind, highest, options["hours"])
+            query = _question(options, {**need, **given}, kind, volumes.by_id.get(instance_id, ()), instance_id)
             if query:
                 queries[instance_id] = query
         if options["ask_prices"]:
@@ -138,20 +142,11 @@ def _instances(options: Mapping[str, Any]) -> Dict[str, Any]:
     return contract(CONCERN, observation, plans, details)
 
 
-def _series(instance_id: str) -> List[Series]:
-    return [Series("AWS/EC2", name, "InstanceId", instance_id, statistic) for name, statistic in _METRICS.items()]
-
-
-def _highest(values: Answers, instance_id: str) -> Dict[str, float]:
-    return {metric["name"]: max(metric["values"]) for metric in values.by_id.get(instance_id, ()) if metric["values"]}
-
-
 def _question(
-    options: Mapping[str, Any], need: Mapping[str, float], observation: Observation, instance_id: str, volumes: Answers
+    options: Mapping[str, Any], need: Mapping[str, float], kind: TypeFacts, volumes: Iterable[Any], instance_id: str
 ) -> Optional[Question]:
     """The question for one instance; None when there is nothing to calculate with."""
-    kind = observation.type_of(observation.instances[instance_id])
-    attached = [volume_facts(volume, instance_id) for volume in volumes.by_id.get(instance_id, ())]
+    attached = [volume_facts(volume, instance_id) for volume in volumes]
     if kind.source == "name" or not (need or attached):
         return None
     able = [{"iops": volume.iops, "mb_s": volume.mb_s} for volume in attached]
@@ -207,17 +202,10 @@ def ask_prices(target: Target, names: Iterable[str]) -> Tuple[Dict[str, float], 
 
 def _hourly(product: Any) -> Set[float]:
     """The hourly prices above zero in one entry of the price list, which is JSON in a text."""
-    amounts = set()
     try:
-        terms = json.loads(product)["terms"].get("OnDemand", {})
-        for term in terms.values():
-            for dimension in term["priceDimensions"].values():
-                if dimension["unit"] == "Hrs":
-                    amounts.add(_dollars(dimension["pricePerUnit"]))
+        terms = json.loads(product)["terms"].get("OnDemand", {}).values()
+        dimensions = [dimension for term in terms for dimension in term["priceDimensions"].values()]
+        amounts = {float(each["pricePerUnit"].get("USD", 0)) for each in dimensions if each["unit"] == "Hrs"}
     except (KeyError, TypeError, ValueError, AttributeError):
         return set()
     return {price for price in amounts if price > 0}
-
-
-def _dollars(price: Mapping[str, str]) -> float:
-    return float(price.get("USD", 0))

@@ -57,26 +57,19 @@ def network_gbps(kind: TypeFacts, sustained: bool) -> Optional[float]:
     return min(sum(known), float(advertised["gbps"]) * int(advertised["cards"] or 1))
 
 
-def _ebs_iops(kind: TypeFacts, sustained: bool) -> Optional[float]:
-    return kind.ebs_baseline_iops if sustained else kind.ebs_maximum_iops
-
-
-def _ebs_mb_s(kind: TypeFacts, sustained: bool) -> Optional[float]:
-    return kind.ebs_baseline_mb_s if sustained else kind.ebs_maximum_mb_s
-
-
-def _store(kind: TypeFacts, _sustained: bool) -> Optional[float]:
-    # The API leaves the field out for a type without instance store; of retired types we don't know.
-    return kind.instance_store_gb or (None if kind.source == "sources" else 0)
-
-
 DIMENSIONS = (
     Dimension("vcpus", "vCPUs", "", _vcpus),
     Dimension("memory_gib", "memory", " GiB", lambda kind, _: kind.memory_mib and kind.memory_mib / 1024),
     Dimension("network_gbps", "network", " Gbit/s", network_gbps),
-    Dimension("ebs_iops", "EBS", " IOPS", _ebs_iops),
-    Dimension("ebs_mb_s", "EBS", " MB/s", _ebs_mb_s),
-    Dimension("instance_store_gb", "instance store", " GB", _store),
+    Dimension("ebs_iops", "EBS", " IOPS", lambda kind, long: kind.ebs_baseline_iops if long else kind.ebs_maximum_iops),
+    Dimension("ebs_mb_s", "EBS", " MB/s", lambda kind, long: kind.ebs_baseline_mb_s if long else kind.ebs_maximum_mb_s),
+    Dimension(
+        "instance_store_gb",
+        "instance store",
+        " GB",
+        # The API leaves the field out for a type without instance store; of retired types we don't know.
+        lambda kind, _: kind.instance_store_gb or (None if kind.source == "sources" else 0),
+    ),
     Dimension("interfaces", "network interfaces", "", lambda kind, _: kind.max_interfaces),
 )
 BY_NAME = {dimension.name: dimension for dimension in DIMENSIONS}

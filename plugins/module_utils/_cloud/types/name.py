@@ -63,7 +63,8 @@ def parse_instance_type(name: Any) -> TypeName:
     parts = matched.groupdict()
     attributes = tuple(parts.get("attributes") or "")
     variant = parts.get("variant")
-    memory = parts.get("memory") or _memory_of(variant)
+    in_variant = _MEMORY.fullmatch(variant or "")
+    memory = parts.get("memory") or (in_variant[1] if in_variant else None)
     return TypeName(
         instance_type=name,
         family=family,
@@ -77,11 +78,6 @@ def parse_instance_type(name: Any) -> TypeName:
         memory_tb=int(memory) if memory else None,
         size_factor=_factor(sized),
     )
-
-
-def _memory_of(variant: Optional[str]) -> Optional[str]:
-    matched = _MEMORY.fullmatch(variant or "")
-    return matched.group(1) if matched else None
 
 
 def _architecture(series: str, generation: Optional[str], attributes: Tuple[str, ...], variant: Optional[str]) -> str:
