@@ -145,7 +145,7 @@ class CallbackModule(DefaultCallback):
     def v2_runner_on_ok(self, result: Any) -> None:
         result = results.result_of(result)
         self._keep_proof(result)
-        if plays.measures(result.task):
+        if plays.module_of(result.task) == plays.BENCHMARK:
             self._benchmarked.append(result.host.get_name())
         if self._take(result):
             return
@@ -205,10 +205,8 @@ class CallbackModule(DefaultCallback):
 
     def _keep_proof(self, result: Any, failure: str = "") -> None:
         """Remember the result of prove for a host; `failure` is failed or unreachable."""
-        if not plays.proves(result.task):
-            return
-        name = result.host.get_name()
-        proof = host_map.host_of(name, result.result, failure)
+        name, is_proof = result.host.get_name(), plays.module_of(result.task) == plays.PROVE
+        proof = host_map.host_of(name, result.result, failure) if is_proof else None
         if proof is not None:
             self._proofs[name] = proof
 
@@ -341,10 +339,8 @@ class CallbackModule(DefaultCallback):
                 history.keep(self._gate.history, report)
         except NearmetalError as error:
             lost = f"✗ {error}"
-        self._print("")
-        for line in terminal.render(report, plays.columns(), _paint):
-            self._display.display(line)
-        self._print("")
+        for line in ("", *terminal.render(report, plays.columns(), _paint), ""):
+            self._print(line)
         self._print(written, color)
         for sentence in run.ineffective():
             self._display.warning(text(sentence))

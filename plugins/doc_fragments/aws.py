@@ -34,6 +34,12 @@ options:
         instance stays stopped.
     type: int
     default: 60
+attributes:
+  action_group:
+    support: full
+    description: Set O(regions), O(profile) and the like once, with C(group/nearmetal.ec2.cloud) in C(module_defaults).
+    membership:
+      - nearmetal.ec2.cloud
 requirements:
   - boto3 on the controller
 notes:
@@ -69,11 +75,6 @@ attributes:
   idempotent:
     support: full
     description: Changes nothing.
-  action_group:
-    support: full
-    description: Set O(regions), O(profile) and the like once, with C(group/nearmetal.ec2.cloud) in C(module_defaults).
-    membership:
-      - nearmetal.ec2.cloud
 """
 
     CHANGES = r"""
@@ -85,6 +86,10 @@ options:
     type: list
     elements: str
     default: []
+  strict:
+    description: Fail, and change nothing, when something is refused.
+    type: bool
+    default: false
 attributes:
   check_mode:
     support: full
@@ -95,9 +100,4 @@ attributes:
   idempotent:
     support: full
     description: A second run changes nothing.
-  action_group:
-    support: full
-    description: Set O(regions), O(profile) and the like once, with C(group/nearmetal.ec2.cloud) in C(module_defaults).
-    membership:
-      - nearmetal.ec2.cloud
 """

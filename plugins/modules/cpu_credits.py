@@ -61,10 +61,6 @@ options:
       - One call asks for 500 metrics.
     type: bool
     default: false
-  strict:
-    description: Fail, and change nothing, when something is refused.
-    type: bool
-    default: false
 extends_documentation_fragment:
   - nearmetal.ec2.aws
   - nearmetal.ec2.aws.instances
@@ -146,7 +142,6 @@ _OPTIONS: dict[str, Any] = {
     "alarm_topics": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "restored"], "default": "present"},
     "metrics": {"type": "bool", "default": False},
-    "strict": {"type": "bool", "default": False},
 }
 
 main = controller_main("cpu_credits", {**changing_options(), **_OPTIONS}, answer, forecast, **INSTANCES)

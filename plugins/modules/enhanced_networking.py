@@ -83,10 +83,6 @@ options:
         description: The drivers among V(ena) and V(ixgbevf) that its image has, loaded or not.
         type: list
         elements: str
-  strict:
-    description: Fail, and change nothing, when something is refused.
-    type: bool
-    default: false
 extends_documentation_fragment:
   - nearmetal.ec2.aws
   - nearmetal.ec2.aws.instances
@@ -167,7 +163,6 @@ _OPTIONS: dict[str, Any] = {
     "stop_at_once": {"type": "int", "default": 1},
     "stop_timeout": {"type": "int", "default": 600},
     "hosts": {**MANY, "elements": "dict", "default": [], "options": _HOST},
-    "strict": {"type": "bool", "default": False},
 }
 
 main = controller_main("enhanced_networking", {**changing_options(), **_OPTIONS}, answer, forecast, **INSTANCES)

@@ -57,10 +57,6 @@ options:
     type: str
     choices: [present, restored]
     default: present
-  strict:
-    description: Fail, and change nothing, when something is refused.
-    type: bool
-    default: false
 extends_documentation_fragment:
   - nearmetal.ec2.aws
   - nearmetal.ec2.aws.instances
@@ -136,7 +132,6 @@ _OPTIONS: dict[str, Any] = {
     "security_group_ids": _IDS,
     "tags": {"type": "dict", "default": {}},
     "state": {"type": "str", "choices": ["present", "restored"], "default": "present"},
-    "strict": {"type": "bool", "default": False},
 }
 
 main = controller_main("network_interfaces", {**changing_options(), **_OPTIONS}, answer, forecast, **INSTANCES)

@@ -20,25 +20,24 @@ _ATTEMPTS = 5
 _CONNECT_SECONDS = 5
 _READ_SECONDS = 15
 _ARN = re.compile(r"arn:[a-z0-9-]{1,32}:iam::[0-9]{12}:role/[\w+=,.@/-]{1,512}", re.ASCII)
+_NOT_ALLOWED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
 
 # Error codes that an operator can act on. Every other error is shown as AWS words it.
 _MEANINGS = {
     "AuthFailure": "the credentials are not valid in this region, or this controller's clock is wrong",
-    "ExpiredToken": "the credentials have expired: log in again",
-    "ExpiredTokenException": "the credentials have expired: log in again",
+    **dict.fromkeys(("ExpiredToken", "ExpiredTokenException"), "the credentials have expired: log in again"),
     "InsufficientInstanceCapacity": "AWS has no room for this type in the zone at the moment: run again later",
     "InvalidClientTokenId": "the credentials are not known to AWS",
     "OptInRequired": "the account has not enabled this region",
     "RequestExpired": "the credentials have expired, or this controller's clock is wrong",
-    "RequestLimitExceeded": f"AWS throttles the account and {_ATTEMPTS} attempts did not get through: run again later",
     # AWS's own words repeat the signed headers, the session token among them.
     "SignatureDoesNotMatch": "the secret key is wrong, or this controller's clock is wrong",
     "RequestTimeTooSkewed": "this controller's clock is wrong: synchronize it",
-    "Throttling": f"AWS throttles the account and {_ATTEMPTS} attempts did not get through: run again later",
-    "ThrottlingException": f"AWS throttles the account and {_ATTEMPTS} attempts did not get through: run again later",
-    "UnauthorizedOperation": "the credentials lack the permission: see the module's policy in docs/iam/",
-    "AccessDenied": "the credentials lack the permission: see the module's policy in docs/iam/",
-    "AccessDeniedException": "the credentials lack the permission: see the module's policy in docs/iam/",
+    **dict.fromkeys(
+        ("RequestLimitExceeded", "Throttling", "ThrottlingException"),
+        f"AWS throttles the account and {_ATTEMPTS} attempts did not get through: run again later",
+    ),
+    **dict.fromkeys(_NOT_ALLOWED, "the credentials lack the permission: see the module's policy in docs/iam/"),
 }
 # Temporary errors. A status of 500 or more, or no readable answer, is temporary too, whatever the code.
 _PASSING = (
@@ -54,7 +53,6 @@ _PASSING = (
     "ThrottlingException",
     "Unavailable",
 )
-_NOT_ALLOWED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
 _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "RequestExpired")
 _DENIED_BY = re.compile(r"with an explicit deny in an? ([a-z -]{1,60} policy)")
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]*@")  # in the URL of an endpoint or a proxy

@@ -31,7 +31,11 @@ def instance_options() -> Dict[str, Any]:
 
 def changing_options() -> Dict[str, Any]:
     """`instance_options` and what all modules that change something have."""
-    return {**instance_options(), "unconfirmed": {**MANY, "default": []}}
+    return {
+        **instance_options(),
+        "unconfirmed": {**MANY, "default": []},
+        "strict": {"type": "bool", "default": False},
+    }
 
 
 # How the options of `instance_options` exclude each other, for AnsibleModule.

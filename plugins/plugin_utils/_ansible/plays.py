@@ -48,16 +48,6 @@ def is_of_collection(play: Any) -> bool:
     return Path(str(play.get_path())).is_relative_to(Path(__file__).parents[3] / "playbooks")
 
 
-def proves(task: Any) -> bool:
-    """Whether the task compares two states of its host."""
-    return module_of(task) == PROVE
-
-
-def measures(task: Any) -> bool:
-    """Whether the task runs a ready benchmark."""
-    return module_of(task) == BENCHMARK
-
-
 def checks_role_options(task: Any) -> bool:
     """Whether the task is Ansible's own check of the variables of a role of this collection."""
     role = getattr(task, "_role", None)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping
 
 from ansible.playbook.task import Task
 
@@ -76,17 +76,12 @@ def with_artifact(result: Dict[str, Any], task: Task, host: str) -> Dict[str, An
     kept.update((name, result[name]) for name in _FLAGS if isinstance(result.get(name), bool))
     budget = Budget(_MOST_CHARACTERS)
     kept.update((name, _without_templates(budget.value(result[name], depth=1))) for name in _WORDS if name in result)
-    verdict = _verdict(result)
-    if verdict is not None:
-        kept["verdict"] = verdict
+    verdict = result.get("verdict")
+    if isinstance(verdict, dict) and "verdict" in verdict:
+        kept["verdict"] = str(verdict["verdict"])
     data = {"nearmetal": {"hosts": {host: {task.action.rpartition(".")[2]: kept}}}}
     # AWX takes only what belongs to the run as a whole, so the hosts are keys of it.
     return {**result, "ansible_stats": {"data": data, "per_host": False, "aggregate": True}}
-
-
-def _verdict(result: Dict[str, Any]) -> Optional[str]:
-    verdict = result.get("verdict")
-    return str(verdict["verdict"]) if isinstance(verdict, dict) and "verdict" in verdict else None
 
 
 def _without_templates(value: Any) -> Any:

@@ -94,15 +94,7 @@ class Ranking(NamedTuple):
     obstacle: str = ""  # why nobody is judged
 
 
-class _Figures(NamedTuple):
-    """One host's runs in a ranking, the oldest first."""
-
-    entries: Tuple[Entry, ...]
-
-    def gains(self, count: int) -> List[float]:
-        """The logarithms of the latest runs, with the sign turned where smaller is better."""
-        metrics = [entry.metrics[0] for entry in self.entries[-count:]]
-        return [(-1 if metric.better == SMALLER else 1) * math.log(metric.value) for metric in metrics]
+_Runs = Mapping[str, Sequence[Entry]]  # of each host in a ranking, the oldest first
 
 
 def rankings(runs: Mapping[str, Sequence[Entry]], hosts: Iterable[str]) -> Tuple[Ranking, ...]:
@@ -110,19 +102,14 @@ def rankings(runs: Mapping[str, Sequence[Entry]], hosts: Iterable[str]) -> Tuple
     named = set(hosts)
     groups: Dict[Tuple[str, ...], Dict[str, List[Entry]]] = {}
     for host, entries in runs.items():
-        for entry in _select_this_instance(entries):
-            if entry.instance_type:
+        instance = (entries[-1].instance, entries[-1].instance_type)  # that the name means now
+        for entry in entries:
+            if entry.instance_type and (entry.instance, entry.instance_type) == instance:
                 groups.setdefault(_key(entry), {}).setdefault(host, []).append(entry)
     chosen = [members for _key_of_group, members in sorted(groups.items()) if len(members) > 1 and named & set(members)]
     judged = [_enough(members) for members in chosen]
     tests = sum(len(members) for members in judged if len(members) >= FEWEST_HOSTS)
     return tuple(_ranking(members, enough, tests) for members, enough in zip(chosen, judged))
-
-
-def _select_this_instance(entries: Sequence[Entry]) -> List[Entry]:
-    """The runs of the instance that the name means now."""
-    last = entries[-1]
-    return [entry for entry in entries if (entry.instance, entry.instance_type) == (last.instance, last.instance_type)]
 
 
 def _key(entry: Entry) -> Tuple[str, ...]:
@@ -135,27 +122,25 @@ def _days(entries: Sequence[Entry]) -> int:
     return len({entry.at // _DAY for entry in entries})
 
 
-def _enough(members: Mapping[str, Sequence[Entry]]) -> Dict[str, _Figures]:
+def _enough(members: _Runs) -> _Runs:
     return {
-        host: _Figures(tuple(entries))
+        host: entries
         for host, entries in members.items()
         if len(entries) >= FEWEST_RUNS and _days(entries) >= FEWEST_DAYS
     }
 
 
-def _ranking(members: Mapping[str, Sequence[Entry]], enough: Mapping[str, _Figures], tests: int) -> Ranking:
+def _ranking(members: _Runs, enough: _Runs, tests: int) -> Ranking:
     some = next(iter(members.values()))[-1]
     metric = some.metrics[0]
     judged = len(enough) >= FEWEST_HOSTS
-    compared = enough if judged else {host: _Figures(tuple(entries)) for host, entries in members.items()}
-    count = min(len(figures.entries) for figures in compared.values())
-    ranked = [
-        Ranked(host, median(entry.metrics[0].value for entry in figures.entries[-count:]))
-        for host, figures in compared.items()
-    ]
+    compared = enough if judged else members
+    count = min(map(len, compared.values()))
+    latest = {host: entries[-count:] for host, entries in compared.items()}
+    ranked = [Ranked(host, median(entry.metrics[0].value for entry in entries)) for host, entries in latest.items()]
     visible = None
     if judged:
-        ranked, visible = _judged(ranked, compared, count, tests)
+        ranked, visible = _judged(ranked, latest, tests)
     ranked.sort(key=lambda host: (host.value if metric.better == SMALLER else -host.value, host.host))
     return Ranking(
         benchmark=some.benchmark,
@@ -166,7 +151,7 @@ def _ranking(members: Mapping[str, Sequence[Entry]], enough: Mapping[str, _Figur
         unit=metric.unit,
         better=metric.better,
         runs=count,
-        days=min(_days(figures.entries[-count:]) for figures in compared.values()),
+        days=min(map(_days, latest.values())),
         hosts=tuple(ranked),
         left_out=tuple(sorted(set(members) - set(compared))),
         visible=visible,
@@ -179,10 +164,13 @@ def _obstacle(hosts: int, enough: int) -> str:
     return f"nobody is judged: that takes {needed}; {enough} of {hosts} have them"
 
 
-def _judged(
-    ranked: Sequence[Ranked], figures: Mapping[str, _Figures], count: int, tests: int
-) -> Tuple[List[Ranked], float]:
-    gains = {host: each.gains(count) for host, each in figures.items()}
+def _judged(ranked: Sequence[Ranked], runs: _Runs, tests: int) -> Tuple[List[Ranked], float]:
+    # The logarithms, with the sign turned where smaller is better.
+    metrics = {host: [entry.metrics[0] for entry in entries] for host, entries in runs.items()}
+    gains = {
+        host: [(-1 if metric.better == SMALLER else 1) * math.log(metric.value) for metric in of_host]
+        for host, of_host in metrics.items()
+    }
     centers = {host: median(values) for host, values in gains.items()}
     reach = quantile(ALPHA / tests, len(ranked) - 2) * math.sqrt(1 + 1 / (len(ranked) - 1))
     judgements = []
@@ -197,7 +185,7 @@ def _judged(
                 low=_percent(distance - width),
                 high=_percent(distance + width),
                 odd=odd,
-                alone_with=_alone_with(host.host, figures) if odd else "",
+                alone_with=_alone_with(host.host, runs) if odd else "",
             )
         )
     others = [centers[host.host] for host in judgements if not host.odd]
@@ -214,9 +202,9 @@ def _lasts(gains: Sequence[float], mean: float, distance: float) -> bool:
     return sum(shares) >= _MOST_RUNS_SHOW * len(shares)
 
 
-def _alone_with(host: str, figures: Mapping[str, _Figures]) -> str:
-    kernel = figures[host].entries[-1].kernel
-    other_kernels = {each.entries[-1].kernel for name, each in figures.items() if name != host}
+def _alone_with(host: str, runs: _Runs) -> str:
+    kernel = runs[host][-1].kernel
+    other_kernels = {entries[-1].kernel for name, entries in runs.items() if name != host}
     return f"kernel {kernel}" if kernel and kernel not in other_kernels else ""
 
 

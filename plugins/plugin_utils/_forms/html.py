@@ -227,7 +227,10 @@ def _host(
         "sizing": [pool.add(line) for line in host.sizing],
         "commands": [pool.add(line) for line in host.commands],
         "cells": [ORDER[status] if status else -1 for status in summary.cells(host, concerns)],
-        "picture": pictures.add(_picture(host)),
+        # Hosts that look alike share what is drawn of them.
+        "picture": pictures.add(
+            json.dumps([host.topology, host.queue_map], ensure_ascii=False) if host.topology else ""
+        ),
         "rows": rows,
     }
 
@@ -252,11 +255,6 @@ def _proof(host: HostReport) -> str:
     date = time.strftime("%Y-%m-%d", time.gmtime(host.proven["ended"]))
     change = "" if host.proven["change"] is None else f" {figures.percent(host.proven['change'])}"
     return f"{host.proven['verdict'].replace('_', ' ')}{change}, {date}"
-
-
-def _picture(host: HostReport) -> str:
-    """What is drawn of a host, as JSON; hosts that look alike share it. Empty without a topology."""
-    return json.dumps([host.topology, host.queue_map], ensure_ascii=False) if host.topology else ""
 
 
 def figure(layout: Row, queue_map: Sequence[Row], place: Callable[[str], int]) -> List[Any]:

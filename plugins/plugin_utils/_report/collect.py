@@ -110,7 +110,11 @@ class Collector:
             actions=(*(action for action in known.actions if action["concern"] not in replaced), *actions),
             platform={
                 **known.platform,
-                **{key: _scalar(platform[key], budget) for key in PLATFORM if platform.get(key) is not None},
+                **{
+                    key: platform[key] if isinstance(platform[key], bool) else budget.text(platform[key], NAME)
+                    for key in PLATFORM
+                    if platform.get(key) is not None
+                },
             },
             workload=_workloads(result.get("workload"), budget) or known.workload,
             changed=known.changed or result.get("changed") is True,
@@ -237,10 +241,6 @@ def _profiled(profile: Optional[profiled.Last]) -> List[ReportedFinding]:
         ReportedFinding(concern="profile", knob=name, status=status, reason=says, reference="docs/profile.md")
         for name, says in (profile.sentences() if profile else ())
     ]
-
-
-def _scalar(value: Any, budget: Budget) -> Any:
-    return value if isinstance(value, bool) else budget.text(value, NAME)
 
 
 def _fields(entry: Mapping[str, Any], names: Iterable[str], budget: Budget) -> Dict[str, Any]:
