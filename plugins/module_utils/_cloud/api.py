@@ -1,16 +1,17 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every call to AWS: in batches, page by page, with the failure of a batch kept to its instances. PRIVATE."""
+"""Every call to AWS: in batches, page by page, with the failure of a batch kept to its instances. Writes. PRIVATE."""
 
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .._error import NearmetalError
-from .accounts import Target, error_code, targets, title
+from .accounts import Target, error_code, not_allowed, targets, title
 from .types.facts import TypeFacts, type_facts
 from .types.table import offline_types
 
@@ -25,6 +26,9 @@ _PAGE = 1000
 # other calls name at most 1,000 things, and the values of 500 metrics over two weeks are some twenty pages.
 _MOST_PAGES = 1000
 _ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
+BRIEF_SECONDS = 60  # for what takes AWS a few
+_FIRST_PAUSE = 2
+_LONGEST_PAUSE = 15
 
 Raw = Mapping[str, Any]
 
@@ -319,6 +323,48 @@ def by_target(located: Mapping[str, Located]) -> List[Tuple[Target, Dict[str, Lo
     for instance_id, place in located.items():
         grouped.setdefault(place.target.name, (place.target, {}))[1][instance_id] = place
     return list(grouped.values())
+
+
+def attempts(seconds: float) -> Iterator[None]:
+    """Yield at once, then after growing pauses, the last time when the seconds are over."""
+    until, pause = time.monotonic() + seconds, _FIRST_PAUSE
+    while True:
+        yield
+        left = until - time.monotonic()
+        if left <= 0:
+            return
+        time.sleep(min(pause, left))
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+class Calls:
+    """Calls that change something in one account and region, repeated while AWS stumbles."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    def call(self, operation: str, **request: Any) -> Tuple[Raw, Optional[BaseException]]:
+        """One call; what boto made of it when it failed. AWS may have carried it out all the same."""
+        try:
+            return self.target.call("ec2", operation, **request), None
+        except self.target.boto.errors as error:
+            return {}, error
+
+    def repeat(self, seconds: float, operation: str, **request: Any) -> Tuple[Raw, Optional[BaseException]]:
+        """Repeat a call until AWS accepts it or refuses it for good. The call must be repeatable."""
+        answer: Raw = {}
+        error: Optional[BaseException] = None
+        for _attempt in attempts(seconds):
+            answer, error = self.call(operation, **request)
+            if error is None or not self.target.boto.passes(error):
+                break
+        return answer, error
+
+    def explain(self, operation: str, error: BaseException) -> str:
+        """An error in one sentence, which names the permission when that is what is missing."""
+        name = title(operation)
+        permission = f"; the permission is ec2:{name}" if not_allowed(error) else ""
+        return self.target.boto.explain(error, f"{self.target.name}: {name}") + permission
 
 
 def _filters(filters: Raw) -> Dict[str, List[str]]:

@@ -189,22 +189,14 @@ def _low_balances(instance: InstanceFacts, facts: EbsFacts) -> List[Finding]:
 def _exceeded(instance: InstanceFacts, devices: Sequence[ExceededFacts]) -> List[Finding]:
     findings = []
     for device in devices:
-        by_instance = device.instance_iops_us + device.instance_throughput_us
-        by_volume = device.volume_iops_us + device.volume_throughput_us
-        now: Dict[str, Any] = {"instance_us": by_instance, "volume_us": by_volume}
-        if by_instance:
-            reason = (
-                f"{device.device}: held back by the instance's limit for {by_instance / 1e6:,.1f} s "
-                "since it was attached"
-            )
-        elif by_volume:
-            reason = (
-                f"{device.device}: held back by the volume's limit for {by_volume / 1e6:,.1f} s since it was attached"
-            )
-        else:
-            reason = f"{device.device}: never held back since it was attached"
-        status = "advice" if by_instance or by_volume else "ok"
-        findings.append(_EXCEEDED.at(instance.instance_id).finding(status, reason, now))
+        held: Dict[str, int] = {
+            "instance": device.instance_iops_us + device.instance_throughput_us,
+            "volume": device.volume_iops_us + device.volume_throughput_us,
+        }
+        by = next((f"held back by the {end}'s limit for {us / 1e6:,.1f} s" for end, us in held.items() if us), "")
+        reason = f"{device.device}: {by or 'never held back'} since it was attached"
+        now: Dict[str, Any] = {f"{end}_us": us for end, us in held.items()}
+        findings.append(_EXCEEDED.at(instance.instance_id).finding("advice" if by else "ok", reason, now))
     return findings
 
 

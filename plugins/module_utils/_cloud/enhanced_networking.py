@@ -192,12 +192,6 @@ def _driver(instance: InstanceFacts, kind: TypeFacts, host: Optional[DriverFacts
     return say("advice", f"runs on {now}, Xen's split driver: not enhanced", now)
 
 
-def claimed_twice(hosts: Optional[Sequence[Mapping[str, Any]]]) -> List[str]:
-    """The instances that the option `hosts` names more than once."""
-    counted = Counter(host["instance_id"] for host in hosts or ())
-    return [instance_id for instance_id, count in counted.items() if count > 1]
-
-
 def drivers(hosts: Optional[Sequence[Mapping[str, Any]]]) -> Mapping[str, DriverFacts]:
     """The option `hosts`, by instance id."""
     return {
@@ -251,7 +245,9 @@ def _plan_calls(options: Mapping[str, Any]) -> _Planned:
     with deadline(options["timeout"]):
         observation = observe(options, with_status=True)
     hosts = drivers(options["hosts"])
-    wanted = {**options, "unconfirmed": {*options["unconfirmed"], *claimed_twice(options["hosts"])}}
+    claims = Counter(host["instance_id"] for host in options["hosts"] or ())
+    claimed_twice = [instance_id for instance_id, count in claims.items() if count > 1]
+    wanted = {**options, "unconfirmed": {*options["unconfirmed"], *claimed_twice}}
     now = {instance_id: place.target.now() for instance_id, place in observation.located.items()}
     meanings = observation.each(lambda facts, _kind: stop_mark.judge(facts.power, now[facts.instance_id]))
 

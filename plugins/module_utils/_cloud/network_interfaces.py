@@ -45,19 +45,13 @@ def plan(instance: InstanceFacts, kind: TypeFacts, attach: Optional[Plan] = None
 
 def queue_counts(instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int]) -> Dict[str, Optional[int]]:
     """Receive queues that each interface gets: the number that was set or the default, at most one per CPU."""
-    return {
-        interface.interface_id: _queues_of(instance, kind, cpus, interface.card, interface.queues)
-        for interface in instance.interfaces
+    without_ena = _IXGBEVF_QUEUES if instance.sriov_net_support and kind.sriov else 1
+    defaults = {number: card.default_queues for number, card in enumerate(kind.cards)}
+    counts = {
+        each.interface_id: each.queues or defaults.get(each.card) if _on_ena(instance, kind) else without_ena
+        for each in instance.interfaces
     }
-
-
-def _queues_of(
-    instance: InstanceFacts, kind: TypeFacts, cpus: Optional[int], card: int, requested: Optional[int]
-) -> Optional[int]:
-    if _on_ena(instance, kind):
-        count = requested or (kind.cards[card].default_queues if card < len(kind.cards) else None)
-        return min(count, cpus) if count and cpus else count
-    return min(_IXGBEVF_QUEUES, cpus or _IXGBEVF_QUEUES) if instance.sriov_net_support and kind.sriov else 1
+    return {name: min(count, cpus) if count and cpus else count for name, count in counts.items()}
 
 
 def _on_ena(instance: InstanceFacts, kind: TypeFacts) -> bool:

@@ -12,8 +12,19 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..._error import NearmetalError
 from ..accounts import Target, error_code
-from ..api import FILTER_VALUES, Answers, Cloud, Located, Raw, by_target, pages, parts
-from ..calls import BRIEF_SECONDS, Calls, attempts
+from ..api import (
+    BRIEF_SECONDS,
+    FILTER_VALUES,
+    Answers,
+    Calls,
+    Cloud,
+    Located,
+    Raw,
+    attempts,
+    by_target,
+    pages,
+    parts,
+)
 from .facts import TAG, Interface, interface
 from .plan import Place, Work, name_of
 

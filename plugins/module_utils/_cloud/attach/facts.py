@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
+
+from ..types.facts import told, values_told
 
 # Written when an interface is created; its value is the instance for which it was made.
 TAG = "nearmetal:attached-to"
@@ -14,21 +16,35 @@ _CLUSTER = "kubernetes.io/cluster/"  # EKS, and other installers of Kubernetes, 
 Raw = Mapping[str, Any]
 
 
+def _used(answer: Raw) -> str:
+    if answer.get("Association", {}).get("PublicIp"):
+        return "an Elastic IP address"
+    if len(answer.get("PrivateIpAddresses", ())) > 1 or answer.get("Ipv4Prefixes") or answer.get("Ipv6Prefixes"):
+        return "further addresses"
+    return ""
+
+
+def _made_for(tags: Iterable[Raw]) -> str:
+    """The instance in nearmetal's tag."""
+    return {str(tag.get("Key")): str(tag.get("Value", "")) for tag in tags}.get(TAG, "")
+
+
 @dataclass(frozen=True)
 class Interface:
     """One network interface."""
 
-    interface_id: str
-    subnet_id: str
-    vpc_id: str
-    groups: Tuple[str, ...]
-    card: int
-    device: Optional[int]  # None: it isn't attached
-    attachment_id: str
-    instance_id: str  # to which it is attached; empty: to none
-    made_for: str  # the instance in nearmetal's tag; empty: nearmetal didn't make it
-    goes_with_instance: bool  # AWS deletes it when the instance is terminated
-    used: str  # what somebody has given it since; empty: nothing
+    interface_id: str = told("NetworkInterfaceId")
+    subnet_id: str = told("SubnetId", "")
+    vpc_id: str = told("VpcId", "")
+    groups: Tuple[str, ...] = told("Groups", (), lambda groups: tuple(sorted(group["GroupId"] for group in groups)))
+    card: int = told("Attachment.NetworkCardIndex", 0)
+    device: Optional[int] = told("Attachment.DeviceIndex")  # None: it isn't attached
+    attachment_id: str = told("Attachment.AttachmentId", "")
+    instance_id: str = told("Attachment.InstanceId", "")  # to which it is attached; empty: to none
+    made_for: str = told("TagSet", (), _made_for)  # empty: nearmetal didn't make it
+    # AWS deletes it when the instance is terminated.
+    goes_with_instance: bool = told("Attachment.DeleteOnTermination", False, bool)
+    used: str = told("", {}, _used)  # what somebody has given it since; empty: nothing
 
     @property
     def place(self) -> str:
@@ -69,29 +85,9 @@ class Attachments:
 
 def interface(answer: Raw, instance_id: str = "") -> Interface:
     """The facts in an answer of DescribeNetworkInterfaces, or in an instance's own list, which lacks the tags."""
-    attachment = answer.get("Attachment") or {}
-    tags = {tag.get("Key"): tag.get("Value", "") for tag in answer.get("TagSet", ())}
-    return Interface(
-        interface_id=answer["NetworkInterfaceId"],
-        subnet_id=answer.get("SubnetId", ""),
-        vpc_id=answer.get("VpcId", ""),
-        groups=tuple(sorted(group["GroupId"] for group in answer.get("Groups", ()))),
-        card=attachment.get("NetworkCardIndex", 0),
-        device=attachment.get("DeviceIndex"),
-        attachment_id=attachment.get("AttachmentId", ""),
-        instance_id=attachment.get("InstanceId", "") or (instance_id if attachment else ""),
-        made_for=tags.get(TAG, ""),
-        goes_with_instance=bool(attachment.get("DeleteOnTermination")),
-        used=_used(answer),
-    )
-
-
-def _used(answer: Raw) -> str:
-    if answer.get("Association", {}).get("PublicIp"):
-        return "an Elastic IP address"
-    if len(answer.get("PrivateIpAddresses", ())) > 1 or answer.get("Ipv4Prefixes") or answer.get("Ipv6Prefixes"):
-        return "further addresses"
-    return ""
+    known = Interface(**values_told(Interface, answer))
+    attached_to = known.instance_id or (instance_id if answer.get("Attachment") else "")
+    return replace(known, instance_id=attached_to)
 
 
 def attachments(instance_id: str, instance: Raw, made: Iterable[Raw], problem: str) -> Attachments:

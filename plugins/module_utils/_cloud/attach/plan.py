@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..._error import NearmetalError
-from ..._plan import Action, Finding, Plan
+from ..._plan import Action, Plan
 from ..._planning.knob import Knob
 from ..._words import shown
 from ..instance_facts import InstanceFacts
@@ -97,8 +97,11 @@ def plan_all(
     taken: "Counter[str]" = Counter()
     planned = {}
     for instance_id, instance in instances.items():
-        restored = options["state"] == "restored"
-        if restored:
+        problem = known[instance_id].problem
+        if problem:
+            reason = f"its interfaces are not known: {problem}"
+            instance_plan = Planned(_COUNT.at(instance_id).says("unknown", reason, None, options["count"]))
+        elif options["state"] == "restored":
             instance_plan = _taken_back(instance, known[instance_id], options)
         else:
             instance_plan = _attached(instance, kinds[instance_id], known[instance_id], nets, taken, options)
@@ -115,22 +118,19 @@ def _attached(
     taken: Mapping[str, int],
     options: Mapping[str, Any],
 ) -> Planned:
-    count = len(known.attached)
-    number = max(0, options["count"] - count)
+    knob, count, wanted = _COUNT.at(instance.instance_id), len(known.attached), options["count"]
+    number = max(0, wanted - count)
     loose = tuple(eni for eni in known.attached if eni.made_by_nearmetal and not eni.goes_with_instance)
-    if known.problem:
-        return _only(instance, "unknown", f"its interfaces are not known: {known.problem}", options)
     if not number and not loose:
         unused = [
             f"; {eni.interface_id} of an earlier run is unused: state: restored deletes it" for eni in known.unattached
         ]
-        present = f"{count} of at least {options['count']} interfaces{''.join(unused[:1])}"
-        return _only(instance, "ok", present, options, count)
+        return Planned(knob.says("ok", f"{count} of at least {wanted} interfaces{''.join(unused[:1])}", count, wanted))
     places, reason = _chosen(instance, kind, known, nets, taken, number, options) if number else ((), "")
     refusal = _refusal(instance, known) or reason or ("" if options["allow_attach"] else _OPT_IN) or None
     refusal = instance.untouchable(options) or refusal
     if refusal:
-        return _only(instance, "refused", refusal, options, count)
+        return Planned(knob.says("refused", refusal, count, wanted))
     actions = []
     if places:
         now = _table(known.attached)
@@ -140,7 +140,7 @@ def _attached(
         before: Dict[str, Any] = {eni.interface_id: False for eni in loose}
         reason = "an earlier run ended before AWS knew that the interface is deleted together with its instance"
         actions.append(_action(instance, PROTECTED, before, dict.fromkeys(before, True), reason))
-    finding = _say(instance, "would_change", actions[0].reason, count, options["count"])
+    finding = knob.finding("would_change", actions[0].reason, count, wanted)
     return Planned(Plan(tuple(actions), (finding,)), Work(tuple(places), loose))
 
 
@@ -246,40 +246,36 @@ def _usable(
 
 
 def _taken_back(instance: InstanceFacts, known: Attachments, options: Mapping[str, Any]) -> Planned:
-    count = len(known.attached)
-    if known.problem:
-        return _only(instance, "unknown", f"its interfaces are not known: {known.problem}", options)
+    knob, count = _COUNT.at(instance.instance_id), len(known.attached)
     made_by_nearmetal = [*(eni for eni in known.attached if eni.made_by_nearmetal and eni.device), *known.unattached]
     findings = [
-        _say(instance, "refused", f"{eni.interface_id} has {eni.used} now: detach and delete it by hand", count, None)
+        knob.finding("refused", f"{eni.interface_id} has {eni.used} now: detach and delete it by hand", count)
         for eni in made_by_nearmetal
         if eni.used
     ]
     findings += [
-        _say(
-            instance,
+        knob.finding(
             "advice",
             f"{eni.interface_id} of an earlier run is attached to {eni.instance_id} now, and stays there",
             count,
-            None,
         )
         for eni in known.elsewhere
     ]
     remove = tuple(eni for eni in made_by_nearmetal if not eni.used)
+    if not remove and not findings:
+        return Planned(knob.says("ok", "no interface of an earlier run is attached", count, options["count"]))
     if not remove:
-        if not findings:
-            return _only(instance, "ok", "no interface of an earlier run is attached", options, count)
         return Planned(Plan(findings=tuple(findings)))
     refusal = instance.untouchable(options)
     if refusal:
-        return _only(instance, "refused", refusal, options, count)
+        return Planned(knob.says("refused", refusal, count, options["count"]))
     now = _table([*known.attached, *known.unattached])
     removed = _table(remove)
     remaining = {name: content for name, content in now.items() if name not in removed}
     names = ", ".join(eni.interface_id for eni in remove)
     reason = f"interfaces that earlier runs made are detached and deleted, with their addresses: {names}"
     action = _action(instance, PLACES, now, remaining, reason)._replace(disruptive=True)
-    finding = _say(instance, "would_change", reason, count, None)
+    finding = knob.finding("would_change", reason, count)
     return Planned(Plan((action,), (finding, *findings)), Work(remove=remove))
 
 
@@ -307,13 +303,3 @@ def so_far(action: Action, done: Sequence[str]) -> Optional[Action]:
 
 def _action(instance: InstanceFacts, what: str, now: Any, then: Any, reason: str) -> Action:
     return _COUNT.at(instance.instance_id)._replace(lever=what).action("user", now, then, reason)
-
-
-def _only(
-    instance: InstanceFacts, status: str, reason: str, options: Mapping[str, Any], count: Optional[int] = None
-) -> Planned:
-    return Planned(Plan(findings=(_say(instance, status, reason, count, options["count"]),)))
-
-
-def _say(instance: InstanceFacts, status: str, reason: str, now: Optional[int], wanted: Optional[int]) -> Finding:
-    return _COUNT.at(instance.instance_id).finding(status, reason, now, wanted)

@@ -16,6 +16,17 @@ _BEYOND = "hardware counters and a hypervisor of your own, which only metal has,
 _HELD: Mapping[str, float] = {"Moderate": 0.8, "High": 1.8, "10 Gigabit": 8.8}
 
 
+# The sources of each verdict.
+_REFERENCES = {
+    "bigger_size": "AWS, 2017",
+    "metal": "StorageReview, 2018",
+    "more_iops": "AWS, 2017; StorageReview, 2018",
+    "more_throughput": "AWS, 2017; StorageReview, 2018",
+    "network_class": "Aerospike, 2014",
+    "second_interface": "Aerospike, 2014; Netflix, 2016",
+}
+
+
 class Use(NamedTuple):
     """Whether more of something would be used. None: only a measurement can say."""
 
@@ -23,56 +34,54 @@ class Use(NamedTuple):
     used: Optional[bool]
     status: str  # of a finding
     line: str
-    reference: str
 
     def as_dict(self) -> Dict[str, Any]:
         """The verdict as plain JSON data."""
-        return {"used": self.used, "status": self.status, "line": self.line, "reference": self.reference}
+        return {"used": self.used, "status": self.status, "line": self.line, "reference": _REFERENCES[self.name]}
 
 
 def bigger_size(today: Fit, relatives: Sequence[Fit]) -> Use:
     """Whether a bigger size would be used; `relatives` are the virtual sizes of the same family."""
     name = today.kind.instance_type
     enough = _smallest(relatives)
-    reference = "AWS, 2017"
     if today.holds is None:
         line = f"whether {name} is large enough is not known: {'; '.join(share.line() for share in today.shares)}"
-        return Use("bigger_size", None, "unknown", line, reference)
+        return Use("bigger_size", None, "unknown", line)
     if not today.holds:
         missing = "; ".join(share.line() for share in today.exceeded())
         then = f"{enough.kind.instance_type} would do" if enough else "no size of its family would do"
-        return Use("bigger_size", True, "advice", f"{name} is too small: {missing}: {then}", reference)
+        return Use("bigger_size", True, "advice", f"{name} is too small: {missing}: {then}")
     scarcest = today.scarcest()
     most = f": the most that it uses is {scarcest.line()}" if scarcest else ""
     line = f"a bigger size than {name} would not be used{most}"
     if enough and rank(enough.kind, {}) < rank(today.kind, {}):
-        return Use("bigger_size", False, "advice", f"{line}; {enough.kind.instance_type} would do", reference)
-    return Use("bigger_size", False, "ok", line, reference)
+        return Use("bigger_size", False, "advice", f"{line}; {enough.kind.instance_type} would do")
+    return Use("bigger_size", False, "ok", line)
 
 
 def metal(today: Fit, relatives: Sequence[Fit], metals: Sequence[Fit]) -> Use:
     """Whether a metal size would be used; `metals` are those of the same family."""
-    name, reference = today.kind.instance_type, "StorageReview, 2018"
+    name = today.kind.instance_type
     enough = _smallest(relatives)
     if not metals:
-        return Use("metal", False, "ok", f"the family of {name} has no metal size", reference)
+        return Use("metal", False, "ok", f"the family of {name} has no metal size")
     if enough:
         status = "advice" if today.kind.bare_metal else "ok"
         scarcest = enough.scarcest()
         most = f" ({scarcest.line()})" if scarcest else ""
         line = f"metal would not be used: {enough.kind.instance_type} has enough{most}; {_BEYOND}"
-        return Use("metal", False, status, line, reference)
+        return Use("metal", False, status, line)
     if any(each.holds is None for each in (*relatives, *metals)):
-        return Use("metal", None, "unknown", "whether metal would be used is not known: a limit is missing", reference)
+        return Use("metal", None, "unknown", "whether metal would be used is not known: a limit is missing")
     larger = _smallest(metals)
     if larger:
         status = "ok" if today.kind.bare_metal else "advice"
         line = f"metal would be used: no virtual size of the family has enough, {larger.line()}"
-        return Use("metal", True, status, line, reference)
+        return Use("metal", True, status, line)
     largest = max(metals, key=lambda each: rank(each.kind, {}))
     missing = "; ".join(share.line() for share in largest.exceeded())
     line = f"metal would not be enough either: {largest.kind.instance_type}: {missing}"
-    return Use("metal", False, "ok", line, reference)
+    return Use("metal", False, "ok", line)
 
 
 def volumes(
@@ -98,26 +107,25 @@ def _volumes(
     cap = BY_NAME[dimension].limit(kind, sustained)
     able = sum(given)
     summed = f"{' + '.join(map(figure, given))} = {figure(able)}" if len(given) > 1 else figure(able)
-    reference = "AWS, 2017; StorageReview, 2018"
     if cap is None:
         line = f"the EBS limit of {kind.instance_type} is not known; its volumes can do {summed}{unit}"
-        return Use(name, None, "unknown", line, reference)
+        return Use(name, None, "unknown", line)
     figures = f"volumes {summed}{unit}, instance {figure(cap)}{unit}"
     if need is not None:
         figures = f"need {figure(need)}{unit}, {figures}"
     if need is not None and need <= min(able, cap):
-        return Use(name, False, "ok", f"more of EBS would not be used: {figures}", reference)
+        return Use(name, False, "ok", f"more of EBS would not be used: {figures}")
     if able >= cap:
         enough = _smallest(relatives) if need is not None else None
         then = f"; {enough.kind.instance_type} would do" if enough else ""
         line = f"the EBS limit of the instance is the limit: {figures}: more or faster volumes won't help{then}"
-        return Use(name, False, "advice", line, reference)
+        return Use(name, False, "advice", line)
     if need is None:
         line = f"the volumes are the limit: {figures}: whether more would be used, only a measured need can say"
-        return Use(name, None, "ok", line, reference)
+        return Use(name, None, "ok", line)
     end = "what is needed" if need <= cap else "the instance's limit"
     line = f"faster volumes would be used: {figures}: up to {figure(min(need, cap))}{unit}, {end}"
-    return Use(name, True, "advice", line, reference)
+    return Use(name, True, "advice", line)
 
 
 def network_class(kind: TypeFacts, need: Need) -> List[Use]:
@@ -131,23 +139,23 @@ def network_class(kind: TypeFacts, need: Need) -> List[Use]:
         f" measured in 2014 to hold {figure(held)} Gbit/s"
     )
     if needed <= held:
-        return [Use("network_class", False, "ok", f"{line}, and {figure(needed)} are needed", "Aerospike, 2014")]
+        return [Use("network_class", False, "ok", f"{line}, and {figure(needed)} are needed")]
     line = f"{line}: measure one before you count on the {figure(needed)} Gbit/s that are needed"
-    return [Use("network_class", None, "advice", line, "Aerospike, 2014")]
+    return [Use("network_class", None, "advice", line)]
 
 
 def second_interface(kind: TypeFacts, need: Need, sustained: bool) -> Use:
     """Whether a second network interface would be used: for bandwidth, and for queues."""
-    name, reference = "second_interface", "Aerospike, 2014; Netflix, 2016"
+    name = "second_interface"
     if not kind.cards:
         line = f"the network cards of {kind.instance_type} are not known"
-        return Use(name, None, "unknown", line, reference)
+        return Use(name, None, "unknown", line)
     used, bandwidth = _bandwidth(kind, need, sustained)
     if used:
-        return Use(name, True, "advice", bandwidth, reference)
+        return Use(name, True, "advice", bandwidth)
     enough, queues = _queues(kind)
     verdict = False if used is False and enough else None
-    return Use(name, verdict, "ok", f"{bandwidth}; {queues}", reference)
+    return Use(name, verdict, "ok", f"{bandwidth}; {queues}")
 
 
 def _bandwidth(kind: TypeFacts, need: Need, sustained: bool) -> Tuple[Optional[bool], str]:

@@ -10,8 +10,7 @@ from datetime import timedelta
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from ..accounts import error_code, title
-from ..api import FILTER_VALUES, Raw, pages, parts
-from ..calls import Calls, attempts
+from ..api import FILTER_VALUES, Calls, Raw, attempts, pages, parts
 from .stop_mark import LATEST_STOP_SECONDS, TAG, PowerFacts, StopMark, power_facts
 
 STATE_CODES = ("IncorrectInstanceState", "IncorrectState")

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set
 
 from ..accounts import error_code
-from ..api import Located, Raw, by_target
-from ..calls import BRIEF_SECONDS, attempts
+from ..api import BRIEF_SECONDS, Located, Raw, attempts, by_target
 from .power import STATE_CODES, Outcome, Power, Tags, state_of
 from .stop_mark import LEFT_STATES, OUR_STOP, TAG, judge, power_facts
 
