@@ -22,6 +22,7 @@ from ..plugin_utils._ansible.delegation import action_on
 from ..plugin_utils._ansible.interpreter import explained
 from ..plugin_utils._ansible.plays import report_directory
 from ..plugin_utils._benchmark import ebs_limits, several, store
+from ..plugin_utils._clean import mapping
 from ..plugin_utils._files import short_path
 from ..plugin_utils._together import together
 
@@ -73,8 +74,7 @@ class ActionModule(StateAction):
         result: dict[str, Any] = super().run(tmp, task_vars)
         if result.get("failed") or "metrics" not in result or self._task.async_val:
             return result
-        platform = result.get("platform")
-        kind = platform.get("instance_type") if isinstance(platform, dict) else None
+        kind = mapping(result.get("platform")).get("instance_type")
         limits = ebs_limits.sentence(result, offline_types().get(str(kind)))
         if limits:
             result.update(limits=limits, msg=f"{result.get('msg', '')}; {limits}")

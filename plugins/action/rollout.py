@@ -15,6 +15,7 @@ from ..module_utils._error import NearmetalError
 from ..module_utils._words import plain, sentence
 from ..plugin_utils._ansible import by_agent, variables
 from ..plugin_utils._ansible.plays import report_directory
+from ..plugin_utils._clean import mapping
 from ..plugin_utils._files import file_name
 from ..plugin_utils._rollout.run import Steps
 
@@ -112,8 +113,7 @@ class ActionModule(ActionBase):
         return {name: self._place(name, of_host[name], known["hostvars"][name]) for name in names}
 
     def _place(self, name: str, groups: list[str], own: Mapping[str, Any]) -> dict[str, Any]:
-        placement = own.get("placement")
-        zone = placement.get("availability_zone", "") if isinstance(placement, Mapping) else ""
+        zone = mapping(own.get("placement")).get("availability_zone", "")
         kind = own.get("tune_instance_type") or own.get("instance_type") or ""
         zone = own.get("rollout_zone") or zone or own.get("availability_zone") or ""
         stratum = " ".join(filter(None, (",".join(groups), str(kind), str(zone))))
@@ -154,5 +154,4 @@ def _proof(result: Any) -> dict[str, Any] | None:
     """What prove did with the host; None where it wasn't asked."""
     if not isinstance(result, Mapping) or "kept" not in result:
         return None
-    verdict = result.get("verdict")
-    return {"kept": result["kept"], "verdict": verdict.get("verdict", "") if isinstance(verdict, Mapping) else ""}
+    return {"kept": result["kept"], "verdict": mapping(result.get("verdict")).get("verdict", "")}

@@ -41,7 +41,7 @@ class ActionModule(HostAction):
             return {"failed": True, "changed": False, "msg": str(error), "workload": names}
         except TypeError:
             pass  # the module says what it takes
-        result = self.do_task(task_vars, drawn=True) if self._task.check_mode else self._done(task_vars)
+        result = (self._planned if self._task.check_mode else self._done)(task_vars)
         sentences = [] if result.get("failed") else [*self._contrary(task_vars or {}), *self._idle(task_vars or {})]
         return {**result, "warnings": [*(result.get("warnings") or ()), *sentences]} if sentences else result
 
@@ -67,6 +67,9 @@ class ActionModule(HostAction):
         if idle and boolean(self._task.args.get("bake") or False, strict=False):
             verb = "have" if idle[1:] else "has"
             yield f"with tune_bake {' and '.join(idle)} {verb} no effect: the first boot of the image tunes its host"
+
+    def _planned(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        return self.do_task(task_vars, drawn=True)
 
     def _done(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         # The agent observes disks for a picture of the host only if there may be a report.

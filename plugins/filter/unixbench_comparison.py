@@ -11,6 +11,7 @@ from ansible.errors import AnsibleFilterError
 
 from ..module_utils._benchmark.tools.unixbench import compare
 from ..module_utils._words import shown
+from ..plugin_utils._clean import mapping
 
 
 def unixbench_comparison(second: Any, first: Any) -> Dict[str, Any]:
@@ -19,8 +20,7 @@ def unixbench_comparison(second: Any, first: Any) -> Dict[str, Any]:
 
 
 def _rows(name: str, result: Any) -> Dict[str, float]:
-    details = result.get("details") if isinstance(result, dict) else None
-    rows = details.get("rows") if isinstance(details, dict) else None
+    rows = mapping(mapping(result).get("details")).get("rows")
     if not isinstance(rows, dict) or not rows:
         raise AnsibleFilterError(f"unixbench_comparison: {name} isn't what the benchmark unixbench returned")
     for test, value in rows.items():

@@ -170,16 +170,11 @@ def _plan_calls(options: Mapping[str, Any]) -> _Planned:
         observation = observe(options, with_status=options["specification"] is not None)
         burstable = observation.chosen(lambda _facts, kind: kind.burstable)
         specifications = observation.keep_failures(ask(CREDIT_SPECIFICATIONS, burstable))
-        metrics = Answers()
-        if options["metrics"]:
-            series = {
-                instance_id: [
-                    Series("AWS/EC2", name, "InstanceId", instance_id, statistic)
-                    for name, statistic in _METRICS.items()
-                ]
-                for instance_id in burstable
-            }
-            metrics = observation.keep_failures(observation.cloud.metrics(burstable, series, _HOURS))
+        series = {
+            instance_id: [Series("AWS/EC2", name, "InstanceId", instance_id, how) for name, how in _METRICS.items()]
+            for instance_id in burstable
+        }
+        metrics = observation.metrics(options, series, _HOURS)
         alarms = _alarms(observation, burstable, options)
     facts = {
         instance_id: _facts(specifications.answer_of(instance_id), metrics.by_id.get(instance_id, ()))

@@ -208,11 +208,7 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     with deadline(options["timeout"]):
         observation = observe(options)
         volumes = observation.keep_failures(ask(VOLUMES, observation.located))
-        metrics = Answers()
-        if options["metrics"]:
-            metrics = observation.keep_failures(
-                observation.cloud.metrics(observation.located, _series(observation, volumes), _HOURS)
-            )
+        metrics = observation.metrics(options, _series(observation, volumes), _HOURS)
     facts = {
         instance_id: _facts(instance_id, volumes, metrics, hosts.get(instance_id, {}))
         for instance_id in observation.instances

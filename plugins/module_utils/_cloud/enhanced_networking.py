@@ -80,7 +80,9 @@ def plan(
             status, reason = ("refused", refusal) if refusal else (status, reason)
         if status == "would_change":
             actions.append(_action(attribute, instance, reason))
-        findings.append(_finding(attribute, instance, status, reason, is_wanted))
+        gain = _GAIN if status in ("advice", "refused", "would_change") else ""
+        now, goal = "enabled" if attribute.set else "disabled", "enabled" if is_wanted else None
+        findings.append(attribute.knob.at(instance.instance_id).finding(status, reason, now, goal, gain))
     findings.append(_driver(instance, kind, host))
     power = left_stopped.plan(CONCERN, instance, meaning, wanted)
     return Plan((*actions, *power.actions), (*findings, *power.findings))
@@ -164,32 +166,22 @@ def _action(attribute: _Attribute, instance: InstanceFacts, reason: str) -> Acti
     return knob.action("user", False, True, f"{reason}{stopped}{address}{forever}")
 
 
-def _finding(attribute: _Attribute, instance: InstanceFacts, status: str, reason: str, is_wanted: bool) -> Finding:
-    gain = _GAIN if status in ("advice", "refused", "would_change") else ""
-    now, wanted = "enabled" if attribute.set else "disabled", "enabled" if is_wanted else None
-    return attribute.knob.at(instance.instance_id).finding(status, reason, now, wanted, gain)
-
-
 def _driver(instance: InstanceFacts, kind: TypeFacts, host: Optional[DriverFacts]) -> Finding:
     """Whether the interfaces use the driver that the attributes allow."""
-
-    def say(status: str, reason: str, now: Any) -> Finding:
-        return _DRIVER.at(instance.instance_id).finding(status, reason, now)
-
+    knob = _DRIVER.at(instance.instance_id)
     if host is None or not host.in_use:
-        return say("unknown", "the host did not report the driver of its interfaces", None)
+        return knob.finding("unknown", "the host did not report the driver of its interfaces")
     now = ", ".join(sorted(set(host.in_use)))
     split = sorted(set(host.in_use) & set(_SPLIT_DRIVERS))
     able = instance.host_class != "xen_pv" and (kind.ena in ("required", "supported") or kind.sriov)
     if not split:
-        return say("ok", f"runs on {now}", now)
+        return knob.finding("ok", f"runs on {now}", now)
     if not able:
-        return say("not_applicable", f"runs on {now}: this instance can't use another driver", now)
+        return knob.finding("not_applicable", f"runs on {now}: this instance can't use another driver", now)
     if instance.ena_support or instance.sriov_net_support:
-        return say(
-            "advice", f"an attribute is set, yet an interface runs on {now}: the driver is missing or too old", now
-        )
-    return say("advice", f"runs on {now}, Xen's split driver: not enhanced", now)
+        reason = f"an attribute is set, yet an interface runs on {now}: the driver is missing or too old"
+        return knob.finding("advice", reason, now)
+    return knob.finding("advice", f"runs on {now}, Xen's split driver: not enhanced", now)
 
 
 def drivers(hosts: Optional[Sequence[Mapping[str, Any]]]) -> Mapping[str, DriverFacts]:

@@ -153,13 +153,13 @@ def answer(options: Mapping[str, Any]) -> Dict[str, Any]:
     planned, works = _plan_calls(options)
     if planned.idle:
         return planned.unchanged()
-    outcome = carry_out.carry_out(planned.observation.located, works, options["tags"])
-    planned.observation.note(outcome.failed)
-    plans = after(planned.plans, [instance_id for instance_id in works if instance_id not in outcome.failed])
-    for instance_id in outcome.failed:
-        reached = (so_far(action, outcome.done[instance_id]) for action in planned.plans[instance_id].actions)
+    done, failed = carry_out.carry_out(planned.observation.located, works, options["tags"])
+    planned.observation.note(failed)
+    plans = after(planned.plans, [instance_id for instance_id in works if instance_id not in failed])
+    for instance_id in failed:
+        reached = (so_far(action, done[instance_id]) for action in planned.plans[instance_id].actions)
         plans[instance_id] = plans[instance_id]._replace(actions=tuple(action for action in reached if action))
-    return planned.result(plans, next((f"{name}: {reason}" for name, reason in outcome.failed.items()), ""))
+    return planned.result(plans, next((f"{name}: {reason}" for name, reason in failed.items()), ""))
 
 
 def _plan_calls(options: Mapping[str, Any]) -> Tuple[Planned, Dict[str, Work]]:

@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Mapping, Optional, TypeVar
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar
 
-from .api import SPOT_REQUESTS, STATUSES, Answers, Cloud, Located, ask
+from .api import SPOT_REQUESTS, STATUSES, Answers, Cloud, Located, Series, ask
 from .instance_facts import InstanceFacts, instance_facts
 from .types.facts import TypeFacts
 
@@ -38,6 +38,12 @@ class Observation:
         """Add reasons to `failed`."""
         for instance_id, reason in failed.items():
             self.failed.setdefault(instance_id, []).append(reason)
+
+    def metrics(self, options: Mapping[str, Any], series: Mapping[str, Sequence[Series]], hours: int) -> Answers:
+        """What CloudWatch has of the instances, if the options ask for metrics."""
+        if not options["metrics"]:
+            return Answers()
+        return self.keep_failures(self.cloud.metrics(self.located, series, hours))
 
     def each(self, make: Callable[[InstanceFacts, TypeFacts], _Made]) -> Dict[str, _Made]:
         """What `make` makes of each instance and its type, by id."""

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Mapping, Optional, Tuple
+from typing import Any, Mapping, Optional, Tuple
 
 from ...module_utils._benchmark.tools.disk import SHAPES
 from ...module_utils._cloud.types.facts import TypeFacts
 from ...module_utils._facts.disk import EBS
-from ...module_utils._prove.statistics.metrics import LARGEST, SMALLEST
+from ...module_utils._prove.statistics.metrics import LARGEST, MOST_METRICS, SMALLEST
+from .._clean import mapping, mappings
 
 # AWS's page "Amazon EBS-optimized instances" gives an instance's requests for 16 KiB, its throughput in MB of 10^6.
 _MB, _KIB = 1e6, 1024
@@ -20,8 +21,8 @@ _NEAR = 0.93  # of a limit: a run that does so much has reached it
 
 def sentence(result: Mapping[str, Any], kind: Optional[TypeFacts]) -> str:
     """What the figures of a result, which a host wrote, say about EBS's limits; empty without an EBS volume."""
-    details = result.get("details")
-    if not isinstance(details, Mapping) or details.get("kinds") != [EBS]:
+    details = mapping(result.get("details"))
+    if details.get("kinds") != [EBS]:
         return ""
     requests = _requests(result, details)
     if requests is None:
@@ -36,23 +37,15 @@ def sentence(result: Mapping[str, Any], kind: Optional[TypeFacts]) -> str:
 def _requests(result: Mapping[str, Any], details: Mapping[str, Any]) -> Optional[Tuple[float, int]]:
     """Requests a second in both directions, and the KiB of each."""
     shape = SHAPES.get(str(details.get("shape")))
-    metrics = result.get("metrics")
-    if shape is None or not isinstance(metrics, list):
+    if shape is None:
         return None
     rate = 0.0
-    for name, value in _figures(metrics):
-        if name in ("read_rate", "write_rate"):
-            rate += value
-        elif name in ("read_bandwidth", "write_bandwidth"):
-            rate += value * _KIB / shape.kib
-    return (rate, shape.kib) if rate else None
-
-
-def _figures(metrics: Any) -> Iterator[Tuple[str, float]]:
-    for metric in metrics:
-        value = metric.get("value") if isinstance(metric, Mapping) else None
+    for metric in mappings(result.get("metrics"), MOST_METRICS):
+        name, value = metric.get("name"), metric.get("value")
         if isinstance(value, (int, float)) and SMALLEST <= value <= LARGEST:
-            yield str(metric.get("name")), float(value)
+            rate += float(value) if name in ("read_rate", "write_rate") else 0.0
+            rate += value * _KIB / shape.kib if name in ("read_bandwidth", "write_bandwidth") else 0.0
+    return (rate, shape.kib) if rate else None
 
 
 def _held_back(exceeded: Any) -> Optional[str]:

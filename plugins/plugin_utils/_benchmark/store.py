@@ -15,7 +15,7 @@ from ...module_utils._facts.platform import INSTANCE_TYPE
 from ...module_utils._parse import json_text
 from ...module_utils._prove.statistics.metrics import MOST_METRICS, Metric
 from ...module_utils._prove.statistics.record_lines import metrics_from
-from .._clean import text
+from .._clean import mapping, text
 from .._files import append as append_line
 from .._files import file_name, make_folder, writing
 
@@ -46,9 +46,7 @@ class Entry(NamedTuple):
 
 def entry_of_result(host: str, at: int, name: str, options: str, result: Mapping[str, Any]) -> Optional[Entry]:
     """The entry for a result of the module, which a host wrote; None for one without figures, or of another form."""
-    platform, versions = result.get("platform"), result.get("versions")
-    platform = platform if isinstance(platform, Mapping) else {}
-    versions = versions if isinstance(versions, Mapping) else {}
+    platform, versions = mapping(result.get("platform")), mapping(result.get("versions"))
     said = sorted(f"{text(tool, LONGEST)}: {text(version, LONGEST)}" for tool, version in list(versions.items())[:8])
     plain = {
         "format": FORMAT,

@@ -90,11 +90,7 @@ def _headings(report: Report, concerns: List[str]) -> List[Dict[str, Any]]:
     """The nine headings, each with the number of hosts per status."""
     tiles = []
     for heading, under_heading in under_headings(concerns):
-        count = (
-            Counter(worst(filter(None, summary.cells(host, under_heading))) for host in report.hosts)
-            if under_heading
-            else Counter()
-        )
+        count = Counter(worst(filter(None, summary.cells(host, under_heading))) for host in report.hosts)
         counts = [(status, count[status]) for status in sorted(filter(None, count), key=ORDER.__getitem__)]
         if heading != OTHER:
             # A host's platform facts answer the first heading as far as a host can.

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
 from ...module_utils._facts.ethtool import CONNTRACK_AVAILABLE
+from .._clean import mapping
 
 # Counter → what EC2 limits, and what to do.
 LIMITS = {
@@ -47,14 +48,11 @@ def read_samples(result: Any, now: float) -> List[Dict[str, Any]]:
     """
     facts = result
     for name in ("ansible_facts", "nearmetal", "network", "sample"):
-        facts = facts.get(name) if isinstance(facts, Mapping) else None
-    if not isinstance(facts, Mapping) or not isinstance(facts.get("allowances"), Mapping):
-        return []
+        facts = mapping(mapping(facts).get(name))
     seconds = float(facts["seconds"]) if _number(facts.get("seconds")) else 0.0
-    reported = facts.get("packets")
-    packets = reported if isinstance(reported, Mapping) else {}
+    packets = mapping(facts.get("packets"))
     samples: List[Dict[str, Any]] = []
-    for interface, counters in facts["allowances"].items():
+    for interface, counters in mapping(facts.get("allowances")).items():
         sample = {"interface": interface, "seconds": now, "packets": packets.get(interface), "counters": counters}
         if seconds > 0:
             samples.append({**sample, "seconds": now - seconds, "packets": 0, "counters": dict.fromkeys(LIMITS, 0)})

@@ -31,6 +31,11 @@ def plural(number: int, noun: str, nouns: str = "") -> str:
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
+def clause(number: int, noun: str, one: str, several: str) -> str:
+    """`1 host failed`, `2 hosts were skipped`; empty without any."""
+    return f"{plural(number, noun)} {one if number == 1 else several}" if number else ""
+
+
 def sentence_of(errors: Mapping[str, str]) -> str:
     """The errors of concerns in one line."""
     return text("; ".join(f"{concern}: {why}" for concern, why in errors.items()))

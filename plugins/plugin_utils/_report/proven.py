@@ -14,6 +14,7 @@ from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
 from ...module_utils._concerns.registry import CONCERNS
 from ...module_utils._planning.knob import BOOT, RESTART
 from ...module_utils._prove.statistics.rules import BETTER, VERDICTS
+from ...module_utils._words import counted
 from .._clean import NAME, Budget, text
 from .._files import latest, read_json
 from .._prove import document, figures
@@ -34,9 +35,8 @@ class Proof:
     load: str
     against: str  # the tuning in place of the untuned host; empty for the untuned host
     tested: Tuple[str, ...]  # `concern.option`, without what the load could not show
-    wanted: Mapping[str, Tuple[Any, ...]] = field(
-        default_factory=dict
-    )  # the values that were measured, by `concern.option`
+    # The values that were measured, by `concern.option`.
+    wanted: Mapping[str, Tuple[Any, ...]] = field(default_factory=dict)
     metric: str = ""  # the metric that decided; empty without pairs
     unit: str = ""
     change: Optional[float] = None  # percent
@@ -50,9 +50,7 @@ class Proof:
         result = self.verdict.replace("_", " ")
         lead = f"proven on {date}" if self.verdict == BETTER else f"prove found {result} on {date}"
         other_settings = len(self.tested) - 1
-        conditions = (
-            f", with {other_settings} other setting{'' if other_settings == 1 else 's'}" if other_settings else ""
-        )
+        conditions = f", with {counted(other_settings, 'other setting')}" if other_settings else ""
         conditions += "" if measured else ", with a value other than the one wanted now"
         conditions += ", against another tuning" if self.against else ""
         if self.change is None:

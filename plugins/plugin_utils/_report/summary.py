@@ -21,7 +21,7 @@ from ...module_utils._words import in_words
 from .._ansible.plays import COLLECTION, TUNE
 from . import model, worth
 from .headings import BY_API, FAILED, OPEN, ORDER, heading_of, headings, in_order, worst
-from .model import HostReport, Report, plural, span
+from .model import HostReport, Report, clause, plural, span
 
 TOPS = 5  # findings that a terminal and the page's list show; the others are beside their hosts
 LIMIT = 3  # hosts that a command names; more are in a file beside the reports
@@ -255,8 +255,8 @@ def not_audited(report: Report) -> List[str]:
 def left_out(report: Report) -> str:
     """A sentence about hosts of the earlier report that this run lacks; empty without such hosts."""
     absent = tuple(report.drift["absent"]) if report.drift else ()
-    verb = "is" if len(absent) == 1 else "are"
-    return f"{plural(len(absent), 'host')} of that report {verb} not in this play: {span(absent)}" if absent else ""
+    said = clause(len(absent), "host", "of that report is not in this play", "of that report are not in this play")
+    return f"{said}: {span(absent)}" if absent else ""
 
 
 def all_clear(report: Report, words: str) -> str:

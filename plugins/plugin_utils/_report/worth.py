@@ -17,7 +17,7 @@ from ...module_utils._prove.statistics.rules import BETTER, WORSE
 from .._ansible.plays import AUDIT, TUNE
 from . import model
 from .headings import OPEN
-from .model import HostReport, Report, ReportedFinding, plural, span
+from .model import HostReport, Report, ReportedFinding, clause, plural, span
 
 # What is known of a gain, the best first.
 PROVEN, PUBLISHED, UNMEASURED, NO_GAIN, LOSS = "proven", "published", "unmeasured", "no_gain", "loss"
@@ -40,7 +40,11 @@ _NAME_WORKLOADS = (
 _PLAN_SUITED = "tune_workload_auto: apply plans {} for what runs there"
 _TUNE_ANYWAY = "{}_allow_not_ec2: true looks at hosts outside EC2 too"
 # Classes of hosts of which nothing is looked at unless it is asked for, and what is said of them.
-_OUTSIDE = {"not_ec2": ("isn't on EC2", "aren't on EC2"), "container": ("is a container", "are containers")}
+_LEFT = ", and nothing was looked at there"
+_OUTSIDE = {
+    "not_ec2": (f"isn't on EC2{_LEFT}", f"aren't on EC2{_LEFT}"),
+    "container": (f"is a container{_LEFT}", f"are containers{_LEFT}"),
+}
 _COUNTED = {**WORTH, PUBLISHED: "with a published figure", NO_GAIN: "without a gain when measured"}
 # What a change costs, the least first.
 FREE, RESTART, REBOOT, INTERRUPTS = "free", "restart", "reboot", "interrupts"
@@ -247,17 +251,9 @@ def _lead(
         *(_say_changes(report, changes) if changes else _say_nothing_left(report, reported, within)),
         _say_restarts(reported) if not changes or report.run.mode in ("tune", "restore") else "",
         *([] if report.restores else _say_unplanned(reported)),
-        f"{plural(errors, 'concern')} failed" if errors else "",
-        *(
-            f"{plural(away[kind], 'host')} {words[away[kind] != 1]}, and nothing was looked at there"
-            for kind, words in _OUTSIDE.items()
-            if away[kind]
-        ),
-        *(
-            f"{plural(states[state], 'host')} {words[states[state] != 1]}"
-            for state, words in _WITHOUT_REPORT.items()
-            if states[state]
-        ),
+        clause(errors, "concern", "failed", "failed"),
+        *(clause(away[kind], "host", *words) for kind, words in _OUTSIDE.items()),
+        *(clause(states[state], "host", *words) for state, words in _WITHOUT_REPORT.items()),
     ]
     return "; ".join(filter(None, parts)) + "."
 
@@ -282,7 +278,7 @@ def _say_nothing_left(report: Report, reported: List[HostReport], within: str) -
     yield f"Nothing{but} is left to {left} on {plural(clear, 'host')}{within}" if clear else ""
     word = "nothing" if clear else "Nothing"
     yield f"{word} of {span(tuple(concerns))} was asked for on {plural(len(idle), 'host')}" if idle else ""
-    yield f"{plural(refused, 'setting')} {'was' if refused == 1 else 'were'} refused" if refused else ""
+    yield clause(refused, "setting", "was refused", "were refused")
 
 
 def _say_changes(report: Report, changes: List[Tuple[HostReport, ReportedFinding]]) -> Iterable[str]:
@@ -296,13 +292,11 @@ def _say_changes(report: Report, changes: List[Tuple[HostReport, ReportedFinding
         proof = any(worth_of(host, finding) in (PROVEN, PUBLISHED) for host, finding in at_once)
         unproven = "" if proof or report.restores else ", without proof that any of it helps"
         yield f"{plural(len(at_once), 'setting')} on {of_all} {words.done[len(at_once) != 1]}{unproven}"
-    if waiting:
-        yield f"{plural(waiting, 'setting')} {words.later[waiting != 1]}"
+    yield clause(waiting, "setting", *words.later)
     if report.restores:
         stays = [status for status in OPEN if status not in CHANGES]
         left = sum(not finding.upkeep and finding.status in stays for host in report.hosts for finding in host.findings)
-        stay = "was left as it is" if left == 1 else "were left as they are"
-        yield f"{plural(left, 'setting')} {stay}" if left else ""
+        yield clause(left, "setting", "was left as it is", "were left as they are")
 
 
 def _facts(
@@ -320,7 +314,7 @@ def _facts(
         yield ("Taken away", files) if report.restores else ("Kept over reboots", f"by {files}")
     waiting = sum(host.reboot_required for host in report.hosts)
     if waiting:
-        yield "Reboot", f"{plural(waiting, 'host')} {'waits' if waiting == 1 else 'wait'} for a reboot"
+        yield "Reboot", clause(waiting, "host", "waits for a reboot", "wait for a reboot")
     failed = [f"{host.name} ({host.state})" for host in report.hosts if host.state != model.REPORTED]
     if failed:
         yield "Without a full report", span(failed, 4)

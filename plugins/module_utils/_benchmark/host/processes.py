@@ -381,8 +381,7 @@ def _text(stream: IO[bytes]) -> str:
 
 
 def _last_line(stream: IO[bytes]) -> str:
-    lines = _lines(stream)
-    return lines[-1] if lines else ""
+    return next(reversed(_lines(stream)), "")
 
 
 def _lines(stream: IO[bytes]) -> List[str]:

@@ -97,19 +97,17 @@ class Failed(Exception):
     """Why the rest of an instance's work is not done, in one sentence."""
 
 
-class Outcome:
-    """What was done, as keys of the actions' tables, and what was not, per instance."""
+def carry_out(
+    located: Mapping[str, Located], works: Mapping[str, Work], tags: Mapping[str, Any]
+) -> Tuple[Dict[str, List[str]], Dict[str, str]]:
+    """Do the work of each instance; a failure ends that of its instance only.
 
-    def __init__(self) -> None:
-        self.done: Dict[str, List[str]] = {}
-        self.failed: Dict[str, str] = {}
-
-
-def carry_out(located: Mapping[str, Located], works: Mapping[str, Work], tags: Mapping[str, Any]) -> Outcome:
-    """Do the work of each instance; a failure ends that of its instance only."""
-    outcome = Outcome()
+    Returns per instance what was done, as keys of the actions' tables, and why the rest was not.
+    """
+    of_all: Dict[str, List[str]] = {instance_id: [] for instance_id in works}
+    failed: Dict[str, str] = {}
     for instance_id, work in works.items():
-        done = outcome.done.setdefault(instance_id, [])
+        done = of_all[instance_id]
         instance = _Instance(InterfaceCalls(located[instance_id].target), instance_id, tags)
         try:
             for kept in work.protect:
@@ -123,8 +121,8 @@ def carry_out(located: Mapping[str, Located], works: Mapping[str, Work], tags: M
                 instance.remove(taken)
                 done.append(name_of(taken))
         except Failed as failure:
-            outcome.failed[instance_id] = str(failure)
-    return outcome
+            failed[instance_id] = str(failure)
+    return of_all, failed
 
 
 class _Instance:
@@ -185,14 +183,15 @@ class _Instance:
                 NetworkCardIndex=place.card,
             )
             given_up = error is not None and not self._passes(error)
-        reason = (
-            self.calls.explain("attach_network_interface", error) if error else f"not attached after {BRIEF_SECONDS} s"
-        )
+        reason = self._why("attach_network_interface", error) or f"not attached after {BRIEF_SECONDS} s"
         raise Failed(f"{interface_id}: {reason}")
 
     def _is_attached(self, answer: Raw) -> bool:
         attachment = answer.get("Attachment") or {}
         return attachment.get("InstanceId") == self.instance_id and attachment.get("Status") in ("attached", None)
+
+    def _why(self, operation: str, error: Optional[BaseException]) -> str:
+        return self.calls.explain(operation, error) if error else ""
 
     def _passes(self, error: BaseException) -> bool:
         return self.calls.target.boto.passes(error) or error_code(error) in _NOT_YET
@@ -212,11 +211,8 @@ class _Instance:
                 _answer, error = self.calls.call(
                     "modify_network_interface_attribute", NetworkInterfaceId=interface_id, Attachment=wanted
                 )
-        reason = (
-            self.calls.explain("modify_network_interface_attribute", error)
-            if error
-            else f"AWS still shows the old value after {BRIEF_SECONDS} s"
-        )
+        reason = self._why("modify_network_interface_attribute", error)
+        reason = reason or f"AWS still shows the old value after {BRIEF_SECONDS} s"
         raise Failed(
             f"{interface_id} is attached, but would not be deleted with its instance; the next run tries again:"
             f" {reason}"
@@ -248,12 +244,11 @@ class _Instance:
                 operation = "delete_network_interface"
                 _answer, error = self.calls.call(operation, NetworkInterfaceId=interface_id)
             given_up = error is not None and not self._passes(error)
-        if error is not None:
-            raise Failed(f"{interface_id}: {self.calls.explain(operation, error)}")
-        raise Failed(
-            f"{interface_id} is still attached after {_DETACH_SECONDS} s, because the host still uses it: run again,"
-            " or stop the instance"
+        used = (
+            f" is still attached after {_DETACH_SECONDS} s, because the host still uses it: run again, or stop the"
+            " instance"
         )
+        raise Failed(f"{interface_id}{used if error is None else f': {self._why(operation, error)}'}")
 
     def _delete(self, interface_id: str, failure: str) -> None:
         """Delete an interface of this run; what remains has nearmetal's tag, and the message says so."""

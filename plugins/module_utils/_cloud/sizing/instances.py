@@ -12,7 +12,7 @@ from ..._error import NearmetalError
 from ..._plan import Finding, Plan
 from ..._planning.knob import Knob
 from ..accounts import Target, deadline
-from ..api import VOLUMES, Answers, Cloud, Series, ask, pages
+from ..api import VOLUMES, Cloud, Series, ask, pages
 from ..observe import Observation, observe
 from ..result import contract
 from ..types.facts import TypeFacts
@@ -104,13 +104,11 @@ def _instances(options: Mapping[str, Any]) -> Dict[str, Any]:
     with deadline(options["timeout"]):
         observation = observe(options)
         volumes = observation.keep_failures(ask(VOLUMES, observation.located))
-        values = Answers()
-        if options["metrics"]:
-            series = {
-                instance_id: [Series("AWS/EC2", name, "InstanceId", instance_id, how) for name, how in _METRICS.items()]
-                for instance_id in observation.located
-            }
-            values = observation.keep_failures(observation.cloud.metrics(observation.located, series, options["hours"]))
+        series = {
+            instance_id: [Series("AWS/EC2", name, "InstanceId", instance_id, how) for name, how in _METRICS.items()]
+            for instance_id in observation.located
+        }
+        values = observation.metrics(options, series, options["hours"])
         queries: Dict[str, Question] = {}
         origin: Dict[str, List[str]] = {}
         for instance_id in observation.instances:
