@@ -93,19 +93,21 @@ class ActionModule(ActionBase):
                     history.keep(options["history"], report)
         except NearmetalError as error:
             raise AnsibleActionFail(str(error)) from None
-        hosts = report.gate.hosts if report.gate else ()
+        hosts, findings = (report.gate.hosts, report.gate.findings) if report.gate else ((), 0)
+        kinds = f"{plural(findings, 'finding')} with a status of {', '.join(options['fail_on'])}"
+        failure = f"audit_fail_on: {kinds} on {span(hosts)}; see report.json" if hosts else ""
         result.update(
             changed=False,
             fail_on=options["fail_on"],
             baseline=options["baseline"] or "",
             history=options["history"] or "",
             hosts=list(hosts),
-            findings=report.gate.findings if report.gate else 0,
+            findings=findings,
             written=written,
-            failure=_sentence(options["fail_on"], report.gate.findings, hosts) if report.gate and hosts else "",
+            failure=failure,
         )
         if hosts and options["fail"]:
-            result.update(failed=True, msg=result["failure"])
+            result.update(failed=True, msg=failure)
         if not seen_by_callback:
             for sentence in (f"Not seen: {BLIND}.", *ineffective()):
                 self._display.warning(sentence)
@@ -176,11 +178,6 @@ def _list(value: Any) -> list[Any]:
         return list(check_type_list(value or []))
     except TypeError:
         raise NearmetalError("audit_fail_on: a list of statuses is wanted, such as [would_change, failed]") from None
-
-
-def _sentence(fail_on: list[str], findings: int, hosts: tuple[str, ...]) -> str:
-    kinds = plural(findings, "finding")
-    return f"audit_fail_on: {kinds} with a status of {', '.join(fail_on)} on {span(hosts)}; see report.json"
 
 
 def _collect(registered: list[str], task_vars: dict[str, Any]) -> Collector:

@@ -144,7 +144,7 @@ def _cards(instance: InstanceFacts, kind: TypeFacts, volumes: Sequence[VolumeFac
 def _spread(kind: TypeFacts, volumes: Sequence[VolumeFacts], share: Tuple[float, float]) -> Dict[str, int]:
     """Volume → card: the largest first, each where it is if that card is among the least loaded."""
     cards: Dict[str, int] = {}
-    for volume in sorted(volumes, key=lambda volume: -_load(volume, share)):
+    for volume in sorted(volumes, key=lambda volume: -max(volume.iops / share[0], volume.mb_s / share[1])):
         loads = _loads(kind, [other for other in volumes if other.volume_id in cards], cards, share)
         cards[volume.volume_id] = min(range(kind.ebs_cards), key=lambda card: (loads[card], card != volume.card))
     return cards
@@ -161,10 +161,6 @@ def _loads(
         )
         for card in range(kind.ebs_cards)
     ]
-
-
-def _load(volume: VolumeFacts, share: Tuple[float, float]) -> float:
-    return max(volume.iops / share[0], volume.mb_s / share[1])
 
 
 def _low_balances(instance: InstanceFacts, facts: EbsFacts) -> List[Finding]:

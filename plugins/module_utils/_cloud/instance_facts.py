@@ -143,6 +143,7 @@ def instance_facts(
 
     `unasked` says why a requested answer of these two is missing.
     """
+    notice = (spot or {}).get("Status", {}).get("Code")
     return InstanceFacts(
         answer["InstanceId"],
         account,
@@ -151,7 +152,7 @@ def instance_facts(
         power_facts(answer),
         host_class=host_class(answer.get("VirtualizationType"), kind),
         events=_events(status or {}),
-        spot_notice=_spot_notice(spot or {}),
+        spot_notice=notice if notice in _SPOT_NOTICES else None,
         unasked=unasked,
         **values_told(InstanceFacts, answer),
     )
@@ -164,8 +165,3 @@ def _events(status: Raw) -> Tuple[str, ...]:
             start = event.get("NotBefore")
             pending.append(f"{event.get('Code')}{f' not before {start.isoformat()}' if start else ''}")
     return tuple(sorted(pending))
-
-
-def _spot_notice(request: Raw) -> Optional[str]:
-    code = request.get("Status", {}).get("Code")
-    return code if code in _SPOT_NOTICES else None

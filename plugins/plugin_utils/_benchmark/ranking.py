@@ -138,9 +138,12 @@ def _ranking(members: _Runs, enough: _Runs, tests: int) -> Ranking:
     count = min(map(len, compared.values()))
     latest = {host: entries[-count:] for host, entries in compared.items()}
     ranked = [Ranked(host, median(entry.metrics[0].value for entry in entries)) for host, entries in latest.items()]
-    visible = None
+    visible, obstacle = None, ""
     if judged:
         ranked, visible = _judged(ranked, latest, tests)
+    else:
+        needed = f"{FEWEST_HOSTS} hosts of the type, each with {FEWEST_RUNS} runs on at least {FEWEST_DAYS} days"
+        obstacle = f"nobody is judged: that takes {needed}; {len(enough)} of {len(members)} have them"
     ranked.sort(key=lambda host: (host.value if metric.better == SMALLER else -host.value, host.host))
     return Ranking(
         benchmark=some.benchmark,
@@ -155,13 +158,8 @@ def _ranking(members: _Runs, enough: _Runs, tests: int) -> Ranking:
         hosts=tuple(ranked),
         left_out=tuple(sorted(set(members) - set(compared))),
         visible=visible,
-        obstacle="" if judged else _obstacle(len(members), len(enough)),
+        obstacle=obstacle,
     )
-
-
-def _obstacle(hosts: int, enough: int) -> str:
-    needed = f"{FEWEST_HOSTS} hosts of the type, each with {FEWEST_RUNS} runs on at least {FEWEST_DAYS} days"
-    return f"nobody is judged: that takes {needed}; {enough} of {hosts} have them"
 
 
 def _judged(ranked: Sequence[Ranked], runs: _Runs, tests: int) -> Tuple[List[Ranked], float]:

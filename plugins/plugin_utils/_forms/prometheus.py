@@ -27,7 +27,8 @@ def render(report: Report) -> str:
 def _metrics(report: Report) -> Iterator[Tuple[str, str, Iterator[Sample]]]:
     hosts = report.hosts
     limits = {host.name: allowances.verdicts(host.allowances) for host in hosts}
-    yield "nearmetal_report_timestamp_seconds", "When the run ended.", iter([((), _seconds(report.run.finished))])
+    ended = datetime.strptime(report.run.finished, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
+    yield "nearmetal_report_timestamp_seconds", "When the run ended.", iter([((), ended.timestamp())])
     yield "nearmetal_report_duration_seconds", "How long the run took.", iter([((), report.run.seconds)])
     yield (
         "nearmetal_hosts",
@@ -142,7 +143,3 @@ def _findings(report: Report) -> Iterator[Sample]:
         count = Counter((finding.concern, finding.knob, finding.status) for finding in host.findings)
         for (concern, knob, status), findings in sorted(count.items()):
             yield (("host", host.name), ("concern", concern), ("knob", knob), ("status", status)), findings
-
-
-def _seconds(stamp: str) -> float:
-    return datetime.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc).timestamp()

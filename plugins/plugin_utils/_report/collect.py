@@ -104,6 +104,10 @@ class Collector:
         findings = _with_own_values(findings, actions)
         replaced.update(str(action["concern"]) for action in actions)
         platform, samples = mapping(result.get("platform")), result.get("allowances")
+        workload = result.get(
+            "workload"
+        )  # of several in their order; an earlier nearmetal reported a single one, as text
+        workload = ", ".join(map(str, workload)) if isinstance(workload, list) else workload
         host.update(
             findings=(*kept_findings, *findings),
             errors={**kept_errors, **new_errors},
@@ -116,7 +120,7 @@ class Collector:
                     if platform.get(key) is not None
                 },
             },
-            workload=_workloads(result.get("workload"), budget) or known.workload,
+            workload=budget.text(workload or "", NAME) or known.workload,
             changed=known.changed or result.get("changed") is True,
             reboot_required=known.reboot_required or result.get("reboot_required") is True,
             reboot_reasons=(*known.reboot_reasons, *budget.texts(result.get("reboot_reasons"))),
@@ -250,11 +254,6 @@ def _fields(entry: Mapping[str, Any], names: Iterable[str], budget: Budget) -> D
         else budget.text(entry.get(name) or "", *([NAME] if name in _NAMES else []))
         for name in names
     }
-
-
-def _workloads(names: Any, budget: Budget) -> str:
-    """The workloads of a host in their order; an earlier nearmetal reported a single one, as text."""
-    return budget.text(", ".join(map(str, names)) if isinstance(names, list) else names or "", NAME)
 
 
 def _findings(entries: Any, budget: Budget) -> Tuple[List[ReportedFinding], int]:

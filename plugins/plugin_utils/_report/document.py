@@ -16,7 +16,6 @@ from typing import Any, Dict, Mapping, Tuple
 from ...module_utils._error import NearmetalError
 from ...module_utils._plan import STATUSES
 from .._benchmark import sentences
-from .._benchmark.ranking import Ranking
 from .._clean import Budget, text
 from .._files import read_json
 from . import allowances, model, summary
@@ -48,7 +47,14 @@ def document(report: Report) -> Dict[str, Any]:
         "history": [
             {"finished": past.finished, "hosts": len(past.hosts), "totals": _totals(past)} for past in report.past
         ],
-        "rankings": [_ranking(ranking) for ranking in report.rankings],
+        "rankings": [
+            {
+                **ranking._asdict(),
+                "hosts": [host._asdict() for host in ranking.hosts],
+                "says": sentences.sentences(ranking),
+            }
+            for ranking in report.rankings
+        ],
         "hosts": [_host(host) for host in report.hosts],
     }
 
@@ -59,11 +65,6 @@ def _totals(past: Past) -> Dict[str, int]:
     for statuses in past.hosts.values():
         totals.update(statuses)
     return dict(totals)
-
-
-def _ranking(ranking: Ranking) -> Dict[str, Any]:
-    hosts = [host._asdict() for host in ranking.hosts]
-    return {**ranking._asdict(), "hosts": hosts, "says": sentences.sentences(ranking)}
 
 
 def _host(host: HostReport) -> Dict[str, Any]:

@@ -81,7 +81,8 @@ def _of_metric(
     larger = better == LARGER
     won[name] = evidence_of_harm(watch, name, larger, settings.most_looks, won.get(name, NOTHING))
     if won[name].evidence >= needed:
-        return f"{name} became worse, with evidence of {_to_one(won[name].evidence)} ({needed:.0f}:1 is needed)", ""
+        evidence = f"{won[name].evidence:.0f}:1" if won[name].evidence < 1e6 else "more than 1000000:1"
+        return f"{name} became worse, with evidence of {evidence} ({needed:.0f}:1 is needed)", ""
     if not ends:
         return "", ""
     found, before = gains(watch, name, larger), gains(watch._replace(after=watch.before), name, larger)
@@ -136,10 +137,6 @@ def _figure(settings: Settings, watch: Watch, name: str, better: str) -> Dict[st
     ends = {"change": sign * draws.estimate(), "low": low, "high": high}
     shown = {end: percent(value) if math.isfinite(value) else None for end, value in ends.items()}
     return {"name": name, "better": better, "tuned": draws.tuned, "waiting": draws.waiting, **shown}
-
-
-def _to_one(evidence: float) -> str:
-    return f"{evidence:.0f}:1" if evidence < 1e6 else "more than 1000000:1"
 
 
 def by_proof(proofs: Mapping[str, Mapping[str, Any]]) -> Judgment:

@@ -19,18 +19,8 @@ _MOST_US = 10000  # of the histogram; later wake-ups count in max alone
 def _run(options: Options, _folder: str) -> Run:
     # By itself cyclictest keeps the CPUs from sleeping deeply while it measures, whatever the host's own setting.
     measure = [
-        *(
-            _TOOL,
-            f"--json={_FILE}",
-            "-q",
-            "--mlockall",
-            "--smp",
-            "--default-system",
-            "-p",
-            "90",
-            "-i",
-            str(options["interval_us"]),
-        ),
+        *(_TOOL, f"--json={_FILE}", "-q", "--mlockall", "--smp", "--default-system"),
+        *("-p", "90", "-i", str(options["interval_us"])),
         *("-h", str(_MOST_US), "--histfile=histogram", "-D", str(max(1, round(options["seconds"])))),
     ]
     # A thread with a priority of real time needs root.

@@ -119,14 +119,16 @@ def _read_iperf(outputs: Sequence[str], options: Options) -> Result:
     protocol = _OF_IPERF.value(document, "start", "test_start", "protocol")
     sent_by = "datagrams a second" if options["packets"] else "Mbit/s"
     offered = f"{options['rate']} {sent_by} by each client" if options["rate"] else "as much as it takes"
-    streams = len(_list(_OF_IPERF.value(end, "streams")))
-    details: Dict[str, Any] = {"part": options["part"], "offered": offered, "streams": streams}
+    streams = _OF_IPERF.value(end, "streams")
+    if not isinstance(streams, list):
+        raise _OF_IPERF.unreadable("streams isn't a list")
+    details: Dict[str, Any] = {"part": options["part"], "offered": offered, "streams": len(streams)}
     if options["part"] == SERVER and _OF_IPERF.value(document, "start", "test_start", "reverse"):
         return Result((), {**details, "figures_at": CLIENT})  # the server doesn't know what arrived
     if protocol == "TCP":
         bits = _OF_IPERF.larger("throughput", _OF_IPERF.value(end, "sum_received", "bits_per_second"), "Gbit/s")
-        if details["streams"] > 1:
-            given = [_OF_IPERF.value(flow, "receiver", "bits_per_second") for flow in _OF_IPERF.value(end, "streams")]
+        if len(streams) > 1:
+            given = [_OF_IPERF.value(flow, "receiver", "bits_per_second") for flow in streams]
             flows = [round(_OF_IPERF.number(flow) / 1e9, 3) for flow in given]
             details.update(slowest_flow_gbit=min(flows), fastest_flow_gbit=max(flows))
         return Result((bits._replace(value=bits.value / 1e9),), details)
@@ -139,12 +141,6 @@ def _read_iperf(outputs: Sequence[str], options: Options) -> Result:
     rate = metric.value / seconds
     details.update(lost_percent=round(100 * lost / sent, 2), budget_ns=round(1e9 / rate, 1))
     return Result((_OF_IPERF.larger("packets", rate, "1/s"),), details)
-
-
-def _list(value: Any) -> List[Any]:
-    if not isinstance(value, list):
-        raise _OF_IPERF.unreadable("streams isn't a list")
-    return value
 
 
 NETWORK = Benchmark(
