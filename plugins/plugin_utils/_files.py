@@ -8,11 +8,12 @@ import errno
 import os
 import re
 from contextlib import contextmanager, suppress
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Pattern, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Pattern, Tuple, TypeVar
 
 from ..module_utils._error import NearmetalError
 from ..module_utils._parse import json_text
 
+_Made = TypeVar("_Made")
 _UNSAFE_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 _MOST_READ = 20  # files per host; file names of different hosts may be the same
 ELSEWHERE = (
@@ -112,6 +113,14 @@ def read_json(path: str, most: int) -> Any:
     if len(data) > most:
         raise ValueError(f"{path} is too large")
     return json_text.parse(data.decode("utf-8"))
+
+
+def made_of(path: str, most: int, make: Callable[[Any], _Made]) -> Optional[_Made]:
+    """What is made of the JSON in a file; None of a file that is damaged, or of which nothing can be made."""
+    try:
+        return make(read_json(path, most))
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError, OverflowError):
+        return None
 
 
 def latest(folder: str, pattern: Pattern[str], hosts: Iterable[str]) -> Iterator[Tuple[str, List[str]]]:

@@ -8,10 +8,11 @@ import json
 import os
 import re
 import time
+from functools import partial
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from .._clean import NAME, Budget, mapping, mappings, text
-from .._files import latest, read_json
+from .._files import latest, made_of
 
 FOLDER = "profile"
 _SCHEMA, _VERSION = "nearmetal.ec2/profile", 1
@@ -48,23 +49,17 @@ def last(directory: str, hosts: Iterable[str], now: float) -> Dict[str, Last]:
     """The latest profile of each host, none that is older than 30 days. Damaged files are ignored."""
     found = {}
     for host, paths in latest(os.path.join(directory, FOLDER), _NAME, hosts):
-        known = next(filter(None, (_read(path, host) for path in paths)), None)
+        known = next(filter(None, (made_of(path, _LARGEST, partial(_last, host)) for path in paths)), None)
         if known is not None and now - known.recorded < _OLD:
             found[host] = known
     return found
 
 
-def _read(path: str, host: str) -> Optional[Last]:
-    try:
-        plain = mapping(read_json(path, _LARGEST))
-        if [plain.get(name) for name in ("schema", "version", "host")] != [_SCHEMA, _VERSION, host]:
-            return None
-        result, recorded = mapping(plain.get("result")), float(plain["recorded"])
-        time.gmtime(recorded)
-        rows = mappings(result.get("advice"), _MOST)
-        advice = tuple(
-            (text(row.get("name"), NAME), text(row.get("says")), text(row.get("knob") or "", NAME)) for row in rows
-        )
-        return Last(recorded, int(result.get("samples") or 0), advice)
-    except (OSError, ValueError, RecursionError, KeyError, TypeError, OverflowError):
+def _last(host: str, plain: Mapping[str, Any]) -> Optional[Last]:
+    if [plain.get(name) for name in ("schema", "version", "host")] != [_SCHEMA, _VERSION, host]:
         return None
+    result, recorded = mapping(plain.get("result")), float(plain["recorded"])
+    time.gmtime(recorded)
+    rows = mappings(result.get("advice"), _MOST)
+    advice = ((text(row.get("name"), NAME), text(row.get("says")), text(row.get("knob") or "", NAME)) for row in rows)
+    return Last(recorded, int(result.get("samples") or 0), tuple(advice))

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import List, Tuple
+from typing import Any, Mapping, Tuple
 
 from ...module_utils._error import NearmetalError
-from .._files import read_json, write
+from .._files import made_of, write
 from . import model
 from .headings import ORDER
 from .model import Past, Report
@@ -36,13 +36,7 @@ def load(directory: str) -> Tuple[Past, ...]:
         return ()
     except OSError as error:
         raise NearmetalError(f"audit_history: can't read {directory}: {error.strerror}") from None
-    runs: List[Past] = []
-    for name in names[-SHOWN:]:
-        try:
-            runs.append(_read(os.path.join(directory, name)))
-        except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
-            continue
-    return tuple(runs)
+    return tuple(filter(None, (made_of(os.path.join(directory, name), LARGEST, _past) for name in names[-SHOWN:])))
 
 
 def keep(directory: str, report: Report) -> str:
@@ -60,10 +54,9 @@ def keep(directory: str, report: Report) -> str:
         raise NearmetalError(f"audit_history: can't write {error.filename or directory}: {error.strerror}") from None
 
 
-def _read(path: str) -> Past:
-    plain = read_json(path, LARGEST)
+def _past(plain: Mapping[str, Any]) -> Past:
     if plain["version"] != VERSION or not re.fullmatch(r"[0-9TZ:-]{20}", plain["finished"], re.ASCII):
-        raise ValueError(path)
+        raise ValueError(plain["version"])
     hosts = {
         str(name): {
             status: int(count) for status, count in counts.items() if status in ORDER and 0 <= int(count) < 10**6

@@ -9,6 +9,7 @@ import os
 import re
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
 
 from ...module_utils._concerns.registry import CONCERNS
@@ -16,7 +17,7 @@ from ...module_utils._planning.knob import BOOT, RESTART
 from ...module_utils._prove.statistics.rules import BETTER, VERDICTS
 from ...module_utils._words import counted
 from .._clean import NAME, Budget, text
-from .._files import latest, read_json
+from .._files import latest, made_of
 from .._prove import document, figures
 from .model import ReportedFinding
 
@@ -65,7 +66,7 @@ def last(directory: str, hosts: Iterable[str]) -> Dict[str, Proof]:
     proof_of_host = {}
     for host, paths in latest(os.path.join(directory, FOLDER), _NAME, hosts):
         # A resumed run may end after a run that began later.
-        proofs = filter(None, (_read(path, host) for path in paths))
+        proofs = filter(None, (made_of(path, _LARGEST, partial(_of_host, host)) for path in paths))
         proof = max(proofs, key=lambda proof: proof.ended, default=None)
         if proof is not None:
             proof_of_host[host] = proof
@@ -85,14 +86,9 @@ def with_proof(findings: Iterable[ReportedFinding], proof: Optional[Proof]) -> T
     )
 
 
-def _read(path: str, host: str) -> Optional[Proof]:
-    try:
-        plain = read_json(path, _LARGEST)
-        if (plain["schema"], plain["host"]) != (document.SCHEMA, host) or plain["version"] not in document.READABLE:
-            return None
-        return proof_of(plain)
-    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError, OverflowError):
-        return None
+def _of_host(host: str, plain: Mapping[str, Any]) -> Optional[Proof]:
+    known = (plain["schema"], plain["host"]) == (document.SCHEMA, host) and plain["version"] in document.READABLE
+    return proof_of(plain) if known else None
 
 
 def proof_of(plain: Mapping[str, Any]) -> Proof:
