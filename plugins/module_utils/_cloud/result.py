@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .._plan import Action, Finding, Plan
+from .._words import counted
 from .observe import Observation
 
 # In the one-line message, what an operator should look at comes first.
@@ -103,13 +105,10 @@ def _renamed(plan: Plan, status: str) -> Tuple[Finding, ...]:
 
 
 def _message(concern: str, count: int, findings: List[Dict[str, Any]], errors: Sequence[str]) -> str:
-    counted: Dict[str, int] = {}
-    for finding in findings:
-        counted[finding["status"]] = counted.get(finding["status"], 0) + 1
-    phrases = [f"{counted[status]} {status.replace('_', ' ')}" for status in _ORDER if status in counted]
+    number = Counter(finding["status"] for finding in findings)
+    phrases = [f"{number[status]} {status.replace('_', ' ')}" for status in _ORDER if status in number]
     incomplete = f"; instances may be missing: {errors[0]}" if errors else ""
-    counted_instances = f"{count} {'instance' if count == 1 else 'instances'}"
-    return f"{concern}: {counted_instances}: {', '.join(phrases) or 'no findings'}{incomplete}"
+    return f"{concern}: {counted(count, 'instance')}: {', '.join(phrases) or 'no findings'}{incomplete}"
 
 
 def _tree(actions: List[Action], side: str) -> Dict[str, Any]:

@@ -38,10 +38,6 @@ class Tree(NamedTuple):
     name: Sequence[int]
     own: Sequence[int]
 
-    def as_dict(self) -> Dict[str, Any]:
-        """The tree as JSON has it."""
-        return {**self._asdict(), "depth": list(self.depth), "name": list(self.name), "own": list(self.own)}
-
     def lines(self) -> Iterable[str]:
         """One line for each stack, `program;caller;function 12`."""
         path: List[str] = []

@@ -92,11 +92,9 @@ class Result(NamedTuple):
 
 
 class Benchmark(NamedTuple):
-    """One ready benchmark."""
+    """One ready benchmark. docs/benchmarks.md says what it answers, and what it can't say."""
 
     name: str
-    question: str
-    limitation: str  # what its figures don't say
     options: Spec  # each benchmark has `seconds`, the time that it measures
     tools: Tuple[Tool, ...]  # all of them
     run: Callable[[Options, str], Run]  # the options and the run's folder → what is started

@@ -45,8 +45,6 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
 
 CACHE = Benchmark(
     name="cache",
-    question="How many requests a second, nine in ten of them reads, does a cache answer, and how soon?",
-    limitation="with part: both what a real network adds, and more than half of the host's CPUs",
     options={
         "seconds": seconds_option(10.0),
         "connections": {"type": "int", "range": (1, 10000), "default": 64},

@@ -27,8 +27,6 @@ def _read(outputs: Sequence[str], _options: Options) -> Result:
 
 CLOCK = Benchmark(
     name="clock",
-    question="What does one clock read cost, and is it a system call?",
-    limitation="how often your program reads the clock",
     options={"seconds": seconds_option(2.0)},
     tools=(),
     run=lambda options, _folder: Run((Command((PROGRAM, f"{options['seconds']:g}"), own=True, as_root=True),)),

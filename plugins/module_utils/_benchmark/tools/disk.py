@@ -229,8 +229,6 @@ def _directions(shape: Shape) -> Sequence[str]:
 
 DISK = Benchmark(
     name="disk",
-    question="How many requests of one shape does a disk answer in a second, and how soon?",
-    limitation="what the file system's cache adds: the benchmark bypasses it",
     options={
         "seconds": seconds_option(10.0),
         "shape": {"type": "str", "choices": list(SHAPES), "default": "random_read"},

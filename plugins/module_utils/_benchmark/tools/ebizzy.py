@@ -46,8 +46,6 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
 
 EBIZZY = Benchmark(
     name="ebizzy",
-    question="How many records a second do threads copy into fresh memory and search?",
-    limitation="anything about programs whose allocator keeps its memory",
     options={
         "seconds": seconds_option(10.0),
         "path": {"type": "str"},

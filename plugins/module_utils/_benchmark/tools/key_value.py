@@ -54,8 +54,6 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
 
 KEY_VALUE = Benchmark(
     name="key_value",
-    question="How many reads and writes a second does a store in memory answer, and how soon?",
-    limitation="with part: both what a real network adds, and more than half of the host's CPUs",
     options={
         "seconds": seconds_option(10.0),
         "clients": {"type": "int", "range": (1, 10000), "default": 50},

@@ -55,8 +55,6 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
 
 LATENCY = Benchmark(
     name="latency",
-    question="How late is a waiting thread of the highest priority woken?",
-    limitation="how late threads of ordinary priority are, which also wait for each other",
     options={
         "seconds": seconds_option(10.0),
         "interval_us": {"type": "int", "range": (100, 1000000), "default": 1000},

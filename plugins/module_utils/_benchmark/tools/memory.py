@@ -127,8 +127,6 @@ _SCOPE = "local"  # each thread has a block of its own, so that blocks of any si
 
 MEMORY = Benchmark(
     name="memory",
-    question="How fast does a host read and write its memory, and what does fresh memory cost?",
-    limitation="what one access costs; blocks that fit into a cache measure the cache",
     options={
         "seconds": seconds_option(10.0),
         "load": {"type": "str", "choices": [BLOCKS, STREAM, FRESH], "default": BLOCKS},

@@ -145,8 +145,6 @@ def _read_iperf(outputs: Sequence[str], options: Options) -> Result:
 
 NETWORK = Benchmark(
     name="network",
-    question="How much does the network between two hosts carry, in bits or in packets a second, and how soon?",
-    limitation="with part: both it stays inside the host, and measures the kernel alone",
     options={
         "seconds": seconds_option(10.0),
         **pair.OPTIONS,

@@ -110,8 +110,6 @@ def compare(first: Mapping[str, float], second: Mapping[str, float]) -> Dict[str
 
 UNIXBENCH = Benchmark(
     name="unixbench",
-    question="What do system calls, processes, pipes and files cost on this host, against UnixBench's old reference?",
-    limitation="how your program divides its time among them; the index is a mean of twelve rows",
     options={
         "seconds": seconds_option(900.0),
         "path": {"type": "str"},

@@ -114,8 +114,6 @@ def _read(outputs: Sequence[str], options: Options) -> Result:
 
 WEB = Benchmark(
     name="web",
-    question="How many small answers a second does a web server give, and how soon?",
-    limitation="with part: both what a real network adds, and more than half of the host's CPUs",
     options={
         "seconds": seconds_option(10.0),
         "connections": {"type": "int", "range": (1, 4000), "default": 64},
