@@ -56,8 +56,5 @@ def require_sizes(sizes: Any) -> Any:
 
 
 class FilterModule:
-    """The filters of this file."""
-
     def filters(self) -> dict[str, Callable[[Any], Any]]:
-        """By name."""
         return {"batches": require_sizes}

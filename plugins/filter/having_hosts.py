@@ -34,8 +34,5 @@ def require_hosts(variables: Any, pattern: Any) -> Any:
 
 
 class FilterModule:
-    """The filters of this file."""
-
     def filters(self) -> dict[str, Callable[..., Any]]:
-        """By name."""
         return {"having_hosts": require_hosts}

@@ -22,8 +22,5 @@ def collect_unconfirmed(hosts: Iterable[str], hostvars: Mapping[str, Any]) -> li
 
 
 class FilterModule:
-    """The filters of this file."""
-
     def filters(self) -> dict[str, Callable[..., Any]]:
-        """By name."""
         return {"instance_ids": ids, "unconfirmed_ids": collect_unconfirmed}

@@ -22,8 +22,5 @@ def judge(record: Any, report: Any = "") -> Dict[str, Any]:
 
 
 class FilterModule:
-    """The filters of this file."""
-
     def filters(self) -> Dict[str, Callable[..., Dict[str, Any]]]:
-        """By name."""
         return {"judge": judge}

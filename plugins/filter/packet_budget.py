@@ -28,8 +28,5 @@ def packet_budget(packets_per_second: Any, cpus: Any = 1, frame_bytes: Any = 64)
 
 
 class FilterModule:
-    """The filters of this file."""
-
     def filters(self) -> Dict[str, Callable[..., Dict[str, float]]]:
-        """By name."""
         return {"packet_budget": packet_budget}

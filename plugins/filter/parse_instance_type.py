@@ -25,8 +25,5 @@ def parts(name: Any) -> Dict[str, Any]:
 
 
 class FilterModule:
-    """The filters of this file."""
-
     def filters(self) -> Dict[str, Callable[[Any], Dict[str, Any]]]:
-        """By name."""
         return {"parse_instance_type": parts}

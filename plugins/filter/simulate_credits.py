@@ -53,8 +53,5 @@ def _pairs(load: Any) -> List[Tuple[float, float]]:
 
 
 class FilterModule:
-    """The filters of this file."""
-
     def filters(self) -> Dict[str, Callable[..., Dict[str, Any]]]:
-        """By name."""
         return {"simulate_credits": simulation}

@@ -38,8 +38,5 @@ def sizing(need: Any, **options: Any) -> Dict[str, Any]:
 
 
 class FilterModule:
-    """The filters of this file."""
-
     def filters(self) -> Dict[str, Callable[..., Dict[str, Any]]]:
-        """By name."""
         return {"sizing": sizing}

@@ -30,8 +30,5 @@ def _rows(name: str, result: Any) -> Dict[str, float]:
 
 
 class FilterModule:
-    """The filters of this file."""
-
     def filters(self) -> Dict[str, Callable[..., Dict[str, Any]]]:
-        """By name."""
         return {"unixbench_comparison": unixbench_comparison}

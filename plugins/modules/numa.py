@@ -2,7 +2,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the kernel moves memory between NUMA nodes, and which services stay on one."""
 
 from __future__ import annotations
 
