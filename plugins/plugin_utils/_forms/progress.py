@@ -1,9 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The progress of a fleet's run: one line redrawn in place, or a plain line now and then in a log.
-
-PRIVATE to the collection.
-"""
+"""The progress of a fleet's run: one line redrawn in place, or a plain line now and then in a log. PRIVATE."""
 
 from __future__ import annotations
 

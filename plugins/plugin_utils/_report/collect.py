@@ -1,9 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From the results of modules to a report: cleaned, merged per host, with every host of the play.
-
-PRIVATE to the collection.
-"""
+"""From the results of modules to a report: cleaned, merged per host, with every host of the play. PRIVATE."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""report.json: the whole report for other programs; report.schema.json beside this file describes it.
-
-PRIVATE to the collection.
-"""
+"""report.json: the whole report for other programs; report.schema.json beside this file describes it. PRIVATE."""
 
 from __future__ import annotations
 

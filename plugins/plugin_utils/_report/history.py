@@ -1,9 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many findings of each status every host had in earlier audits: the files of `audit_history`.
-
-PRIVATE to the collection.
-"""
+"""How many findings of each status every host had in earlier audits: the files of `audit_history`. PRIVATE."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a change is worth and what it costs: the verdict of a report, and the order of its findings.
-
-PRIVATE to the collection.
-"""
+"""What a change is worth and what it costs: the verdict of a report, and the order of its findings. PRIVATE."""
 
 from __future__ import annotations
 
