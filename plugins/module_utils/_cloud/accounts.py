@@ -167,7 +167,6 @@ def title(operation: str) -> str:
 
 
 def not_allowed(error: BaseException) -> bool:
-    """Whether the credentials lack a permission."""
     return error_code(error) in _NOT_ALLOWED
 
 

@@ -48,8 +48,6 @@ def _interfaces(answers: Sequence[Raw]) -> "Tuple[InterfaceFacts, ...]":
 
 @dataclass(frozen=True)
 class InterfaceFacts:
-    """One attached network interface."""
-
     interface_id: str = told("NetworkInterfaceId", "")
     device_index: Optional[int] = told("Attachment.DeviceIndex")
     card: int = told("Attachment.NetworkCardIndex", 0)

@@ -17,8 +17,6 @@ _GP3_FREE_IOPS, _GP3_FREE_MIB_S = 3000, 125
 
 @dataclass(frozen=True)
 class VolumeFacts:
-    """One attached volume."""
-
     volume_id: str
     volume_type: str
     size_gib: int

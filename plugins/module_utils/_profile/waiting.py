@@ -93,7 +93,6 @@ class Calls:
         self._calls: Sums = {}  # program and system call → calls, errors, milliseconds
 
     def add(self, lines: Iterable[str]) -> None:
-        """The next lines."""
         for line in lines:
             call, program, lost = _CALL.match(line), _PROGRAM.match(line), _LOST.search(line)
             if call is not None:

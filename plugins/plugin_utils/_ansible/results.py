@@ -34,14 +34,12 @@ def result_of(result: Any) -> Any:
 
 
 def warnings(result: Any) -> List[str]:
-    """What the task warned of."""
     if hasattr(result, "warnings"):
         return [str(warning.event.msg) for warning in result.warnings]
     return list(map(str, result.result.get("warnings") or ()))
 
 
 def deprecations(result: Any) -> List[str]:
-    """What the task called deprecated."""
     if hasattr(result, "deprecations"):
         return [str(deprecation.event.msg) for deprecation in result.deprecations]
     return [str(deprecation.get("msg", "")) for deprecation in result.result.get("deprecations") or ()]

@@ -67,7 +67,6 @@ def entry_of_result(host: str, at: int, name: str, options: str, result: Mapping
 
 
 def line_of(entry: Entry) -> str:
-    """The entry as a line."""
     plain: Dict[str, Any] = {"format": FORMAT, **entry._asdict()}
     plain["metrics"] = [metric._asdict() for metric in entry.metrics]
     return json.dumps(plain, allow_nan=False, separators=(",", ":")) + "\n"

@@ -25,7 +25,6 @@ FAILING = ("would_change", "needs_reboot", "needs_restart")  # in JUnit, unless 
 
 
 def sarif(report: Report) -> str:
-    """The text of report.sarif."""
     found = [(host, finding) for host in report.hosts for finding in host.rows if BY_NAME[finding.status].open]
     rules = {finding.name: _rule(finding) for _host, finding in found}
     troubles = [(host, summary.trouble(host)) for host in report.hosts if host.state != model.SKIPPED]
@@ -75,7 +74,6 @@ def _result(host: HostReport, finding: ReportedFinding) -> Dict[str, Any]:
 
 
 def junit(report: Report) -> str:
-    """The text of report.junit.xml."""
     failing = report.gate.statuses if report.gate and report.gate.statuses else FAILING
     suites = [_suite(host, failing, report.run.started) for host in report.hosts]
     top = ElementTree.Element("testsuites", name=f"nearmetal.ec2 {report.run.mode}", time=f"{report.run.seconds:.3f}")

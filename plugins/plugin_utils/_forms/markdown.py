@@ -30,7 +30,6 @@ def escape(text: str) -> str:
 
 
 def render(report: Report) -> str:
-    """The text of report.md."""
     run = report.run
     lines = [f"# {run.title.capitalize()} of {plural(len(report.hosts), 'host')}", ""]
     lines += [f"{escape(summary.counts_line(report))}. Ended {run.finished}, took {run.seconds:.1f} s.", ""]

@@ -20,8 +20,6 @@ LEAST_SHARE = 0.005  # in the mean over both states: what takes less isn't judge
 
 
 class Profile(NamedTuple):
-    """One profile."""
-
     samples: int
     shares: Mapping[str, float]  # function → the share of the samples that it, or what it called, was in
 

@@ -47,7 +47,6 @@ class _Host:
     budget: Budget = field(default_factory=Budget)
 
     def update(self, **values: Any) -> None:
-        """Set fields of the report."""
         self.report = replace(self.report, **values)
 
 
@@ -148,11 +147,9 @@ class Collector:
         return self.total() - self.count(model.SILENT)
 
     def total(self) -> int:
-        """How many hosts are expected."""
         return len(self._hosts)
 
     def count(self, state: str) -> int:
-        """How many hosts have this state."""
         return sum(host.report.state == state for host in self._hosts.values())
 
     def names(self) -> List[str]:

@@ -73,7 +73,6 @@ def _host(host: HostReport) -> Dict[str, Any]:
 
 
 def dump(report: Report) -> str:
-    """The text of report.json."""
     return json.dumps(document(report), ensure_ascii=False, indent=1, default=str, allow_nan=False) + "\n"
 
 

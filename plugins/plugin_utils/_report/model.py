@@ -71,8 +71,6 @@ class ReportedFinding(Finding):
 
 @dataclass(frozen=True)
 class HostReport:
-    """What one host reported."""
-
     name: str
     state: str = SILENT  # of STATES
     message: str = ""  # why it failed or could not be reached; else the module's one line
@@ -168,8 +166,6 @@ class Past(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """The whole report."""
-
     run: Run
     hosts: Tuple[HostReport, ...] = ()
     blind_spots: Tuple[str, ...] = ()  # sentences about what the writer could not check

@@ -91,12 +91,10 @@ def word(kept: Record, batch: Batch) -> str:
 
 
 def held(kept: Record, number: int) -> List[str]:
-    """Why no further batch is tuned."""
     return [f"{TITLE}  batch {number} of {len(kept.start['ends'])} doesn't begin", *(f"  {line}" for line in kept.held)]
 
 
 def few(lines: List[str]) -> List[str]:
-    """The first of many lines."""
     return lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], f"and {len(lines) - _MOST_LINES} more"]
 
 

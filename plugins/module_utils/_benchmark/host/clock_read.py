@@ -83,7 +83,6 @@ def system_calls(function: Callable[[], float]) -> Optional[int]:
 
 
 def main(seconds: float) -> None:
-    """Measure, and print it."""
     try:
         with open(SOURCE, encoding="ascii") as stream:
             source = stream.read().strip()

@@ -54,7 +54,6 @@ def write_blocks(size: int, until: float, counts: List[int]) -> None:
 
 
 def main(seconds: float, threads: int, kib: int) -> None:
-    """Measure, and print it."""
     counts: List[int] = []
     started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF)
     writers = [

@@ -93,7 +93,6 @@ class Connection:
         return -1
 
     def finish(self) -> int:
-        """Wait for the answer."""
         missing = -1
         while missing < 0:
             missing = self.take()

@@ -67,7 +67,6 @@ def require(options: Mapping[str, Any]) -> None:
 
 
 def name_of(options: Mapping[str, Any], instance_id: str) -> str:
-    """The name of an instance's alarm."""
     return f"{options['alarm_name']}-{instance_id}"
 
 

@@ -80,8 +80,6 @@ def _interfaces(target: Target, name: str, values: List[str]) -> Tuple[List[Raw]
 
 
 class InterfaceCalls(Calls):
-    """The calls about interfaces."""
-
     def look(self, interface_id: str) -> Tuple[Optional[Raw], bool]:
         """The interface now, and whether AWS answered: without an answer it may be there."""
         items, error = _interfaces(self.target, "network-interface-id", [interface_id])

@@ -31,8 +31,6 @@ def _made_for(tags: Iterable[Raw]) -> str:
 
 @dataclass(frozen=True)
 class Interface:
-    """One network interface."""
-
     interface_id: str = told("NetworkInterfaceId")
     subnet_id: str = told("SubnetId", "")
     vpc_id: str = told("VpcId", "")
@@ -59,8 +57,6 @@ class Interface:
 
 @dataclass(frozen=True)
 class Subnet:
-    """One subnet."""
-
     subnet_id: str
     zone: str
     vpc_id: str

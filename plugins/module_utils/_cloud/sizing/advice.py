@@ -42,7 +42,6 @@ class Question:
     most: int
 
     def fit(self, kind: TypeFacts) -> Fit:
-        """The need against a type."""
         return fit(kind, self.need, self.sustained, self.headroom_percent)
 
 

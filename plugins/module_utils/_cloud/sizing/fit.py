@@ -85,7 +85,6 @@ class Fit:
 
 
 def fit(kind: TypeFacts, need: Need, sustained: bool = True, headroom_percent: float = 0.0) -> Fit:
-    """A need against a type."""
     shares = tuple(
         Share(dimension, need[name], dimension.limit(kind, sustained))
         for name, dimension in BY_NAME.items()

@@ -20,8 +20,6 @@ _UNWRITTEN = f"the tag {TAG} could not be written"
 
 
 class Power(Calls):
-    """The calls about instances."""
-
     def look(self, ids: List[str]) -> Dict[str, Raw]:
         """The instances now, by id. An instance without an answer is missing; the next call may find it."""
         answers: Dict[str, Raw] = {}
