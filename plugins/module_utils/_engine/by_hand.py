@@ -7,19 +7,17 @@ from __future__ import annotations
 import os
 import shlex
 from functools import singledispatch
-from typing import Dict, List, Mapping, Optional, Sequence
+from typing import Dict, List, Optional, Sequence, Tuple
 
-from .._facts import boot, boot_shell, ethtool, hugepages, hugetlbfs, irqbalance_process, nic, routes
+from .._facts import boot, boot_shell, ethtool, hugetlbfs, irqbalance_process, nic, routes
 from .._facts.native_files import PROGRAMS
-from .._facts.topology import CPU
 from .._host.host import WritableHost
-from .._levers.base import KernelFile, Lever
+from .._levers.base import KernelFile, Lever, TableOfFiles
 from .._levers.block import Scheduler
 from .._levers.boot_arguments.lever import BootArguments
 from .._levers.files import NativeFile, read_again
-from .._levers.hugepages import Mount, Reserved
+from .._levers.hugepages import Mount
 from .._levers.irqbalance import IrqbalanceArguments, changed_text
-from .._levers.network import QueueTable
 from .._levers.nic_settings import DriverField, Queues, Sysfs
 from .._levers.power import IdleDisabled, WordTable
 from .._levers.registry import place_of
@@ -71,45 +69,23 @@ def _starts_khugepaged(place: StartsKhugepaged, value: Value) -> List[str]:
     return [*_kernel_file(place, value), *(_sysctl(place.min_free(), kept) if kept is not None else ())]
 
 
-@commands.register(IdleDisabled)
-def _idle_disabled(place: IdleDisabled, value: Value) -> List[str]:
-    lines = []
-    for state, disabled, enabled in place.changes(value):
-        path = f"{CPU}/cpu$cpu/cpuidle/{state}/disable"
-        lines += [_echo_each(word, "cpu", cpus, path) for word, cpus in (("1", disabled), ("0", enabled)) if cpus]
-    return lines
-
-
-@commands.register(WordTable)
-def _word_table(place: WordTable, value: Value) -> List[str]:
-    elements: Dict[Value, List[str]] = {}
-    for element, word in place.changes(value).items():
-        elements.setdefault(word, []).append(element)
+@commands.register(TableOfFiles)
+def _table_of_files(place: TableOfFiles, value: Value) -> List[str]:
+    """A command for each word; of CPUs and domains it goes through all that get it."""
+    paths = place.paths()
+    loops: Dict[Tuple[str, str, str], List[object]] = {}
+    for element, part in place.changes(paths, value).items():
+        variable, path, item = "", paths[element], element
+        if isinstance(place, (IdleDisabled, OfflineCpus)):
+            variable, item = "cpu", element.rpartition("/")[2]
+            path = path.replace(f"/cpu{item}/", "/cpu$cpu/")
+        elif isinstance(place, WordTable):
+            variable, path = "domain", path.replace(f"/{element}/", "/$domain/")
+        loops.setdefault((place.word(part), variable, path), []).append(int(item) if variable == "cpu" else item)
     return [
-        _echo_each(word, "domain", names, place.file_of(names[0]).replace(names[0], "$domain"))
-        for word, names in elements.items()
+        _echo_each(word, variable, items, path) if variable else _echo(path, word)
+        for (word, variable, path), items in loops.items()
     ]
-
-
-@commands.register(OfflineCpus)
-def _offline_cpus(place: OfflineCpus, value: Value) -> List[str]:
-    offline, online = place.changes(value)
-    path = f"{CPU}/cpu$cpu/online"
-    return [_echo_each(word, "cpu", cpus, path) for word, cpus in (("0", offline), ("1", online)) if cpus]
-
-
-@commands.register(Reserved)
-def _reserved(place: Reserved, value: Value) -> List[str]:
-    present = hugepages.reserved(place.host, place.where)
-    wanted: Mapping[str, Value] = value if isinstance(value, Mapping) else {}
-    changed = {node: count for node, count in wanted.items() if present.get(node, 0) != count}
-    return [_echo(hugepages.file_of(place.where, node), count) for node, count in changed.items()]
-
-
-@commands.register(QueueTable)
-def _queue_table(place: QueueTable, value: Value) -> List[str]:
-    paths = place.paths(place.require_nic())
-    return [_echo(paths[label], place.text(entry).strip()) for label, entry in place.changes(paths, value).items()]
 
 
 @commands.register(Sysfs)

@@ -290,6 +290,42 @@ class KernelFile(Lever):
         return unwritable(self.host, self.path())
 
 
+class TableOfFiles(TableValues, Lever):
+    """A table whose elements have a kernel file each."""
+
+    @abstractmethod
+    def paths(self) -> Dict[str, str]:
+        """Element → its file, of those that take a value now, in the order of writes.
+
+        Raises NearmetalError when the device has left.
+        """
+
+    def word(self, part: Value) -> str:
+        """What is written to the file of an element."""
+        return str(part)
+
+    def changes(self, paths: Mapping[str, str], value: Value) -> Dict[str, Value]:
+        """The elements of a value that differ now, of those with these files."""
+        present = self.present_elements()
+        parts = self.elements(value, present)
+        return {name: parts[name] for name in paths if name in parts and present.get(name) != parts[name]}
+
+    def write(self, value: Value) -> None:
+        paths = self.paths()
+        for name, part in self.changes(paths, value).items():
+            try:
+                self.host.write_value(paths[name], f"{self.word(part)}\n")
+            except OSError as error:
+                raise self.refusal(error, name, part) from None
+
+    def refusal(self, error: OSError, name: str, part: Value) -> NearmetalError:
+        """The error for an element whose value the kernel refused."""
+        return refused(error, f"{self.word(part)} in {self.paths()[name]}")
+
+    def obstacle(self) -> str:
+        return next((unwritable(self.host, path) for path in self.paths().values()), "")
+
+
 def impossible(lever: Lever, value: object, where: str = "") -> NearmetalError:
     """The error for a value that the lever can't set."""
     return NearmetalError(f"{lever.what} {where}".strip() + f" can't be {shown(value)}")

@@ -14,14 +14,14 @@ from .._host import store
 from .._host.host import WritableHost
 from .._plan import Value
 from .._words import shown
-from .base import Lever, NearmetalValues, TableValues, put, unwritable
+from .base import Lever, NearmetalValues, TableOfFiles, put
 from .files import masked, read_only
 
 COMPACT = "/proc/sys/vm/compact_memory"
 _FOREIGN = "exists and nearmetal didn't write it"
 
 
-class Reserved(TableValues, Lever):
+class Reserved(TableOfFiles):
     """Reserved pages of the size `where`: a table of node → count."""
 
     batch = True
@@ -45,6 +45,10 @@ class Reserved(TableValues, Lever):
     def read(self) -> Value:
         return hugepages.reserved(self.host, self.where) or None
 
+    def paths(self) -> Dict[str, str]:
+        places = hugepages.reserved(self.host, self.where)
+        return {place: hugepages.file_of(self.where, place) for place in places}
+
     def may_return(self, element: str) -> bool:
         return self.host.exists(hugepages.file_of(self.where, element))
 
@@ -62,10 +66,6 @@ class Reserved(TableValues, Lever):
         for more, size, place, count in sorted(steps):
             if more:
                 _reserve(self.host, size, place, count)
-
-    def obstacle(self) -> str:
-        path = hugepages.file_of(self.where, next(iter(hugepages.reserved(self.host, self.where)), "host"))
-        return unwritable(self.host, path)
 
 
 def _reserve(host: WritableHost, size: str, place: str, count: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 from abc import abstractmethod
-from typing import Callable, Dict, Iterable, Mapping, Optional
+from typing import Callable, Dict, Iterable, Optional
 
 from .._error import NearmetalError
 from .._facts import ethtool, interrupts, irqbalance_process, network, nic
@@ -22,7 +22,7 @@ from .._number import is_number
 from .._parse import cpulist, cpumask
 from .._plan import Value
 from .._words import shown
-from .base import Beside, Key, Lever, TableValues, impossible, refused, unwritable
+from .base import Beside, Key, Lever, TableOfFiles, impossible, refused
 
 _MOST_QUEUES = 1024
 _BUSES = ("pci", "virtio", "xen", "vmbus")
@@ -82,7 +82,7 @@ class OnNic(Lever):
         return nic.name_at(self.host, self.place) or self.where
 
 
-class QueueTable(TableValues, OnNic):
+class QueueTable(TableOfFiles, OnNic):
     """A value per queue of one NIC: `label` → CPUs as a kernel list, or a number of flows."""
 
     def fits(self, where: str, value: Value) -> bool:
@@ -103,40 +103,21 @@ class QueueTable(TableValues, OnNic):
 
     def may_return(self, element: str) -> bool:
         interface = self.nic()
-        path = self.paths(interface).get(element) if interface is not None else None
+        path = self.files_of(interface).get(element) if interface is not None else None
         return interface is None or (path is not None and self.host.exists(path))
 
     def obstacle(self) -> str:
-        interface = self.nic()
-        if interface is None:
-            return self.absent()
-        return unwritable(self.host, next(iter(self.paths(interface).values()), interface.folder))
+        return super().obstacle() if self.nic() is not None else self.absent()
 
-    def changes(self, paths: Mapping[str, str], value: Value) -> Dict[str, Value]:
-        """The elements of a value that differ now, of the queues with these files."""
-        present = self.elements(self.read())
-        entries = self.elements(value).items()
-        return {label: entry for label, entry in entries if label in paths and present.get(label) != entry}
+    def refusal(self, error: OSError, name: str, part: Value) -> NearmetalError:
+        return refused(error, f"{part} for queue {name} of {self.where}")
 
-    def write(self, value: Value) -> None:
-        paths = self.paths(self.require_nic())
-        for label, entry in self.changes(paths, value).items():
-            try:
-                self.host.write_value(paths[label], self.text(entry))
-            except OSError as error:
-                raise self.trouble(error, f"{entry} for queue {label} of {self.where}") from None
-
-    def trouble(self, error: OSError, attempt: str) -> NearmetalError:
-        """The error that explains a failed write."""
-        return refused(error, attempt)
+    def paths(self) -> Dict[str, str]:
+        return self.files_of(self.require_nic())
 
     @abstractmethod
-    def paths(self, interface: Nic) -> Dict[str, str]:
+    def files_of(self, interface: Nic) -> Dict[str, str]:
         """Queue label → the file to write."""
-
-    def text(self, entry: object) -> str:
-        """What is written for an entry."""
-        return f"{cpumask.render(cpulist.parse(str(entry)))}\n"
 
 
 class Affinity(QueueTable):
@@ -152,15 +133,12 @@ class Affinity(QueueTable):
         interface = self.nic()
         return network.wanted(network.affinity(self.host, interface)) if interface is not None else None
 
-    def paths(self, interface: Nic) -> Dict[str, str]:
+    def files_of(self, interface: Nic) -> Dict[str, str]:
         return {vector.label: f"{interrupts.IRQ}/{vector.irq}/smp_affinity_list" for vector in interface.vectors}
-
-    def text(self, entry: object) -> str:
-        return f"{entry}\n"
 
     def may_return(self, element: str) -> bool:
         interface = self.nic()
-        if interface is None or element in self.paths(interface):
+        if interface is None or element in self.files_of(interface):
             return True
         kind, _dash, number = element.rpartition("-")
         if any(vector.queue == int(number) for vector in interface.vectors):
@@ -169,11 +147,12 @@ class Affinity(QueueTable):
         # An interface that is down has freed its interrupts; the kernel remembers their affinity.
         return int(number) in interface.tx if kind == "tx" else int(number) in interface.rx
 
-    def trouble(self, error: OSError, attempt: str) -> NearmetalError:
+    def refusal(self, error: OSError, name: str, part: Value) -> NearmetalError:
         # EIO before Linux 6.12, EPERM since then: the driver leaves the interrupt to the kernel.
         if error.errno in (errno.EIO, errno.EPERM):
+            attempt = f"{part} for queue {name} of {self.where}"
             return NearmetalError(f"{attempt}: the kernel manages this interrupt itself, so nobody can move it")
-        return refused(error, attempt)
+        return super().refusal(error, name, part)
 
     def choice(self) -> Value:
         interface = self.nic()
@@ -195,13 +174,16 @@ class QueueFile(QueueTable):
         interface = self.nic()
         return self.table(self.host, interface) if interface is not None else None
 
-    def paths(self, interface: Nic) -> Dict[str, str]:
+    def word(self, part: Value) -> str:
+        return cpumask.render(cpulist.parse(str(part)))
+
+    def files_of(self, interface: Nic) -> Dict[str, str]:
         labels = [f"{self.side}-{queue}" for queue in (interface.rx if self.side == "rx" else interface.tx)]
         return {label: f"{interface.folder}/queues/{label}/{self.file}" for label in labels}
 
     def choice(self) -> Value:
         interface = self.nic()
-        return dict.fromkeys(self.paths(interface), self.default) if interface and self.default is not None else None
+        return dict.fromkeys(self.files_of(interface), self.default) if interface and self.default is not None else None
 
 
 class Rps(QueueFile):
@@ -219,8 +201,8 @@ class QueueNumber(QueueFile):
         if isinstance(entry, bool) or not isinstance(entry, int) or not 0 <= entry < 1 << 32:
             raise impossible(self, entry)
 
-    def text(self, entry: object) -> str:
-        return f"{entry}\n"
+    def word(self, part: Value) -> str:
+        return str(part)
 
 
 LEVERS = (

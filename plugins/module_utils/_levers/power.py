@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Tuple
+from typing import Any, Dict, Iterable, List, Mapping
 
 from .._facts import power, smt
 from .._facts.topology import CPU
 from .._host.host import WritableHost
 from .._parse import cpulist
 from .._plan import Value
-from .base import Beside, KernelFile, Key, SetValues, TableValues, put
+from .base import Beside, Key, SetValues, TableOfFiles
 
 _WORD = re.compile(r"[a-z0-9_]{1,32}", re.ASCII)
 
@@ -22,7 +22,7 @@ def _is_offline(host: WritableHost, cpu: int) -> bool:
     return cpu in cpulist.parse(smt.offline(host) or "")
 
 
-class IdleDisabled(SetValues, KernelFile):
+class IdleDisabled(SetValues, TableOfFiles):
     """State → the CPUs where it is disabled, as a kernel list. An element is state/CPU."""
 
     def elements(self, value: Value, names: Iterable[str] = ()) -> Dict[str, Value]:
@@ -50,23 +50,12 @@ class IdleDisabled(SetValues, KernelFile):
             cpulist.parse(cpus)
         return True
 
-    def path(self) -> str:
-        return f"{CPU}/cpu{(power.idle_cpus(self.host) or [0])[0]}/cpuidle/state0/disable"
+    def paths(self) -> Dict[str, str]:
+        switches = power.switches(self.host)
+        return {f"{state}/{cpu}": f"{CPU}/cpu{cpu}/cpuidle/{state}/disable" for state, cpu, _off in switches}
 
     def read(self) -> Value:
         return power.disabled(self.host) or None
-
-    def changes(self, value: Value) -> Iterator[Tuple[str, List[int], List[int]]]:
-        """Each state with the CPUs where it is disabled for a value, and where it is enabled."""
-        present = power.disabled(self.host)
-        for state, text in (value if isinstance(value, Mapping) else {}).items():
-            before, after = set(cpulist.parse(present.get(state, ""))), set(cpulist.parse(str(text)))
-            yield state, sorted(after - before), sorted(before - after)
-
-    def write(self, value: Value) -> None:
-        for state, disabled, enabled in self.changes(value):
-            for cpu in sorted([*disabled, *enabled]):
-                put(self.host, f"{CPU}/cpu{cpu}/cpuidle/{state}/disable", "1" if cpu in disabled else "0")
 
     def present_elements(self) -> Dict[str, Value]:
         return {
@@ -84,7 +73,7 @@ class IdleDisabled(SetValues, KernelFile):
         return power.kernel_choice(self.host)
 
 
-class WordTable(TableValues, KernelFile):
+class WordTable(TableOfFiles):
     """One word per CPU, frequency domain or package, in its file `name`."""
 
     pattern = power.DOMAIN  # of an element's name
@@ -103,7 +92,7 @@ class WordTable(TableValues, KernelFile):
         """Element → word, of those that take one now."""
 
     def files_at(self, path: str) -> List[str]:
-        return [self.file_of(element) for element in self.present()]
+        return list(self.paths().values())
 
     def fits(self, where: str, value: Value) -> bool:
         if not isinstance(value, Mapping) or not 0 < len(value) <= 4096:
@@ -113,21 +102,11 @@ class WordTable(TableValues, KernelFile):
             for element, word in value.items()
         )
 
-    def path(self) -> str:
-        return next(iter(self.files_at("")), self.files[0])
+    def paths(self) -> Dict[str, str]:
+        return {element: self.file_of(element) for element in self.present()}
 
     def read(self) -> Value:
         return self.present() or None
-
-    def changes(self, value: Value) -> Dict[str, Value]:
-        """The elements of a value that differ now."""
-        present = self.present()
-        words = self.elements(value).items()
-        return {element: word for element, word in words if present.get(element, word) != word}
-
-    def write(self, value: Value) -> None:
-        for element, word in self.changes(value).items():
-            put(self.host, self.file_of(element), str(word))
 
 
 class FrequencyTable(WordTable):

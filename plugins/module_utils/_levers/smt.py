@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import AbstractSet, Dict, Iterable, List, Mapping, Tuple
+from typing import AbstractSet, Dict, Iterable, Mapping
 
 from .._error import NearmetalError
 from .._facts import smt, sys_files
@@ -14,7 +14,7 @@ from .._host import store
 from .._host.host import WritableHost
 from .._parse import cpulist
 from .._plan import Value
-from .base import Lever, SetValues, put, unwritable
+from .base import SetValues, TableOfFiles, put, refused, unwritable
 from .sys_files import OneWord
 
 
@@ -81,8 +81,8 @@ def _first_of_core(host: WritableHost, cpu: int) -> int:
     return min(cpulist.parse(host.line(f"{CPU}/cpu{cpu}/topology/thread_siblings_list") or ""), default=-1)
 
 
-class OfflineCpus(SetValues, Lever):
-    """The set of offline CPUs; written CPU by CPU through the files `online`."""
+class OfflineCpus(SetValues, TableOfFiles):
+    """The set of offline CPUs."""
 
     disruptive = True
 
@@ -105,15 +105,14 @@ class OfflineCpus(SetValues, Lever):
         present = cpulist.parse(self.host.line(f"{CPU}/present") or "")
         return self.elements(offline, map(str, present)) if offline is not None else {}
 
-    def changes(self, value: Value) -> Tuple[List[int], List[int]]:
-        """The CPUs that go offline for a value, and those that come online."""
-        before, after = (set(cpulist.parse(str(text or ""))) for text in (smt.offline(self.host), value))
-        return sorted(after - before), sorted(before - after)
+    def paths(self) -> Dict[str, str]:
+        return {str(cpu): f"{CPU}/cpu{cpu}/online" for cpu in cpulist.parse(smt.removable(self.host))}
 
-    def write(self, value: Value) -> None:
-        offline, online = self.changes(value)
-        for cpu in sorted([*offline, *online]):
-            _switch(self.host, cpu, online=cpu in online)
+    def word(self, part: Value) -> str:
+        return "0" if part == "offline" else "1"
+
+    def refusal(self, error: OSError, name: str, part: Value) -> NearmetalError:
+        return refused(error, f"to take CPU {name} {part}")
 
     def obstacle(self) -> str:
         return unwritable(self.host, f"{CPU}/cpu{max(cpulist.parse(smt.removable(self.host)) or (0,))}/online")
