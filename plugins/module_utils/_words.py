@@ -52,6 +52,17 @@ def clipped(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def folded(text: str, width: int) -> List[str]:
+    """The words of a text in lines of at most so many characters; a word that is longer is cut."""
+    lines: List[str] = []
+    for word in text.split():
+        if lines and len(lines[-1]) + 1 + len(word) <= width:
+            lines[-1] = f"{lines[-1]} {word}"
+        else:
+            lines.append(clipped(word, width))
+    return lines
+
+
 def printable(text: str) -> str:
     """The text in one line, without what a terminal would obey: control and format characters, and surrogates."""
     if text.isprintable():

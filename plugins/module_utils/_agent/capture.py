@@ -48,6 +48,9 @@ class AllowedHost(Host):
         self.read_only: Set[str] = set()
         self.drivers: Dict[str, Dict[str, str]] = {}
 
+    def real(self, path: str) -> str:
+        return self._real.real(path)
+
     def names(self, path: str) -> List[str]:
         if rule_of(path) is None:
             return []
@@ -109,27 +112,13 @@ class AllowedHost(Host):
 
     def _place(self, path: str) -> str:
         """The path without symbolic links; those on the way are noted."""
-        done: List[str] = []
-        todo = path.split("/")[::-1]
-        for _step in range(200):
-            if not todo:
-                break
-            part = todo.pop()
-            if part in ("", "."):
-                continue
-            if part == "..":
-                del done[-1:]
-                continue
-            path = "/".join(["", *done, part])
-            target = self._real.link(path)
-            if target is None:
-                done.append(part)
-                continue
-            self.links[path] = target
-            if target.startswith("/"):
-                done = []
-            todo.extend(target.split("/")[::-1])
-        return "/".join(["", *done])
+        return self._resolved(path) or ""
+
+    def _target(self, place: str) -> Optional[str]:
+        target = self._real.link(place)
+        if target is not None:
+            self.links[place] = target
+        return target
 
 
 def record_key(record: bytes) -> str:

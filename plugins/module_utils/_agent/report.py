@@ -26,7 +26,7 @@ from .._plan import Finding
 from .._planning.unit import METRICS
 from .._planning.unit import NAME as UNIT
 from .._version import VERSION
-from .._words import in_words, status_words
+from .._words import clipped, folded, in_words, status_words
 
 WIDTH = 80
 STATUS_WIDTH = 16  # of the column of statuses
@@ -150,13 +150,17 @@ def _knob(finding: Finding, originals: Dict[Any, Entry]) -> Dict[str, Any]:
     }
 
 
-def _planned(host: WritableHost) -> Optional[str]:
-    """When the unit last planned since boot, UTC."""
+def planned_at(host: WritableHost) -> Optional[float]:
+    """When the unit last planned since the boot; None: it hasn't."""
     try:
-        at = os.stat(host.real(store.FINGERPRINT)).st_mtime
+        return os.stat(host.real(store.FINGERPRINT)).st_mtime
     except OSError:
         return None
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+def _planned(host: WritableHost) -> Optional[str]:
+    at = planned_at(host)
+    return None if at is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
 def as_wanted(state: Dict[str, Any]) -> bool:
@@ -282,17 +286,12 @@ def _plain(text: str) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    text = _plain(text)
-    return text if len(text) <= width else text[: width - 1] + "…"
+    return clipped(_plain(text), width)
 
 
 def _folded(head: str, text: str) -> Iterator[str]:
     """The text in lines of at most 80 columns, the later ones below the first word of the text."""
     indent = STATUS_WIDTH + 2 if head.startswith("  ") else 8
-    line = ""
-    for word in _plain(text).split():
-        if line and len(line) + 1 + len(word) > WIDTH - indent:
-            yield head + line
-            head, line = " " * indent, ""
-        line = f"{line} {_cut(word, WIDTH - indent)}" if line else _cut(word, WIDTH - indent)
-    yield head + line
+    for line in folded(_plain(text), WIDTH - indent) or [""]:
+        yield head + line
+        head = " " * indent

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -23,7 +22,7 @@ from .exposition import Labels, Sample, metric
 
 def export(host: WritableHost) -> None:
     """Write what the host knows of itself. Raises NearmetalError when the file can't be written."""
-    text = render(report.collect(host), _allowances(host), time.time(), _planned(host))
+    text = render(report.collect(host), _allowances(host), time.time(), report.planned_at(host))
     # A restore that ran meanwhile has removed the file, and what is stored says so.
     with store.lock(host, PATIENCE, store.UNIT):
         directory = metrics_file.directory_of(StoredWanted(host).get(METRICS))
@@ -34,13 +33,6 @@ def export(host: WritableHost) -> None:
 def _allowances(host: WritableHost) -> Dict[str, Mapping[str, int]]:
     allowances = {name: ethtool.allowances(host, name) for name in host.names("/sys/class/net")}
     return {name: counters for name, counters in allowances.items() if counters}
-
-
-def _planned(host: WritableHost) -> Optional[float]:
-    try:
-        return os.stat(host.real(store.FINGERPRINT)).st_mtime
-    except OSError:
-        return None
 
 
 def render(

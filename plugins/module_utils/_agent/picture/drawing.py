@@ -8,7 +8,7 @@ import html
 from math import ceil
 from typing import Any, Callable, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ..._words import clipped, printable
+from ..._words import clipped, folded, printable
 
 # Pixels of a character of 11 px in a monospace font; the widest of those named below has 0.61 of its height.
 CHARACTER = 6.7
@@ -119,12 +119,7 @@ def _item(part: Part, room: int) -> _Item:
 def _text(part: Part, room: int) -> _Item:
     wider = _WIDER.get(part.style, 1)
     most = min(max(int(room / CHARACTER / wider), 1), LONGEST)
-    lines: List[str] = []
-    for word in part.text.split():
-        if lines and len(lines[-1]) + 1 + len(word) <= most:
-            lines[-1] = f"{lines[-1]} {word}"
-        else:
-            lines.append(clipped(word, most))
+    lines = folded(part.text, most)
 
     def draw(x: int, y: int) -> str:
         places = enumerate(lines)
