@@ -22,7 +22,7 @@ from .._facts.native_files import (
 from .._host import store
 from .._host.host import WritableHost
 from .._plan import Value
-from .base import Lever, NearmetalValues
+from .base import InOneGo, NearmetalValues
 
 # File → the command that makes its reader notice a change.
 _READ_AGAIN = {
@@ -51,14 +51,13 @@ def masked(host: WritableHost, path: str) -> str:
     return f"{path} is masked: run `systemctl unmask {os.path.basename(path)}`, and run again"
 
 
-class NativeFile(NearmetalValues, Lever):
+class NativeFile(NearmetalValues, InOneGo):
     """A configuration file of nearmetal in a directory of the distribution; `where` is its path.
 
     A reader of several files that are written in one go is notified once.
     """
 
     scope = "boot"
-    batch = True
 
     def remembered(self, value: Value) -> Value:
         if value is None:
@@ -80,9 +79,6 @@ class NativeFile(NearmetalValues, Lever):
         except NearmetalError as error:
             raise Damaged(masked(self.host, self.where) or str(error)) from None
         return data.decode("utf-8", "replace") if data is not None else None
-
-    def write(self, value: Value) -> None:
-        self.write_all({self.where: value})
 
     def write_all(self, values: Mapping[str, Value]) -> None:
         for where, value in values.items():

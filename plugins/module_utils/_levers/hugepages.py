@@ -14,17 +14,16 @@ from .._host import store
 from .._host.host import WritableHost
 from .._plan import Value
 from .._words import shown
-from .base import Lever, NearmetalValues, TableOfFiles, put
+from .base import InOneGo, Lever, NearmetalValues, TableOfFiles, put
 from .files import masked, read_only
 
 COMPACT = "/proc/sys/vm/compact_memory"
 _FOREIGN = "exists and nearmetal didn't write it"
 
 
-class Reserved(TableOfFiles):
+class Reserved(InOneGo, TableOfFiles):
     """Reserved pages of the size `where`: a table of node → count."""
 
-    batch = True
     places = re.compile(hugepages.SIZE, re.ASCII)
 
     def partial_write(self, present: Value, original: Value, value: Value) -> bool:
@@ -51,9 +50,6 @@ class Reserved(TableOfFiles):
 
     def may_return(self, element: str) -> bool:
         return self.host.exists(hugepages.file_of(self.where, element))
-
-    def write(self, value: Value) -> None:
-        self.write_all({self.where: value})
 
     def write_all(self, values: Mapping[str, Value]) -> None:
         """Free pages first, then reserve: one size or node may need the memory that another gives back."""
@@ -99,8 +95,7 @@ class Mount(NearmetalValues, Lever):
     def read(self) -> Value:
         """Its mount options. Raises Damaged when somebody has removed or replaced its unit, but not the link to it."""
         options = hugetlbfs.nearmetal_mounts(self.host).get(self.where)
-        name = hugetlbfs.unit_of(self.where)
-        unit, wants = f"{hugetlbfs.FOLDER}/{name}", f"{hugetlbfs.WANTS}/{name}"
+        unit, wants = self._paths()
         if options is not None or self.host.link(wants) is None:
             return options
         if self.host.exists(unit):
@@ -110,7 +105,7 @@ class Mount(NearmetalValues, Lever):
     def write(self, value: Value) -> None:
         value = self.remembered(value)  # a restored mount is mounted, even if it wasn't: it was wanted
         name = hugetlbfs.unit_of(self.where)
-        unit, wants = f"{hugetlbfs.FOLDER}/{name}", f"{hugetlbfs.WANTS}/{name}"
+        unit, wants = self._paths()
         made = hugetlbfs.MADE in (self.host.text(unit, 4096) or "") or not self.host.exists(self.where)
         if self.host.booted() and self.where in hugetlbfs.mounts(self.host):
             self.host.command(("systemctl", "stop", name))
@@ -129,7 +124,7 @@ class Mount(NearmetalValues, Lever):
                 self.host.command(("systemctl", "start", name))
 
     def obstacle(self) -> str:
-        unit = f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(self.where)}"
+        unit = self._paths()[0]
         text = self.host.text(unit, 4096)
         if text is not None and not text.startswith(MARK):
             return masked(self.host, unit) or f"{unit} {_FOREIGN}: choose another path"
@@ -138,7 +133,12 @@ class Mount(NearmetalValues, Lever):
         return read_only(self.host, unit)
 
     def temporary(self) -> Iterable[str]:
-        return (store.temporary_path(f"{hugetlbfs.FOLDER}/{hugetlbfs.unit_of(self.where)}"),)
+        return (store.temporary_path(self._paths()[0]),)
+
+    def _paths(self) -> Tuple[str, str]:
+        """The unit's file, and the link by which systemd starts it at boot."""
+        name = hugetlbfs.unit_of(self.where)
+        return f"{hugetlbfs.FOLDER}/{name}", f"{hugetlbfs.WANTS}/{name}"
 
 
 LEVERS = (Reserved("hugepages.pages"), Mount("hugepages.mounts"))

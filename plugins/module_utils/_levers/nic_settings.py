@@ -16,7 +16,7 @@ from .._host.host import WritableHost
 from .._number import is_number
 from .._parse import ethtool
 from .._plan import Value
-from .base import Key, impossible, refused, unwritable
+from .base import InOneGo, Key, impossible, refused, unwritable
 from .network import OnNic
 
 _MOST = 1 << 20
@@ -67,10 +67,10 @@ class Queues(_Number):
             raise declined(error, interface, f"queues {value}") from None
 
 
-class DriverField(OnNic):
+class DriverField(InOneGo, OnNic):
     """One field of a driver's table; `where` is place/field. The fields of one NIC are written in one call."""
 
-    batch = declining = True
+    declining = True
 
     def __init__(self, what: str, names: Sequence[str]) -> None:
         super().__init__(what)
@@ -86,9 +86,6 @@ class DriverField(OnNic):
     def read(self) -> Value:
         interface = self.nic()
         return (self.ask(interface) or {}).get(self.where.rpartition("/")[2]) if interface is not None else None
-
-    def write(self, value: Value) -> None:
-        self.write_all({self.where: value})
 
     def write_all(self, values: Mapping[str, Value]) -> None:
         changes: Dict[str, Dict[str, int]] = {}

@@ -77,11 +77,12 @@ class WordTable(TableOfFiles):
     """One word per CPU, frequency domain or package, in its file `name`."""
 
     pattern = power.DOMAIN  # of an element's name
+    every = "policy*"  # in place of a name: all elements
 
     def __init__(self, what: str, name: str) -> None:
         super().__init__(what)
         self.name = name
-        self.files = (self.file_of("policy*"),)
+        self.files = (self.file_of(self.every),)
 
     def file_of(self, element: str) -> str:
         """The file of an element."""
@@ -139,10 +140,7 @@ class Biases(WordTable):
     """The energy performance bias of each CPU, which the kernel keeps while the CPU is offline."""
 
     pattern = power.CPU_NAME
-
-    def __init__(self, what: str) -> None:
-        super().__init__(what, "energy_perf_bias")
-        self.files = (self.file_of("cpu*"),)
+    every = "cpu*"
 
     def file_of(self, element: str) -> str:
         return f"{CPU}/{element}/power/{self.name}"
@@ -161,10 +159,10 @@ class Uncore(WordTable):
     """The lowest frequency of each package's uncore: of its last cache, its memory controllers and its buses."""
 
     pattern = power.PACKAGE
+    every = "*"
 
-    def __init__(self, what: str) -> None:
-        super().__init__(what, "min_freq_khz")
-        self.files = (f"{power.UNCORE}/*/{self.name}",)
+    def file_of(self, element: str) -> str:
+        return f"{power.UNCORE}/{element}/{self.name}"
 
     def present(self) -> Dict[str, str]:
         return power.table(self.host, power.packages(self.host), self.name)
@@ -198,6 +196,6 @@ LEVERS = (
     IdleDisabled("power.idle_disabled"),
     Governors("power.governors", "scaling_governor", "scaling_available_governors"),
     Preferences("power.preferences", "energy_performance_preference", "energy_performance_available_preferences"),
-    Biases("power.biases"),
-    Uncore("power.uncore"),
+    Biases("power.biases", "energy_perf_bias"),
+    Uncore("power.uncore", "min_freq_khz"),
 )

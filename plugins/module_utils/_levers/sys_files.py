@@ -77,9 +77,13 @@ _SYSCTL, _MIN_FREE = Sysctl("sysctl"), "vm.min_free_kbytes"
 class OneWord(KernelFile):
     """A word in a file of /sys."""
 
-    def __init__(self, file: SysFile) -> None:
+    def __init__(self, file: SysFile, chosen: Value = None) -> None:
+        """`chosen` is what every kernel chooses by itself, if it is always the same."""
         super().__init__(file.lever)
-        self.file, self.files = file, file.paths
+        self.file, self.files, self.chosen = file, file.paths, chosen
+
+    def choice(self) -> Value:
+        return self.chosen
 
     def here(self) -> SysFile:
         """The file of the place."""
@@ -154,16 +158,6 @@ class OfSize(OneWord):
     def here(self) -> SysFile:
         return sys_files.thp_of_size(self.where)
 
-    def choice(self) -> Value:
-        return "never"
-
-
-class Turbo(OneWord):
-    """Turbo, which every driver begins with."""
-
-    def choice(self) -> Value:
-        return "enabled"
-
 
 LEVERS = (
     _SYSCTL,
@@ -173,9 +167,9 @@ LEVERS = (
     Transparent(sys_files.THP_DEFRAG),
     StartsKhugepaged(sys_files.THP_SHMEM),
     Transparent(sys_files.KHUGEPAGED_DEFRAG),
-    OfSize(sys_files.thp_of_size("*")),
+    OfSize(sys_files.thp_of_size("*"), "never"),
     OneWord(sys_files.MAX_PTES_NONE),
     OneWord(sys_files.KSM),
-    Turbo(sys_files.TURBO),
+    OneWord(sys_files.TURBO, "enabled"),
     OneWord(sys_files.PROFILE),
 )

@@ -215,14 +215,12 @@ class Journal:
     def _disturbed(self, entry: Entry, place: Action) -> Tuple[Entry, Mapping[str, Value]]:
         """The entry of a neighbor, and its elements that don't have their original value."""
         at = entry.place(self._host)
-        before = self._earlier.get(entry.key)
-        was_written = before is not None and self._was_written(before, place)
         judged = entry._replace(disturbed_by="").judged(self._host, entry.original)
         present, before_run = at.present_elements(), at.elements(place.before)
         changed = {name: at.remembered(part) for name, part in present.items() if before_run.get(name, part) != part}
         changed = elements.changed(at, entry.original, changed)
         changed = {**self._hidden(entry, before_run, changed), **changed}
-        return entry._replace(disturbed_by="" if was_written else entry.disturbed_by, written=False), {
+        return entry._replace(disturbed_by=entry.follows, written=False), {
             **judged.held,
             **judged.absent,
             **changed,

@@ -14,7 +14,7 @@ from ..._host.host import WritableHost
 from ..._parse import boot_record, kernel_arguments
 from ..._parse.boot_record import Record
 from ..._plan import Value
-from ..base import Lever, NearmetalValues
+from ..base import InOneGo, NearmetalValues
 from .edited import Edited
 from .generated import Generated
 from .swap import UndoFailed
@@ -27,7 +27,7 @@ PROVIDERS: Dict[str, Provider] = {
 }
 
 
-class BootArguments(NearmetalValues, Lever):
+class BootArguments(NearmetalValues, InOneGo):
     """`where` is an argument's name, the value the text that nearmetal adds for it; None adds nothing.
 
     Arguments that somebody else set are no values of this lever, and stay as they are.
@@ -35,7 +35,7 @@ class BootArguments(NearmetalValues, Lever):
 
     scope = "boot"
     places = re.compile(kernel_arguments.NAME, re.ASCII)
-    batch = shared = True
+    shared = True
 
     def remembered(self, value: Value) -> Value:
         return value.get("argument") if isinstance(value, Mapping) else value
@@ -51,9 +51,6 @@ class BootArguments(NearmetalValues, Lever):
         if facts.damage:
             raise Damaged(facts.damage)
         return facts.arguments.get(self.where)
-
-    def write(self, value: Value) -> None:
-        self.write_all({self.where: value})
 
     def rehearse(self, values: Mapping[str, Value]) -> None:
         provider, _known, changing, _foreign = self._changing(values)
