@@ -18,6 +18,10 @@ class Damaged(NearmetalError):
     """A file isn't as nearmetal wrote it: the concerns that need it can't be applied; the others go on."""
 
 
+class Absent(NearmetalError):
+    """There is no such file or folder, which some don't mind."""
+
+
 class Unanswered(NearmetalError):
     """A tool of the host didn't end in time: what else it may be asked isn't worth waiting for."""
 

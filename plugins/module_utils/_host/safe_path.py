@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from .._error import NearmetalError
+from .._error import Absent, NearmetalError
 
 
 def explain(path: str, error: OSError) -> NearmetalError:
@@ -37,7 +37,8 @@ def explain(path: str, error: OSError) -> NearmetalError:
                 " denials by SELinux or AppArmor, and run again"
             )
         return NearmetalError(f"{path}: permission denied; nearmetal needs root (become: true)")
-    return NearmetalError(f"{path}: {error.strerror}")
+    kind = Absent if error.errno == errno.ENOENT else NearmetalError
+    return kind(f"{path}: {error.strerror}")
 
 
 def is_closed(descriptor: int) -> bool:

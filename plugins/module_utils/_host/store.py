@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from io import FileIO
 
-from .._error import NearmetalError
+from .._error import Absent, NearmetalError
 from . import safe_path
 from .host import WritableHost
 
@@ -35,6 +35,20 @@ _LABEL = "security.selinux"
 def directory(host: WritableHost, path: str, create: int | None = None) -> AbstractContextManager[int]:
     """A descriptor of the directory `path` on `host`, as of `walk`."""
     return safe_path.directory(host.real("/"), path, create)
+
+
+@contextmanager
+def folder_of(host: WritableHost, path: str, create: int | None = None) -> Iterator[tuple[int, str]]:
+    """A descriptor of the directory of `path`, as of `directory`, and the name in it.
+
+    Raises NearmetalError for an OSError in this block: Absent for a name or directory that there isn't.
+    """
+    folder, name = os.path.split(path)
+    try:
+        with directory(host, folder, create) as parent:
+            yield parent, name
+    except OSError as error:
+        raise safe_path.explain(path, error) from None
 
 
 def read_file(host: WritableHost, path: str) -> bytes | None:
@@ -62,37 +76,30 @@ def temporary_path(path: str) -> str:
 
 def replace_file(host: WritableHost, path: str, data: bytes, mode: int, folder_mode: int) -> None:
     """Replace the file at `path` atomically: whatever happens, it is the old file or the new one."""
-    folder, name = os.path.split(path)
     new = os.path.basename(temporary_path(path))
-    try:
-        with directory(host, folder, create=folder_mode) as parent:
-            try:
-                _unlink(parent, new)  # left by a run that was killed
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-                with os.fdopen(os.open(new, flags, mode, dir_fd=parent), "wb") as stream:
-                    os.fchmod(stream.fileno(), mode)
-                    _label(parent, name, stream.fileno())
-                    stream.write(data)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                os.rename(new, name, src_dir_fd=parent, dst_dir_fd=parent)
-                os.fsync(parent)
-            except OSError:
-                _unlink(parent, new)
-                raise
-    except OSError as error:
-        raise safe_path.explain(path, error) from None
+    with folder_of(host, path, create=folder_mode) as (parent, name):
+        try:
+            _unlink(parent, new)  # left by a run that was killed
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(new, flags, mode, dir_fd=parent), "wb") as stream:
+                os.fchmod(stream.fileno(), mode)
+                _label(parent, name, stream.fileno())
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.rename(new, name, src_dir_fd=parent, dst_dir_fd=parent)
+            os.fsync(parent)
+        except OSError:
+            _unlink(parent, new)
+            raise
 
 
 def link_unit(host: WritableHost, path: str) -> None:
     """Make the link in a folder `….wants` by which a target starts the unit of that name."""
-    folder, name = os.path.split(path)
-    try:
-        with directory(host, folder, create=0o755) as parent, suppress(FileExistsError):
-            os.symlink(f"{os.path.dirname(folder)}/{name}", name, dir_fd=parent)
-            os.fsync(parent)
-    except OSError as error:
-        raise safe_path.explain(path, error) from None
+    target = os.path.dirname(os.path.dirname(path))
+    with folder_of(host, path, create=0o755) as (parent, name), suppress(FileExistsError):
+        os.symlink(f"{target}/{name}", name, dir_fd=parent)
+        os.fsync(parent)
 
 
 def _label(parent: int, name: str, new: int) -> None:
@@ -111,15 +118,9 @@ def _label(parent: int, name: str, new: int) -> None:
 
 def remove_file(host: WritableHost, path: str) -> None:
     """Remove `path`, if it exists."""
-    folder, name = os.path.split(path)
-    try:
-        with directory(host, folder) as parent:
-            _unlink(parent, name)
-            os.fsync(parent)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise safe_path.explain(path, error) from None
+    with suppress(Absent), folder_of(host, path) as (parent, name):
+        _unlink(parent, name)
+        os.fsync(parent)
 
 
 def remove_temporary(host: WritableHost) -> None:
@@ -135,18 +136,13 @@ def remove_temporary(host: WritableHost) -> None:
 def remove_empty(host: WritableHost, path: str) -> None:
     """Remove a directory of nearmetal if nothing is in it, so that a restored host has no trace of nearmetal."""
     folder, name = os.path.split(path)
-    try:
-        with directory(host, folder) as parent:
-            os.rmdir(name, dir_fd=parent)
-    except OSError:
-        return
+    with suppress(OSError), directory(host, folder) as parent:
+        os.rmdir(name, dir_fd=parent)
 
 
 def _unlink(parent: int, name: str) -> None:
-    try:
+    with suppress(FileNotFoundError):
         os.unlink(name, dir_fd=parent)
-    except FileNotFoundError:
-        return
 
 
 @contextmanager
@@ -155,13 +151,9 @@ def lock(host: WritableHost, timeout: float = 0, holder: str = "") -> Iterator[N
 
     Every run waits for the unit, which starts by itself, at boot and when a run changes something.
     """
-    folder, name = os.path.split(LOCK)
-    try:
-        with directory(host, folder, create=0o755) as parent:
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(name, flags, 0o600, dir_fd=parent)
-    except OSError as error:
-        raise safe_path.explain(LOCK, error) from None
+    with folder_of(host, LOCK, create=0o755) as (parent, name):
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(name, flags, 0o600, dir_fd=parent)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise safe_path.irregular(LOCK)

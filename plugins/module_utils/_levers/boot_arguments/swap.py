@@ -11,8 +11,8 @@ import struct
 from contextlib import suppress
 from typing import Optional
 
-from ..._error import NearmetalError
-from ..._host import safe_path, store
+from ..._error import Absent, NearmetalError
+from ..._host import store
 from ..._host.host import WritableHost
 
 # EXT4_IOC_CHECKPOINT of include/uapi/linux/ext4.h, since Linux 5.14: _IOW('f', 43, __u32).
@@ -30,14 +30,8 @@ def put(host: WritableHost, path: str, text: str, mode: int) -> None:
 
 def keep(host: WritableHost, path: str) -> None:
     """Give the file its second name, if there is one, so that `undo` needs no space."""
-    folder, name = os.path.split(path)
-    try:
-        with store.directory(host, folder) as parent:
-            _keep(parent, name, _aside(name))
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise safe_path.explain(path, error) from None
+    with suppress(Absent), store.folder_of(host, path) as (parent, name):
+        _keep(parent, name, _aside(name))
 
 
 def undo(host: WritableHost, path: str, was_there: bool) -> None:
@@ -55,23 +49,19 @@ def publish(host: WritableHost, path: str, beside: str, keep_old: bool) -> None:
     the rename the file system writes its journal out, and the old file keeps a
     name: whenever the power fails, GRUB finds the old file or the new one.
     """
-    folder, name = os.path.split(path)
-    old = f"{name}.nearmetal-old"
-    try:
-        with store.directory(host, folder) as parent:
-            _keep(parent, name, old)
+    with store.folder_of(host, path) as (parent, name):
+        old = f"{name}.nearmetal-old"
+        _keep(parent, name, old)
+        _settle(parent)
+        os.rename(os.path.basename(beside), name, src_dir_fd=parent, dst_dir_fd=parent)
+        try:
             _settle(parent)
-            os.rename(os.path.basename(beside), name, src_dir_fd=parent, dst_dir_fd=parent)
-            try:
-                _settle(parent)
-            except OSError:
-                os.rename(old, name, src_dir_fd=parent, dst_dir_fd=parent)
-                raise
-            if not keep_old:
-                os.unlink(old, dir_fd=parent)
-                os.fsync(parent)
-    except OSError as error:
-        raise safe_path.explain(path, error) from None
+        except OSError:
+            os.rename(old, name, src_dir_fd=parent, dst_dir_fd=parent)
+            raise
+        if not keep_old:
+            os.unlink(old, dir_fd=parent)
+            os.fsync(parent)
 
 
 def take_back(host: WritableHost, path: str) -> None:
@@ -81,13 +71,9 @@ def take_back(host: WritableHost, path: str) -> None:
 
 def _rename_back(host: WritableHost, path: str, old: str) -> None:
     """Give an old file its name again, which needs no space."""
-    folder, name = os.path.split(path)
-    try:
-        with store.directory(host, folder) as parent:
-            os.rename(old, name, src_dir_fd=parent, dst_dir_fd=parent)
-            _settle(parent)
-    except OSError as error:
-        raise safe_path.explain(path, error) from None
+    with store.folder_of(host, path) as (parent, name):
+        os.rename(old, name, src_dir_fd=parent, dst_dir_fd=parent)
+        _settle(parent)
 
 
 def text_of(host: WritableHost, path: str) -> Optional[str]:
