@@ -79,7 +79,7 @@ def plan_restore(
                 forget.append(entry)  # as it was in an earlier boot: nothing is left to say
                 continue
         in_force = entry._replace(set_values=set_values, original=original)
-        judged = in_force.judged(host, original)
+        judged = in_force.judged(host)
         fitted = place.fitting(original, beside._replace(after=after))
         fits = _fitting(place, judged, original, fitted)
         restorable = judged.restorable

@@ -323,11 +323,11 @@ class TableOfFiles(TableValues, Lever):
             try:
                 self.host.write_value(paths[name], f"{self.word(part)}\n")
             except OSError as error:
-                raise self.refusal(error, name, part) from None
+                raise self.refusal(error, name, part, paths[name]) from None
 
-    def refusal(self, error: OSError, name: str, part: Value) -> NearmetalError:
-        """The error for an element whose value the kernel refused."""
-        return refused(error, f"{self.word(part)} in {self.paths()[name]}")
+    def refusal(self, error: OSError, name: str, part: Value, path: str) -> NearmetalError:
+        """The error for an element whose value the kernel refused, and which may have left meanwhile."""
+        return refused(error, f"{self.word(part)} in {path}")
 
     def obstacle(self) -> str:
         return next((unwritable(self.host, path) for path in self.paths().values()), "")

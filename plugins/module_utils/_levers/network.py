@@ -109,7 +109,7 @@ class QueueTable(TableOfFiles, OnNic):
     def obstacle(self) -> str:
         return super().obstacle() if self.nic() is not None else self.absent()
 
-    def refusal(self, error: OSError, name: str, part: Value) -> NearmetalError:
+    def refusal(self, error: OSError, name: str, part: Value, path: str) -> NearmetalError:
         return refused(error, f"{part} for queue {name} of {self.where}")
 
     def paths(self) -> Dict[str, str]:
@@ -147,12 +147,12 @@ class Affinity(QueueTable):
         # An interface that is down has freed its interrupts; the kernel remembers their affinity.
         return int(number) in interface.tx if kind == "tx" else int(number) in interface.rx
 
-    def refusal(self, error: OSError, name: str, part: Value) -> NearmetalError:
+    def refusal(self, error: OSError, name: str, part: Value, path: str) -> NearmetalError:
         # EIO before Linux 6.12, EPERM since then: the driver leaves the interrupt to the kernel.
         if error.errno in (errno.EIO, errno.EPERM):
             attempt = f"{part} for queue {name} of {self.where}"
             return NearmetalError(f"{attempt}: the kernel manages this interrupt itself, so nobody can move it")
-        return super().refusal(error, name, part)
+        return super().refusal(error, name, part, path)
 
     def choice(self) -> Value:
         interface = self.nic()

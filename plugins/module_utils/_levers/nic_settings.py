@@ -12,7 +12,6 @@ from .._error import Declined, NearmetalError
 from .._facts import ethtool as facts
 from .._facts import network
 from .._facts.nic import Nic
-from .._host.host import WritableHost
 from .._number import is_number
 from .._parse import ethtool
 from .._plan import Value
@@ -133,29 +132,32 @@ class DriverField(InOneGo, OnNic):
         """The record that sets these fields and nothing else; None when the driver has no such table."""
 
 
-class Rings(DriverField):
+class DriverNumber(DriverField):
+    """A number in a record, of which all fields are read and set by one of two `commands`."""
+
+    def __init__(self, what: str, names: Sequence[str], commands: Tuple[int, int], fields: Sequence[str]) -> None:
+        super().__init__(what, names)
+        self.commands, self.fields = commands, fields
+
+    def ask(self, interface: Nic) -> Optional[Mapping[str, int]]:
+        present = self._present(interface)
+        return ethtool.numbers(present, self.fields) if present is not None else None
+
+    def record(self, interface: Nic, order: Mapping[str, int]) -> Optional[bytes]:
+        present = self._present(interface)
+        return ethtool.changed(present, self.commands[1], self.fields, order) if present is not None else None
+
+    def _present(self, interface: Nic) -> Optional[bytes]:
+        return self.host.ethtool(interface.name, ethtool.question(self.commands[0], len(self.fields)))
+
+
+class Rings(DriverNumber):
     """Descriptors per queue. Some drivers request their interrupts again when these change."""
 
     disruptive = disturbing = True
 
     def disturbs(self) -> Iterable[Key]:
         return self.interrupts()
-
-    def ask(self, interface: Nic) -> Optional[Mapping[str, int]]:
-        return facts.rings(self.host, interface.name)
-
-    def record(self, interface: Nic, order: Mapping[str, int]) -> Optional[bytes]:
-        return _table(self.host, interface, order, (ethtool.GET_RINGS, ethtool.SET_RINGS), ethtool.RINGS)
-
-
-class Coalesce(DriverField):
-    """Interrupt moderation."""
-
-    def ask(self, interface: Nic) -> Optional[Mapping[str, int]]:
-        return facts.coalesce(self.host, interface.name)
-
-    def record(self, interface: Nic, order: Mapping[str, int]) -> Optional[bytes]:
-        return _table(self.host, interface, order, (ethtool.GET_COALESCE, ethtool.SET_COALESCE), ethtool.COALESCE)
 
 
 class Offloads(DriverField):
@@ -174,13 +176,6 @@ class Offloads(DriverField):
             raise NearmetalError(f"{interface.name} has no offload {unknown[0]}")
         change = {name: bool(on) for name, on in order.items() if present[name] != on}
         return ethtool.features_change(facts.feature_names(self.host, interface.name), change)
-
-
-def _table(
-    host: WritableHost, interface: Nic, order: Mapping[str, int], commands: Tuple[int, int], names: Tuple[str, ...]
-) -> Optional[bytes]:
-    present = host.ethtool(interface.name, ethtool.question(commands[0], len(names)))
-    return ethtool.changed(present, commands[1], names, order) if present is not None else None
 
 
 class Sysfs(_Number):
@@ -212,8 +207,8 @@ class Sysfs(_Number):
 
 LEVERS = (
     Queues("network.queues"),
-    Rings("network.rings", ("rx", "tx")),
-    Coalesce("network.coalesce", facts.COALESCE),
+    Rings("network.rings", ("rx", "tx"), (ethtool.GET_RINGS, ethtool.SET_RINGS), ethtool.RINGS),
+    DriverNumber("network.coalesce", facts.COALESCE, (ethtool.GET_COALESCE, ethtool.SET_COALESCE), ethtool.COALESCE),
     Offloads("network.offloads", facts.OFFLOADS),
     Sysfs("network.mtu", "mtu", disruptive=True),
     Sysfs("network.txqueuelen", "tx_queue_len"),

@@ -111,7 +111,7 @@ class OfflineCpus(SetValues, TableOfFiles):
     def word(self, part: Value) -> str:
         return "0" if part == "offline" else "1"
 
-    def refusal(self, error: OSError, name: str, part: Value) -> NearmetalError:
+    def refusal(self, error: OSError, name: str, part: Value, path: str) -> NearmetalError:
         return refused(error, f"to take CPU {name} {part}")
 
     def obstacle(self) -> str:

@@ -60,10 +60,10 @@ class Entry(NamedTuple):
         """Whether a reboot has made the original meaningless."""
         return lever_of(self.what).scope == "runtime" and (self.boot_id != boot_id or self.original is None)
 
-    def judged(self, host: WritableHost, original: Value) -> elements.Judged:
-        """Who has set the elements of the place, whose value before nearmetal was `original`."""
+    def judged(self, host: WritableHost) -> elements.Judged:
+        """Who has set the elements of the place."""
         place = self.place(host)
-        return elements.judge(place, original, self._values_at(place.read()), self.whole)
+        return elements.judge(place, self.original, self._values_at(place.read()), self.whole)
 
     @property
     def unread(self) -> bool:
@@ -120,7 +120,7 @@ class Entry(NamedTuple):
         intended = self.value(set_now) if set_now else self.lever.remembered(action.after)
         earlier = [value for value in self.set_values if value != intended]
         if len(earlier) >= MOST_VALUES:
-            judged = self.judged(host, self.original)
+            judged = self.judged(host)
             left = {**judged.held, **judged.absent}
             earlier = [*([self.value(left)] if left else []), *earlier[2 - MOST_VALUES :]]
         return self._replace(set_values=(*earlier, intended), whole=False)

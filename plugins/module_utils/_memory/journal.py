@@ -183,7 +183,7 @@ class Journal:
             # This run has verified its writes: only those of an earlier run may have ended halfway.
             before_run = self._earlier.get(entry.key)
             whole = before_run is None or before_run.whole
-            judged = entry._replace(whole=whole).judged(self._host, entry.original)
+            judged = entry._replace(whole=whole).judged(self._host)
             place, set_now = entry.place(self._host), entry.setting(action)
             held = elements.remaining(place, judged, set_now, entry.original, action.after)
             if before_run is not None and before_run.unread:  # what it changed beside its own
@@ -215,7 +215,7 @@ class Journal:
     def _disturbed(self, entry: Entry, place: Action) -> Tuple[Entry, Mapping[str, Value]]:
         """The entry of a neighbor, and its elements that don't have their original value."""
         at = entry.place(self._host)
-        judged = entry._replace(disturbed_by="").judged(self._host, entry.original)
+        judged = entry._replace(disturbed_by="").judged(self._host)
         present, before_run = at.present_elements(), at.elements(place.before)
         changed = {name: at.remembered(part) for name, part in present.items() if before_run.get(name, part) != part}
         changed = elements.changed(at, entry.original, changed)
