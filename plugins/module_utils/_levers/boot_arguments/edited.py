@@ -163,7 +163,7 @@ def _write(host: WritableHost, old: Texts, new: Texts) -> None:
         for path in [path for path, same in reversed(list(_unchanged(host, old))) if same is False]:
             with suppress(NearmetalError):
                 if path in grubs:
-                    swap.take_back(host, path)
+                    swap.rename_back(host, path, f"{path}.nearmetal-old")
                 else:
                     swap.put(host, path, old[path], host.mode(path))
         changed = [path for path, same in _unchanged(host, old) if not same]

@@ -83,7 +83,10 @@ class Generated:
             self._generate(host, record.arguments)
         except NearmetalError as error:
             with suppress(NearmetalError):
-                swap.undo(host, self.shell, was_there=old_shell is not None)
+                if old_shell is None:
+                    store.remove_file(host, self.shell)
+                else:
+                    swap.rename_back(host, self.shell, swap.second_path(self.shell))
             changed = [] if swap.is_unchanged(host, self.shell, old_shell) else [self.shell]
             changed += [] if host.raw(config) == old_config else [config]
             if changed:

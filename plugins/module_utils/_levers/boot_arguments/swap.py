@@ -29,17 +29,9 @@ def put(host: WritableHost, path: str, text: str, mode: int) -> None:
 
 
 def keep(host: WritableHost, path: str) -> None:
-    """Give the file its second name, if there is one, so that `undo` needs no space."""
+    """Give the file its second name, if there is one, so that `rename_back` needs no space."""
     with suppress(Absent), store.folder_of(host, path) as (parent, name):
-        _keep(parent, name, _aside(name))
-
-
-def undo(host: WritableHost, path: str, was_there: bool) -> None:
-    """Undo what was done to the file after `keep`."""
-    if was_there:
-        _rename_back(host, path, _aside(os.path.basename(path)))
-    else:
-        store.remove_file(host, path)
+        _keep(parent, name, os.path.basename(second_path(path)))
 
 
 def publish(host: WritableHost, path: str, beside: str, keep_old: bool) -> None:
@@ -64,15 +56,10 @@ def publish(host: WritableHost, path: str, beside: str, keep_old: bool) -> None:
             os.fsync(parent)
 
 
-def take_back(host: WritableHost, path: str) -> None:
-    """Undo a `publish` that kept the old file."""
-    _rename_back(host, path, f"{os.path.basename(path)}.nearmetal-old")
-
-
-def _rename_back(host: WritableHost, path: str, old: str) -> None:
-    """Give an old file its name again, which needs no space."""
+def rename_back(host: WritableHost, path: str, old: str) -> None:
+    """Give an old file in the same folder its name again, which needs no space."""
     with store.folder_of(host, path) as (parent, name):
-        os.rename(old, name, src_dir_fd=parent, dst_dir_fd=parent)
+        os.rename(os.path.basename(old), name, src_dir_fd=parent, dst_dir_fd=parent)
         _settle(parent)
 
 
@@ -100,31 +87,25 @@ def _settle(folder: int) -> None:
 def second_path(path: str) -> str:
     """The second name of a file while it is replaced."""
     folder, name = os.path.split(path)
-    return f"{folder}/{_aside(name)}"
-
-
-def _aside(name: str) -> str:
-    return f".{name}.nearmetal-old"
+    return f"{folder}/.{name}.nearmetal-old"
 
 
 def _keep(parent: int, name: str, old: str) -> None:
-    """Give the file this second name, also where a run that was killed has left it. Raises OSError."""
+    """Give the file this second name, also where a run that was killed has left it. Raises OSError.
+
+    It is a hard link; on FAT, which has none, a copy.
+    """
     with suppress(FileNotFoundError):
         os.unlink(old, dir_fd=parent)
-    _second_name(parent, name, old)
-
-
-def _second_name(parent: int, name: str, other: str) -> None:
-    """Make a hard link; on FAT, which has none, a copy."""
     try:
-        os.link(name, other, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+        os.link(name, old, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.EOPNOTSUPP):
             raise
-        with os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent), "rb") as old:
-            data = old.read()
+        with os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent), "rb") as present:
+            data = present.read()
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(other, flags, 0o600, dir_fd=parent), "wb") as new:
-            new.write(data)
-            new.flush()
-            os.fsync(new.fileno())
+        with os.fdopen(os.open(old, flags, 0o600, dir_fd=parent), "wb") as copy:
+            copy.write(data)
+            copy.flush()
+            os.fsync(copy.fileno())
