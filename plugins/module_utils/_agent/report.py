@@ -7,12 +7,11 @@ from __future__ import annotations
 import os
 import platform
 import time
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional
 
 from .._engine.requests import all_stored
 from .._engine.restore import waits_for_boot
 from .._engine.run import Conditions, Run, plan_run
-from .._engine.session import Outcome
 from .._facts.facts import UNOBSERVED, Facts, observe
 from .._facts.json_data import json_data
 from .._facts.state_files import DISABLED
@@ -94,7 +93,7 @@ def _concern(
     originals = {(entry.knob, entry.where): entry for entry in entries if entry.concern == name}
     replanned = stored is not None and stored.replan
     waiting = waits_for_boot(host, list(originals.values())) if outcome is None else ()
-    present = waiting or _findings(outcome)
+    present = waiting or (outcome.plan.findings if outcome else ())
     findings = (_by_unit(finding, originals) if replanned else finding for finding in present)
     knobs = [_knob(finding, originals) for finding in findings]
     return {
@@ -106,10 +105,6 @@ def _concern(
         "error": outcome.error if outcome else "" if waiting else _unplanned(stored),
         "knobs": knobs,
     }
-
-
-def _findings(outcome: Optional[Outcome]) -> Tuple[Finding, ...]:
-    return outcome.plan.findings if outcome else ()
 
 
 def _by_unit(finding: Finding, originals: Dict[Any, Entry]) -> Finding:

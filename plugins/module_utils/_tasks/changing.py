@@ -29,18 +29,18 @@ STATE: Spec = {
     "strict": {"type": "bool", "default": False},
 }
 _ONLY_LOOK = ("blkfront_check",)
-_Execute = Callable[[WritableHost, Ask, Conditions], Run]
+Execute = Callable[[WritableHost, Ask, Conditions], Run]  # `run` or `plan_run`
 
 
 def answer(
-    execute: Callable[[WritableHost, Ask, Conditions], Run],
+    execute: Execute,
     host: WritableHost,
     ask: Ask,
     conditions: Conditions = PLAIN,
     named: Mapping[str, Any] = MappingProxyType({}),
     show_commands: bool = False,
 ) -> Dict[str, Any]:
-    """`execute`, which is `run` or `plan_run`, with what is asked; `failed` is in it when something went wrong.
+    """`execute` with what is asked; `failed` is in it when something went wrong.
 
     `named` is in it as it is. `show_commands`, for what is planned, adds the shell commands that would do the same.
     """
@@ -71,7 +71,7 @@ def task_of(module: str) -> Task:
     return Task(options, partial(_reach_state, concern, run), partial(_reach_state, concern, plan_run))
 
 
-def _reach_state(concern: Concern, execute: _Execute, host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+def _reach_state(concern: Concern, execute: Execute, host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     options = dict(options)
     strict, state = options.pop("strict"), options.pop("state")
 
@@ -92,7 +92,7 @@ def _look(concern: Concern, host: WritableHost, options: Mapping[str, Any]) -> D
     return result
 
 
-def _restore(execute: _Execute, host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
+def _restore(execute: Execute, host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     names = options.get("concerns")
     conditions = Conditions(restores_all=names is None)
     return answer(execute, host, lambda known: restore_requests(names, known), conditions)

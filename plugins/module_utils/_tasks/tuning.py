@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, NamedTuple
+from typing import Any, Dict, Mapping, NamedTuple
 
 from .._engine.requests import tune_requests
 from .._engine.run import Ask, Conditions, Run, plan_run, run
@@ -15,7 +15,7 @@ from .._host.host import WritableHost
 from .._planning.options import COMMON, Spec
 from .._planning.waivers import OPTIONS as WAIVERS
 from .._requests.choice import Chosen, choose
-from .changing import answer
+from .changing import Execute, answer
 from .task import Task
 
 WANTED: Spec = {
@@ -40,8 +40,6 @@ OPTIONS: Spec = {
     "confirm_within": {"type": "int", "default": 0},
     "show": {"type": "str", "choices": ["findings", "commands"], "default": "findings"},
 }
-
-Execute = Callable[[WritableHost, Ask, Conditions], Run]
 
 
 class TuneRequest(NamedTuple):
