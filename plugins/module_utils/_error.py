@@ -19,7 +19,7 @@ class Damaged(NearmetalError):
 
 
 class Absent(NearmetalError):
-    """There is no such file or folder, which some don't mind."""
+    """There is no such file or folder: an error only for those who need it."""
 
 
 class Unanswered(NearmetalError):
