@@ -114,7 +114,7 @@ options:
     type: int
     default: 1000
   burn_in: {description: "How many loads of a stay, or after a reboot, don't count, 1 to 40. What lasts longer isn't
-      noticed.", type: int, default: 10}
+      noticed.", type: int, default: 15}
   several:
     description: How the map at the end of a play combines the evidence of several hosts. V(average) is always valid;
       V(multiply) shows more, but is valid only if the hosts share no load and no disturbance.

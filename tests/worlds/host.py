@@ -53,7 +53,7 @@ class Host:
         if switch and switch["to"] in (self.state, "both") and self._since < switch["loads"]:
             change += _log(switch["percent"])
         fade = world.get("fade")
-        if fade and tuned and self._since < fade["loads"]:
+        if fade and fade["to"] in (self.state, "both") and self._since < fade["loads"]:
             change += _log(fade["percent"] * (1 - self._since / fade["loads"]))
         debt = world.get("debt")
         if debt and self._tuned[-debt["after"] :][:1] == [True] and len(self._tuned) >= debt["after"]:

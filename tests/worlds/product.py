@@ -44,7 +44,8 @@ def outcome(world: Mapping[str, Any], seed: int) -> Outcome:
         return _guarded(measurement, loads[-1].guard)
 
     begun = start(seed=seed, **world.get("settings", {}))
-    begun = begun._replace(start=begun.start._replace(restart="server.service" if "starts" in world else ""))
+    if world.get("starts", {"programs": False}).get("programs", True):
+        begun = begun._replace(start=begun.start._replace(restart="server.service"))
     record: Record = run(load, disturb, begun)
     found = verdict(record)
     return Outcome(found.verdict, found.keep, len(loads))

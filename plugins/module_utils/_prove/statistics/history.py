@@ -13,7 +13,7 @@ from .evidence import COARSE, LAMBDAS
 from .guards import GENERATOR_SHARE, LIMITS, SATURATED_SHARE, Firing, Reference, firings_of
 from .metrics import SMALLER, Metric
 from .order import TUNED, UNTUNED
-from .record import EACH, FINE_WAGERS, PAIR, SEVERAL_CLIENTS, SHAM, SOAK, WARM_UP, Measurement, Record
+from .record import EACH, FORMAT_3, PAIR, SHAM, SOAK, WARM_UP, Measurement, Record
 
 
 class Attempt(NamedTuple):
@@ -121,7 +121,7 @@ def history_of(record: Record) -> History:
     parts: Dict[str, List[Attempt]] = {}
     reference = Reference(
         clients=tuple(record.start.load_on.split(", ")),
-        generator_share=SATURATED_SHARE if record.start.format >= SEVERAL_CLIENTS else GENERATOR_SHARE,
+        generator_share=SATURATED_SHARE if record.start.format > FORMAT_3 else GENERATOR_SHARE,
     )
     judged = []
     added = _added(record)
@@ -141,7 +141,7 @@ def history_of(record: Record) -> History:
         kinds=kinds,
         primary=primary,
         parts={concern: tuple(attempts) for concern, attempts in parts.items()},
-        wagers=LAMBDAS if record.start.format >= FINE_WAGERS else COARSE,
+        wagers=LAMBDAS if record.start.format > FORMAT_3 else COARSE,
         soaks=tuple(attempts_of[SOAK]),
         judged=tuple(judged),
     )

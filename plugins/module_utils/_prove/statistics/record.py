@@ -14,11 +14,11 @@ from .metrics import Metric
 from .order import UNTUNED
 from .settings import Settings
 
-FORMAT = 6  # of the lines, and of the rules by which one step follows from those before it
-FINE_WAGERS = 5  # the first format with small wagers, and with stays
-SEVERAL_CLIENTS = 6  # the first format with them; a load generator may use up to 90 % of its busiest CPU since
-# 4 has no stays; 3 lacks `jobs`, so a guard less watches, and what only explains a verdict.
-READABLE = (3, 4, 5, FORMAT)
+FORMAT = 7  # of the lines, and of the rules by which one step follows from those before it
+# Of 0.2.0: without stays, small wagers, `jobs` that a guard watches, and what only explains a verdict; a load generator
+# may use half of its busiest CPU. No release wrote the formats between.
+FORMAT_3 = 3
+READABLE = (FORMAT_3, FORMAT)
 
 # The phases of a run, in their order.
 WARM_UP, SHAM, PAIR, SOAK, EACH = "warm_up", "sham", "pair", "soak", "each"

@@ -17,7 +17,7 @@ from ..._parse import json_text
 from ..._words import clipped, plain, shown
 from .metrics import LARGER, LARGEST, MOST_METRICS, NAME, SMALLER, SMALLEST, UNIT, Metric
 from .order import TUNED, UNTUNED
-from .record import FINE_WAGERS, PHASES, READABLE, End, Entry, Measurement, Place, Record, Sample, Start, with_entry
+from .record import FORMAT_3, PHASES, READABLE, End, Entry, Measurement, Place, Record, Sample, Start, with_entry
 from .rules import VERDICTS
 from .settings import settings_of
 from .step import check
@@ -106,7 +106,7 @@ def entry_of(line: bytes) -> Entry:
             known = " and ".join(map(str, READABLE))
             raise NearmetalError(f"format {_brief(number)} is of another version; this nearmetal reads {known}")
         start: Start = _checked_form(Start, content, _START)
-        if number < FINE_WAGERS:  # what nobody could do then, and the user didn't leave out
+        if number == FORMAT_3:  # what nobody could do then, and the user didn't leave out
             start = start._replace(settings=start.settings._replace(soak=0))
         return start._replace(format=number)
     if kind == "measurement":

@@ -42,7 +42,7 @@ class Settings(NamedTuple):
     reboot_within: int = 600  # seconds in which a rebooted host must be back
     guard: Mapping[str, float] = {}  # metric → percent: the loss that has to be excluded, in place of the margin
     soak: int = 1000  # at most so many further loads, in pairs of stays, before the tuning is kept; 0: none
-    burn_in: int = 10  # loads after a switch that don't count, in a stay and after a reboot
+    burn_in: int = 15  # loads after a switch that don't count, in a stay and after a reboot
     wait: int = 300  # at most so many seconds in which nothing is measured, because the host isn't quiet
 
     @property
@@ -112,8 +112,8 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
     least = 2 * FEWEST_PAIRS * settings.stay(FEWEST_PAIRS)
     if not settings.reboot and 0 < settings.soak < least:
         raise NearmetalError(
-            f"soak is {settings.soak}; {FEWEST_PAIRS} pairs of stays, the fewest that decide, are {least} loads with"
-            f" a burn_in of {settings.burn_in}: set at least that, or 0 to keep without them"
+            f"soak is {settings.soak}; {FEWEST_PAIRS} pairs of stays, the fewest that decide, are up to {least} loads"
+            f" with a burn_in of {settings.burn_in}: set at least that, or 0 to keep without them"
         )
     _require_reboots_possible(settings)
     step = settings.settle + longest_load(settings.seconds) + ANSWER_SECONDS + BOOT_SECONDS * settings.reboot

@@ -12,7 +12,7 @@ from .decision import soaks
 from .history import Attempt, history_of
 from .keeping import stays
 from .order import TUNED, UNTUNED, order
-from .record import EACH, FINE_WAGERS, PAIR, SHAM, SOAK, WARM_UP, Record
+from .record import EACH, FORMAT_3, PAIR, SHAM, SOAK, WARM_UP, Record
 
 MEASURE, DECIDE = "measure", "decide"
 
@@ -70,7 +70,7 @@ def _in_pair(record: Record, phase: str, attempts: Sequence[Attempt], concern: s
             pair, attempt = last.pair, last.attempt + 1
     coin = f"{phase} {concern}" if concern else phase
     state = order(record.start.settings.seed, record.start.host, coin, pair, attempt)[position]
-    of_sham = TUNED if pair % 3 == 0 and record.start.format >= FINE_WAGERS else UNTUNED
+    of_sham = TUNED if pair % 3 == 0 and record.start.format > FORMAT_3 else UNTUNED
     return Step(MEASURE, phase, pair, attempt, state, of_sham if phase == SHAM else state, concern)
 
 

@@ -9,7 +9,7 @@ was shown, and show none.
 from __future__ import annotations
 
 import math
-from statistics import mean, median, stdev
+from statistics import fmean, median, stdev
 from typing import Dict, List, Tuple
 
 from ..history import History
@@ -27,7 +27,7 @@ def least_gain(history: History, starts: bool = False) -> float:
     for start, untuned, tuned in _from_typical(history, history.primary):
         by_start.setdefault(start, []).append(sign * (math.exp(sign * tuned) - math.exp(sign * untuned)))
     of_loads = _least([change for changes in by_start.values() for change in changes])
-    return min(of_loads, _least([mean(changes) for changes in by_start.values()])) if starts else of_loads
+    return min(of_loads, _least([fmean(changes) for changes in by_start.values()])) if starts else of_loads
 
 
 def gain(history: History, name: str) -> Tuple[float, float]:
@@ -36,13 +36,13 @@ def gain(history: History, name: str) -> Tuple[float, float]:
         max(-_MOST, min(_MOST, tuned)) - max(-_MOST, min(_MOST, untuned))
         for _start, untuned, tuned in _from_typical(history, name)
     ]
-    return mean(gains), _least(gains)
+    return fmean(gains), _least(gains)
 
 
 def _least(gains: List[float]) -> float:
     """What the mean is at least, as if the worst came once more: so few losses as a run sees may be few by chance."""
     seen = [*gains, min(gains)]
-    return mean(seen) - _ERRORS * stdev(seen) / math.sqrt(len(seen))
+    return fmean(seen) - _ERRORS * stdev(seen) / math.sqrt(len(seen))
 
 
 def _from_typical(history: History, name: str) -> "List[Tuple[Tuple[str, int], float, float]]":
@@ -52,9 +52,21 @@ def _from_typical(history: History, name: str) -> "List[Tuple[Tuple[str, int], f
         for load in attempt.measurements if attempt.valid else ():
             # The attempt at a pair that counts has a number of its own; in a stay it is that of the load.
             loads[load.phase, load.pair, load.attempt, load.state] = attempt.level(load, name)
+    loads = _without_slope(loads)
     typical = median([value for place, value in loads.items() if place[-1] == UNTUNED])
     return [
         (place[:2], loads[(*place[:-1], UNTUNED)] - typical, value - typical)
         for place, value in loads.items()
         if place[-1] == TUNED and (*place[:-1], UNTUNED) in loads
     ]
+
+
+def _without_slope(loads: "Dict[Tuple[str, int, int, str], float]") -> "Dict[Tuple[str, int, int, str], float]":
+    """The levels without what each load is better or worse than the one before: least squares, within both states."""
+    squares = products = 0.0
+    for state in (UNTUNED, TUNED):
+        points = [(number, value) for number, (place, value) in enumerate(loads.items()) if place[-1] == state]
+        middle, level = fmean(number for number, _value in points), fmean(value for _number, value in points)
+        squares += sum((number - middle) ** 2 for number, _value in points)
+        products += sum((number - middle) * (value - level) for number, value in points)
+    return {place: value - products / squares * number for number, (place, value) in enumerate(loads.items())}

@@ -6,20 +6,22 @@ Pure. PRIVATE to the collection.
 
 A load right after a switch shows what the tuning does, and what the switch and the loads before it leave behind. The
 coin protects from what time does, and from nothing of that. So the host stays in each state for several loads, of which
-the first `burn_in` don't count; which stay of a pair comes first is the coin. The difference of two stays is that of
-the means of their last loads: if the tuning does nothing that lasts, the coin alone decided its sign, as long as
-nothing is left behind for more than `burn_in` loads. So the evidence is that of the pairs.
+the first `burn_in` don't count; which stay of a pair comes first is the coin. If it is the state in which the host is,
+only the loads that count are added. The difference of two stays is that of the means of their last loads: if the tuning
+does nothing that lasts, the coin alone decided its sign, as long as nothing is left behind for more than `burn_in`
+loads. So the evidence is that of the pairs.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Dict, List, Tuple
+from statistics import fmean
+from typing import Dict, List, Sequence, Tuple
 
 from .. import history as pairs
 from .. import rules
 from ..evidence import NEEDED, peak
-from ..history import Attempt, History
+from ..history import History
 from ..interval import estimate
 from ..order import TUNED, UNTUNED, order
 from ..record import PAIR, SOAK, Record, Start
@@ -39,8 +41,10 @@ def loads_of_pair(settings: Settings, pairs: int) -> int:
 
 def within_pair(record: Record) -> bool:
     """Whether a pair of stays has begun and isn't over."""
-    loads = sum(measurement.phase == SOAK for measurement in record.measurements)
-    return bool(loads and loads % loads_of_pair(record.start.settings, _pairs(record)))
+    last, settings = record.measurements[-1] if record.measurements else None, record.start.settings
+    if settings.reboot or last is None or last.phase != SOAK:
+        return False
+    return last.state == _order(record.start, last.pair)[0] or last.attempt < settings.stay(_pairs(record))
 
 
 def _pairs(record: Record) -> int:
@@ -59,7 +63,8 @@ def following(record: Record) -> Tuple[int, int, str]:
         return last.pair, last.attempt + 1, last.state
     if last.state == first:
         return last.pair, 1, second
-    return last.pair + 1, 1, _order(start, last.pair + 1)[0]
+    state = _order(start, last.pair + 1)[0]
+    return last.pair + 1, start.settings.burn_in + 1 if state == last.state else 1, state
 
 
 def _order(start: Start, pair: int) -> Tuple[str, str]:
@@ -67,22 +72,31 @@ def _order(start: Start, pair: int) -> Tuple[str, str]:
 
 
 def differences(settings: Settings, history: History, name: str = "") -> List[float]:
-    """ln(tuned / untuned) of a metric, or of the primary, in each pair of stays that has loads of both."""
-    stays: Dict[Tuple[int, str], List[Attempt]] = {}
-    for attempt in history.soaks:
+    """ln(tuned / untuned) of a metric, or of the primary, in each pair of stays that has loads of both.
+
+    Without what time does between the two, as far as the pairs before tell: the slope from the first to the last. It is
+    known before the coin decides, so the evidence holds whatever the slope is.
+    """
+    stays: Dict[Tuple[int, str], List[Tuple[int, float]]] = {}
+    for number, attempt in enumerate(history.soaks):
         if attempt.valid and attempt.attempt > settings.burn_in:
-            stays.setdefault((attempt.pair, attempt.measurements[0].state), []).append(attempt)
-    means = {
-        stay: sum(attempt.level(attempt.measurements[0], name or history.primary) for attempt in loads) / len(loads)
-        for stay, loads in stays.items()
-    }
+            level = attempt.level(attempt.measurements[0], name or history.primary)
+            stays.setdefault((attempt.pair, attempt.measurements[0].state), []).append((number, level))
     last = history.pairs[-1].pair if history.pairs else 0
-    over = 0 if settings.reboot else len(history.soaks) // loads_of_pair(settings, last)
-    return [
-        means[pair, TUNED] - means[pair, UNTUNED]
-        for pair in range(1, over + 1)
-        if (pair, TUNED) in means and (pair, UNTUNED) in means
-    ]
+    going_on = {attempt.pair for attempt in history.soaks[-1:] if attempt.attempt < settings.stay(last)}
+    found: List[float] = []
+    middles: List[Tuple[float, float]] = []
+    for pair in sorted({pair for pair, _state in stays} - going_on):
+        if (pair, TUNED) in stays and (pair, UNTUNED) in stays:
+            (at, tuned), (untuned_at, untuned) = (_middle(stays[pair, state]) for state in (TUNED, UNTUNED))
+            slope = (middles[-1][1] - middles[0][1]) / (middles[-1][0] - middles[0][0]) if middles[1:] else 0.0
+            found.append(tuned - untuned - slope * (at - untuned_at))
+            middles.append(_middle([(at, tuned), (untuned_at, untuned)]))
+    return found
+
+
+def _middle(points: "Sequence[Tuple[float, float]]") -> Tuple[float, float]:
+    return fmean(place for place, _level in points), fmean(level for _place, level in points)
 
 
 def weigh(settings: Settings, history: History) -> Tuple[Tuple[float, ...], float]:
@@ -114,6 +128,8 @@ def losses(settings: Settings, history: History) -> Dict[str, bool]:
 
 
 def contradict(settings: Settings, history: History, claimed: float, least: float) -> bool:
-    """Whether they show that it does less than the middle of that and of what the pairs claim: then no more follow."""
-    found = differences(settings, history)
-    return peak(found, (claimed + least) / 2, *weigh(settings, history)).below >= NEEDED
+    """Whether they show that it does less than the middle of that and of what the pairs claim, or look so when they
+    show that it does more: then no more follow, as a gain that fades so far may go on to."""
+    found, middle = differences(settings, history), (claimed + least) / 2
+    evidence = peak(found, middle, *weigh(settings, history)).below
+    return evidence >= NEEDED or (bool(found) and estimate(found) < middle and shown(settings, history, least))

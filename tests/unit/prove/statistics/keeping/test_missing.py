@@ -45,9 +45,9 @@ def test_how_many_loads_exclude_a_rise() -> None:
     )
 
 
-def failing_at(*soaks: int) -> "Callable[[Step, Measurement], Measurement]":
+def failing_at(*soaks: int, load: int) -> "Callable[[Step, Measurement], Measurement]":
     def disturb(step: Step, measurement: Measurement) -> Measurement:
-        fails = step.phase == SOAK and step.pair in soaks and step[3:5] == (1, "tuned")
+        fails = step.phase == SOAK and step.pair in soaks and step[3:5] == (load, "tuned")
         return measurement._replace(metrics=(), error="exit status 1") if fails else measurement
 
     return disturb
@@ -57,29 +57,32 @@ def test_stays_go_on_until_a_rise_is_excluded() -> None:
     # With so short stays the gain is shown sooner: seven pairs and seven stays have 28 tuned loads.
     record = run(noisy(0.2, 0.005), seed=3, burn_in=1)
     found = verdict(record)
-    assert (found.verdict, found.keep, found.pairs, found.soaked) == ("better", True, 7, 12 * 6)
+    assert (found.verdict, found.keep, found.pairs, found.soaked) == ("better", True, 7, 73)
     failed, void, collapsed = found.missing
-    assert (failed.tuned, failed.tuned_loads, failed.untuned_loads) == (0, 45, 47)
+    assert (failed.tuned, failed.tuned_loads, failed.untuned_loads) == (0, 45, 48)
     assert min(failed.evidence, void.evidence, collapsed.evidence) >= 20
     assert verdict(run(noisy(0.2, 0.005), seed=3, reboot=True)).verdict != "better", "it has no boot ids"
 
 
 @pytest.mark.parametrize(
-    ("soak", "failing", "reason"),
+    ("soak", "burn_in", "failing", "reason"),
     [
-        (144, (3,), "1 of 45 loads fail when tuned, 0 of 47 untuned: a rise by 8 % of the loads isn't excluded"),
-        (600, (3, 5), "the load failed in 2 measurements of the tuned host, and in none of the untuned host"),
+        (73, 1, (3,), "1 of 17 loads fail when tuned, 0 of 19 untuned: a rise by 8 % of the loads isn't excluded"),
+        (600, 15, (3, 5), "the load failed in 2 measurements of the tuned host, and in none of the untuned host"),
     ],
 )
-def test_a_load_that_fails_when_tuned_is_not_kept(soak: int, failing: "tuple[int, ...]", reason: str) -> None:
-    record = run(noisy(0.2, 0.005), failing_at(*failing), seed=3, soak=soak)
+def test_a_load_that_fails_when_tuned_is_not_kept(
+    soak: int, burn_in: int, failing: "tuple[int, ...]", reason: str
+) -> None:
+    failed = failing_at(*failing, load=burn_in + 1)
+    record = run(noisy(0.2, 0.005), failed, seed=3, soak=soak, burn_in=burn_in)
     found = verdict(record)
     assert (found.verdict, found.keep, found.over) == ("unclear", False, True)
     assert reason in found.reasons[0]
     assert record.measurements[-1].pair == failing[-1], "stays that can't exclude a rise any more end"
 
 
-@pytest.mark.parametrize("soak", [144, 200, 400])
+@pytest.mark.parametrize("soak", [204, 250, 400])
 def test_fewer_loads_keep_nothing_that_more_would_not_and_say_that_they_are_few(soak: int) -> None:
     gain, none = noisy(0.06, 0.01), noisy(0.0, 0.01)
     too_few = f"isn't excluded, for which the loads of prove_soak ({soak}) are too few"
@@ -116,7 +119,7 @@ def test_one_bad_start_of_a_program_is_not_kept() -> None:
 def test_a_time_may_be_several_times_as_long_so_more_loads_exclude_that() -> None:
     def timed(step: Step) -> "Tuple[Metric, ...]":
         (metric,) = noisy(0.06, 0.005)(step)
-        slow = step.phase == SOAK and step[2:5] == (3, 12, "tuned")
+        slow = step.phase == SOAK and step[2:5] == (3, 17, "tuned")
         return (Metric("time", (4 if slow else 1) * 1e4 / metric.value, "s", "smaller"),)
 
     rate, time = verdict(run(noisy(0.06, 0.005), seed=3)), verdict(run(timed, seed=3))

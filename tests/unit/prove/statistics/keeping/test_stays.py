@@ -35,20 +35,27 @@ def test_a_host_stays_for_several_loads_and_a_state_that_goes_on_is_not_switched
     record = run(noisy(0.2, 0.005), seed=3, burn_in=4)
     stays = [measurement for measurement in record.measurements if measurement.phase == SOAK]
     first = len(record.measurements) - len(stays)
-    steps = [next_step(record._replace(measurements=record.measurements[: first + index])) for index in range(36)]
-    assert [step.attempt for step in steps] == 6 * [1, 2, 3, 4, 5, 6]
-    assert [step.pair for step in steps] == [1 + index // 12 for index in range(36)]
-    in_turn = [[step.state for step in steps[index : index + 12 : 6]] for index in (0, 12, 24)]
-    assert all(sorted(pair) == ["tuned", "untuned"] for pair in in_turn)
+    steps = [
+        next_step(record._replace(measurements=record.measurements[:index]))
+        for index in range(first, len(record.measurements))
+    ]
+    of_pairs = [list(loads) for _pair, loads in groupby(steps, lambda step: step.pair)]
+    assert len(of_pairs) > 5
+    assert all({step.state for step in loads} == {"tuned", "untuned"} for loads in of_pairs)
     switched = [index for index, step in enumerate(steps) if not step.stays]
-    turns = [len(list(loads)) for _state, loads in groupby(step.state for step in steps)]
-    assert switched == [sum(turns[:turn]) for turn in range(len(turns))]
-    assert max(turns) == 12, "of some pairs the first state is the second of the pair before"
+    turns = [list(loads) for _state, loads in groupby(steps, lambda step: step.state)]
+    assert switched == [sum(map(len, turns[:turn])) for turn in range(len(turns))]
+    # The last two of six loads count. A state in which the next pair begins goes on with those that count.
+    stay, goes_on = [1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6, 5, 6]
+    attempts = [[step.attempt for step in loads] for loads in turns]
+    assert all(numbers in (stay, goes_on) for numbers in attempts)
+    assert stay in attempts
+    assert goes_on in attempts
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_gain_that_ends_after_the_switch_is_not_kept(seed: int) -> None:
-    for loads in (1, 3, 6, 8, 10):
+    for loads in (1, 3, 8, 15):
         found = verdict(run(lasting(loads, 6.0), seed=seed))
         assert (found.verdict, found.keep) == ("unclear", False)
         assert "requests is better with evidence of more than 20:1 right after switches, but not in" in found.reasons[0]
@@ -58,16 +65,16 @@ def test_a_gain_that_ends_after_the_switch_is_not_kept(seed: int) -> None:
         assert found.switched is not None
         assert found.switched.low is not None
         assert found.switched.low > 0
-    assert verdict(run(lasting(12, 6.0), seed=seed, burn_in=12)).verdict == "unclear"
+    assert verdict(run(lasting(20, 6.0), seed=seed, burn_in=20)).verdict == "unclear"
     assert verdict(run(lasting(3, 6.0, 0.1), seed=seed)).keep, "what lasts is kept"
 
 
 def test_stays_that_contradict_the_pairs_end() -> None:
     found = verdict(run(lasting(3, 6.0, -0.02), seed=3))
     assert found.soaked < 240
-    assert verdict(run(noisy(0.05, 0.2, 8), seed=8, soak=150)).soaked in (0, 144), "at most so many, in whole pairs"
-    with pytest.raises(NearmetalError, match="6 pairs of stays, the fewest that decide, are 144 loads"):
-        start(soak=143)
+    assert verdict(run(noisy(0.05, 0.2, 8), seed=8, soak=210)).soaked <= 210, "at most so many"
+    with pytest.raises(NearmetalError, match="6 pairs of stays, the fewest that decide, are up to 204 loads"):
+        start(soak=203)
 
 
 def test_another_figure_that_gets_worse_in_stays_is_not_kept() -> None:
@@ -84,13 +91,13 @@ def test_another_figure_that_gets_worse_in_stays_is_not_kept() -> None:
 def test_stays_go_on_until_a_loss_of_another_figure_is_excluded() -> None:
     def load(step: Step) -> "Tuple[Metric, ...]":
         (metric,) = noisy(0.2, 0.005)(step)
-        share = 1 + random.Random(f"{step}").gauss(0, 0.045) * (step.phase == SOAK)
+        share = 1 + random.Random(f"{step}").gauss(0, 0.08) * (step.phase == SOAK)
         return (metric, Metric("p99", 3.0 * share, "ms", "smaller"))
 
     found = verdict(run(load, seed=3))
     assert found.keep
-    assert found.stays > 7, "seven show the gain, and that no load fails"
-    found = verdict(run(load, seed=3, soak=170))
+    assert found.stays > 6, "six show the gain, and that no load fails"
+    found = verdict(run(load, seed=3, soak=204))
     assert (found.verdict, found.keep) == ("unclear", False)
     assert found.reasons[0].endswith("but p99 may have lost 5 % in stays")
 
@@ -112,7 +119,8 @@ def test_a_load_that_is_missing_in_a_stay_leaves_the_others() -> None:
     def missing(step: Step, last: int) -> bool:
         return step.phase == SOAK and step.state == "untuned" and step.attempt > last and step.pair == 2
 
-    for last, pairs in ((11, 7), (10, 6)):
+    whole = verdict(run(noisy(0.2, 0.005), seed=3))
+    for last, none in ((16, False), (15, True)):
         found = verdict(
             run(
                 noisy(0.2, 0.005),
@@ -123,7 +131,8 @@ def test_a_load_that_is_missing_in_a_stay_leaves_the_others() -> None:
             )
         )
         assert (found.verdict, found.keep) == ("better", True)
-        assert found.soaked == 24 * (found.stays + (pairs == 6)), "a stay without any load has no difference"
+        assert found.stays == whole.stays
+        assert (found.soaked > whole.soaked) == none, "of a stay without any load there is no difference"
 
 
 def test_a_host_that_is_not_healthy_after_a_switch_ends_the_stays() -> None:
