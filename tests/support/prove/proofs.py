@@ -16,6 +16,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.re
     Start,
     with_entry,
 )
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record_lines import line_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.settings import settings_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import DECIDE, Step, next_step
 
@@ -36,6 +37,12 @@ def refusal(reader: Callable[[bytes], Any], data: bytes) -> str:
     except NearmetalError as error:
         return str(error)
     return ""
+
+
+def written(record: Record) -> bytes:
+    """The record as the bytes of its file."""
+    ends = () if record.end is None else (record.end,)
+    return "".join(map(line_of, (record.start, *record.measurements, *ends))).encode()
 
 
 def start(seed: int = 1, host: str = "db-1", **settings: Any) -> Record:

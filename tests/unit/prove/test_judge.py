@@ -14,13 +14,13 @@ import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.nearmetal.ec2.plugins.filter.judge import judge
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import End, Place, with_entry
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record_lines import data_of, line_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record_lines import line_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import document, log, results, sentences
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove.host_answers import Begun
 
 from dev import ROOT
-from tests.support.prove.proofs import noisy, run, start
+from tests.support.prove.proofs import noisy, run, start, written
 
 BEGUN = start(seed=5)
 RUN = run(
@@ -41,7 +41,7 @@ Change = Callable[[List[bytes]], List[bytes]]
 def base(tmp_path: Path) -> str:
     """A record with its reports, as a run leaves them."""
     base = str(tmp_path / "db-1-20260921T100000Z-5")
-    Path(f"{base}.jsonl").write_bytes(data_of(RECORD))
+    Path(f"{base}.jsonl").write_bytes(written(RECORD))
     found = verdict(RECORD)
     compared = Begun(["memory.swappiness"], {}, [], [], "", False)
     document.write(base, RECORD, found, results.ending(log.Log(f"{base}.jsonl", RECORD), compared, False, [], []))

@@ -55,11 +55,11 @@ def soaks(record: Record, history: History) -> bool:
     losses = stays.losses(settings, history) if shown else {}
     if any(losses.values()):
         return False
-    if not missing.unexcluded(settings, history):
+    if missing.excluded(settings, history):
         return not shown or bool(losses)
     if shown and missing.looks_risen(settings, history):
         return False
-    return not missing.unexcluded(settings, history, further if settings.reboot else further // 2)
+    return missing.excluded(settings, history, further if settings.reboot else further // 2)
 
 
 def _least(settings: Settings, answer: rules.Answer) -> float:
@@ -152,7 +152,7 @@ def _by_evidence(record: Record, history: History) -> "rules.Answer":
     harmed = rules.harmed_metrics(history)
     if harmed:
         return rules.Answer(WORSE, f"{' and '.join(harmed)} became worse")
-    word = rules.decision(settings, history)
+    word = rules.settled_verdict(settings, history)
     pairs = len(differences(history.pairs, history.primary))
     if word == UNCLEAR:
         return rules.Answer(UNCLEAR, "the pairs show both a gain and a loss: the effect changed during the run")

@@ -62,8 +62,3 @@ def peak(
     """The highest evidence that each side ever reached."""
     steps = [Evidence(0.5, 0.5), *path(differences, shift, wagers, most)]
     return Evidence(max(step.above for step in steps), max(step.below for step in steps))
-
-
-def p_value(differences: Sequence[float], wagers: Sequence[float] = LAMBDAS, most: float = math.inf) -> float:
-    """The probability, at most, of so much evidence on either side if the tuning changes nothing; at any moment."""
-    return min(1.0, 1 / max(peak(differences, 0.0, wagers, most)))

@@ -11,7 +11,7 @@ import math
 from statistics import median
 from typing import Callable, NamedTuple, Optional, Sequence
 
-from .evidence import LAMBDAS, NEEDED, p_value, peak
+from .evidence import LAMBDAS, NEEDED, peak
 from .metrics import SMALLER, Metric
 
 # Beyond every difference by so much, each factor of the evidence is as good as two, or as good as none.
@@ -91,7 +91,7 @@ class Comparison(NamedTuple):
     high: Optional[float]
     evidence: float  # to 1, for an effect on the side that has more; `needed` decides
     needed: float  # 20, for the others times their number
-    p: float  # at most: 1 / evidence
+    p: float  # at most, if the tuning changes nothing, whenever the run ends: 1 / evidence
     not_worse: bool  # whether more harm than the margin is excluded
 
 
@@ -110,6 +110,7 @@ def comparison_of(
     low, high = (span.low, span.high) if sign > 0 else (-span.high, -span.low)
     # After an effect that changed during the run, the interval of all pairs may exclude their middle.
     middle = max(low, min(high, sign * estimate(differences)))
+    evidence = max(peak(differences, 0.0, wagers, most))
     return Comparison(
         name=metric.name,
         unit=metric.unit,
@@ -118,9 +119,9 @@ def comparison_of(
         change=percent(middle) if differences else None,
         low=percent(low) if math.isfinite(low) else None,
         high=percent(high) if math.isfinite(high) else None,
-        evidence=max(peak(differences, 0.0, wagers, most)),
+        evidence=evidence,
         needed=needed,
-        p=p_value(differences, wagers, most),
+        p=min(1.0, 1 / evidence),
         not_worse=span.low > -margin,
     )
 

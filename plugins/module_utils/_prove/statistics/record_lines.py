@@ -48,12 +48,6 @@ def line_of(entry: Entry) -> str:
     return json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n"
 
 
-def data_of(record: Record) -> bytes:
-    """The record as the bytes of its file."""
-    ends = () if record.end is None else (record.end,)
-    return "".join(map(line_of, (record.start, *record.measurements, *ends))).encode()
-
-
 def read(data: bytes) -> Record:
     """The record that the bytes hold. Raises NearmetalError, in one sentence, for anything else."""
     if len(data) > MOST_BYTES:

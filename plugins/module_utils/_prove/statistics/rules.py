@@ -224,15 +224,10 @@ def secondary_metrics(history: History) -> List[str]:
     return [metric.name for metric in history.kinds if metric.name != history.primary]
 
 
-def decision(settings: Settings, history: History) -> str:
-    """What the pairs so far show: BETTER, WORSE or SAME; UNCLEAR if they contradict each other; "" to go on."""
-    return settled_verdict(settings, history, "", NEEDED)
-
-
-def settled_verdict(settings: Settings, history: History, concern: str, needed: float) -> str:
-    """What the pairs of a concern, or of the whole tuning (""), show at so much evidence, in the same words; "" too
-    while what switches leave behind outweighs it, or is known of too few measurements and more may follow. Of a gain
-    the stays show that."""
+def settled_verdict(settings: Settings, history: History, concern: str = "", needed: float = NEEDED) -> str:
+    """What the pairs of a concern, or of the whole tuning (""), show at so much evidence: BETTER, WORSE or SAME;
+    UNCLEAR if they contradict each other; "" to go on: also while what switches leave behind outweighs it, or is known
+    of too few measurements and more may follow. Of a gain the stays show that."""
     changes = differences(history.attempts(concern), history.primary)
     word = shown_verdict(settings, changes, needed, history.wagers)
     if not word or word == UNCLEAR or settings.reboot or (word == BETTER and settings.soak and not concern):
@@ -326,7 +321,7 @@ def pairs_end(record: Record, history: History) -> bool:
     settings = record.start.settings
     if pairs_done(settings, history) or harmed_metrics(history):
         return True
-    word = decision(settings, history)
+    word = settled_verdict(settings, history)
     keeps = word == BETTER or (word == SAME and settings.keep == NOT_WORSE)
     few_starts = record.start.restart and settings.soak and _counted(history) < FEWEST_STARTS
     return bool(word) and not (keeps and (few_starts or uncleared_metrics(settings, history)))

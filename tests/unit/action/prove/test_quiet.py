@@ -9,13 +9,13 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import Metric
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record_lines import data_of, read
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record_lines import read
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import MEASURE, Step
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import verdict
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.prove.plays import FINE_LOAD, Play, load
-from tests.support.prove.proofs import measured, noisy, run
+from tests.support.prove.proofs import measured, noisy, run, written
 
 BOOT = {"boot_id": "5c1b9d0e", "cpu_steal": 0.0, "throttled": 0, "swapped": 0, "allowances": {}}
 WORDS = "other processes that used more than 5 % of the CPUs (45.0% of the CPUs' time)"
@@ -78,4 +78,4 @@ def test_a_record_that_warmed_up_longer_than_today_is_read() -> None:
         )
     )
     whole = run(noisy(0.05, 0.02), record=longer)
-    assert read(data_of(whole)) == whole
+    assert read(written(whole)) == whole

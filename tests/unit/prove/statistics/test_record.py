@@ -13,7 +13,6 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics im
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.order import order
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import (
     End,
-    Entry,
     Measurement,
     Record,
     with_entry,
@@ -24,18 +23,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.ve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.prove.proofs import noisy, refusal, run, start
-
-
-def entries(record: Record) -> "List[Entry]":
-    """All entries of a record, in their order."""
-    ends = [record.end] if record.end is not None else []
-    return [record.start, *record.measurements, *ends]
-
-
-def written(record: Record) -> bytes:
-    """The record as the bytes of its file."""
-    return "".join(line_of(entry) for entry in entries(record)).encode()
+from tests.support.prove.proofs import noisy, refusal, run, start, written
 
 
 def changed(line: bytes, **fields: Any) -> bytes:

@@ -67,14 +67,12 @@ class Missing(NamedTuple):
     evidence: float  # to 1, against such a rise or a larger one; NEEDED excludes it
 
 
-def unexcluded(settings: Settings, history: History, further: int = 0) -> List[Limit]:
-    """The limits by which the tuning may still make loads fail, or be void, more often; even if so many `further`
-    tuned loads don't."""
-    return [
-        limit
+def excluded(settings: Settings, history: History, further: int = 0) -> bool:
+    """Whether a rise is excluded by all LIMITS, or would be if none of so many `further` tuned loads were missing."""
+    return all(
+        highest_evidence(outcomes(history, limit) + [0.0] * further, _rise(limit, settings, history)) >= NEEDED
         for limit in LIMITS
-        if highest_evidence(outcomes(history, limit) + [0.0] * further, _rise(limit, settings, history)) < NEEDED
-    ]
+    )
 
 
 def _rise(limit: Limit, settings: Settings, history: History) -> float:

@@ -25,6 +25,8 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics im
     rules,
 )
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.history import history_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.interval import comparison_of
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import Metric
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.order import order
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import Measurement
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.step import Step
@@ -143,9 +145,8 @@ def test_on_a_busy_guest_random_pairs_are_right_where_before_and_after_is_wrong(
 def test_p_value_is_one_divided_by_the_largest_evidence() -> None:
     found = differences(3, 15)
     most = max(max(exact(found[: index + 1], 0)) for index in range(len(found)))
-    assert evidence.p_value(found) == pytest.approx(1 / most)
-    assert evidence.p_value([]) == 1.0
-    assert evidence.p_value([0.0]) == 1.0
+    ps = [comparison_of(changes, Metric("time", 1.0), 0.02, 20.0, True).p for changes in (found, [], [0.0])]
+    assert ps == [pytest.approx(1 / most), 1.0, 1.0]
 
 
 @pytest.mark.parametrize(("seed", "count"), [(1, 6), (2, 7), (3, 20), (4, 40)])

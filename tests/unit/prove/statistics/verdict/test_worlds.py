@@ -13,13 +13,17 @@ import pytest
 from tests.worlds.host import WORLDS
 from tests.worlds.rates import is_broken, rate_of
 
-RUNS = int(os.environ.get("NEARMETAL_WORLDS", "25"))
+RUNS = os.environ.get("NEARMETAL_WORLDS", "")
+QUICK, FEW = 25, 10  # runs where nothing says how many; and of a world in which all of the few are right, those alone
 
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_prove_keeps_its_word_in_this_world(name: str) -> None:
-    rate = rate_of(name, RUNS)
-    assert not is_broken(WORLDS[name], rate), rate
+    world = WORLDS[name]
+    rate = rate_of(name, int(RUNS or FEW))
+    if not RUNS and rate.kept != {"never": 0, "always": FEW, "may": rate.kept}[world["keep"]]:
+        rate = rate_of(name, QUICK)
+    assert not is_broken(world, rate), rate
 
 
 def test_a_world_is_served_to_any_tool() -> None:
