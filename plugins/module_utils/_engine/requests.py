@@ -159,7 +159,7 @@ def tune_requests(
     requests += [_not_wanted(name, limits[name], workloads) for name in limits if name not in wanted_here]
     if not requests and not findings:
         raise NearmetalError("nothing to tune: tune_workload and tune_concerns are empty; base is for every host")
-    flaws = flaws_of_idle(waived, known, {CHOICE, *(request.name for request in requests if isinstance(request, Tune))})
+    flaws = flaws_of_idle(waived, {CHOICE, *(request.name for request in requests if isinstance(request, Tune))})
     findings = (
         *findings,
         *(Finding(CHOICE, "waivers", "advice", flaws[name], where=name, reference=REFERENCE) for name in flaws),

@@ -40,11 +40,7 @@ def excluded_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[
     excluded: Dict[str, Set[str]] = {}
     for position, name in enumerate(given):
         concern, knob = _split(f"tune_exclude[{position}]", name, concerns)
-        knobs = _selectable(concerns[concern])
-        if knob not in knobs:
-            raise NearmetalError(
-                f"tune_exclude[{position}]: {concern} has no knob {shown(knob)}; it has {choices(knobs, knob)}"
-            )
+        _require_knob(f"tune_exclude[{position}]", concern, knob, _selectable(concerns[concern]))
         excluded.setdefault(concern, set()).add(knob)
     return excluded
 
@@ -77,6 +73,7 @@ def waivers_by_concern(
         where = f"tune_waivers[{position}]"
         waiver = validate(where, _WAIVER, raw)
         concern, knob = _split(f"{where}.knob", waiver["knob"], concerns)
+        _require_knob(f"{where}.knob", concern, knob, knobs_of(concerns[concern]))
         if knob in left_out.get(concern, ()):
             raise NearmetalError(
                 f"{concern}.{knob} is in tune_exclude, which takes it back, and in tune_waivers, which leaves it as it"
@@ -140,18 +137,16 @@ def _waived_finding(finding: Finding, waiver: Mapping[str, str]) -> Finding:
 
 
 def _advice(concern: Concern, waiver: Mapping[str, str], plan: Plan, today: str) -> Tuple[Finding, ...]:
-    """The finding for a waiver that has expired, or that names no knob of the concern."""
-    reason = _flaw(concern, waiver, today, any(finding.knob == waiver["knob"] for finding in plan.findings))
+    """The finding for a waiver that has expired."""
+    reason = _expired(waiver, today, any(finding.knob == waiver["knob"] for finding in plan.findings))
     return (Finding(concern.name, waiver["knob"], "advice", reason, reference=REFERENCE),) if reason else ()
 
 
-def flaws_of_idle(
-    waivers: Mapping[str, Sequence[Mapping[str, str]]], concerns: Concerns, planned: Container[str]
-) -> Dict[str, str]:
-    """concern.knob → what is wrong with its waiver, where the run plans nothing of the concern."""
+def flaws_of_idle(waivers: Mapping[str, Sequence[Mapping[str, str]]], planned: Container[str]) -> Dict[str, str]:
+    """concern.knob → that its waiver has expired, where the run plans nothing of the concern."""
     today = time.strftime("%Y-%m-%d", time.gmtime())
     flaws = {
-        f"{name}.{waiver['knob']}": _flaw(concerns[name], waiver, today, managed_again=False)
+        f"{name}.{waiver['knob']}": _expired(waiver, today, managed_again=False)
         for name in waivers
         if name not in planned
         for waiver in waivers[name]
@@ -159,22 +154,24 @@ def flaws_of_idle(
     return {name: flaw for name, flaw in flaws.items() if flaw}
 
 
-def _flaw(concern: Concern, waiver: Mapping[str, str], today: str, managed_again: bool) -> str:
-    knob = waiver["knob"]
-    if knob not in knobs_of(concern):
-        return (
-            f"a waiver names {concern.name}.{knob}, but {concern.name} has no knob {shown(knob)}: check"
-            " its spelling, or remove the waiver"
-        )
+def _expired(waiver: Mapping[str, str], today: str, managed_again: bool) -> str:
     again = "so the knob is managed again" if managed_again else "and nothing of this run sets the knob"
     template = "its waiver expired on {expires} ({reason}), {again}: renew or remove the waiver"
     return template.format(again=again, **waiver) if waiver["expires"] < today else ""
 
 
+def _require_knob(where: str, concern: str, knob: str, knobs: Sequence[str]) -> None:
+    if knob not in knobs:
+        raise NearmetalError(f"{where}: {concern} has no knob {shown(knob)}; it has {choices(knobs, knob)}")
+
+
 def _split(where: str, name: Any, concerns: Concerns, either: str = "") -> Tuple[str, str]:
     concern, dot, knob = name.partition(".") if isinstance(name, str) else ("", "", "")
     if not (concern and dot and knob):
-        raise NearmetalError(f"{where} must be {either}concern.knob, such as cpu_power.idle, not {shown(name)}")
+        sentence = f"{where} must be {either}concern.knob, such as cpu_power.idle, not {shown(name)}"
+        if concern in concerns:
+            raise NearmetalError(f"{sentence}; its knobs are {choices(_selectable(concerns[concern]))}")
+        raise NearmetalError(f"{sentence}; concerns are {choices(sorted(concerns), concern)}")
     if concern not in concerns:
         raise NearmetalError(
             f"{where}: concern {shown(concern)} is unknown; there are {choices(sorted(concerns), concern)}"
