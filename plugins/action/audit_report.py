@@ -137,7 +137,7 @@ def _summary(report: Report) -> dict[str, Any]:
     if verdict.command:
         facts[worth.NEXT] += f" ({verdict.command})"
     data = {"nearmetal": {**planned, "verdict": verdict.lead, **facts, "totals": totals}}
-    more = {name: facts[name] for name in (worth.NOT_LOOKED_AT, worth.NEXT) if name in facts}
+    more = {name: facts[name] for name in worth.SAID if name in facts}
     said = [[f"{name}: {words}." for name, words in part.items()] for part in (planned, more)]
     return {
         "msg": " ".join([*said[0], verdict.lead, *said[1]]),

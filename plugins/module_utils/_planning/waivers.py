@@ -20,6 +20,7 @@ from .options import validate
 
 REFERENCE = "docs/workloads.md"
 LONGEST = 200  # characters of a reason
+EXPIRED = "its waiver expired on "  # and the day: how the finding of such a waiver begins
 
 _WAIVER: Mapping[str, Mapping[str, Any]] = {
     "knob": {"type": "str", "required": True},
@@ -156,7 +157,7 @@ def flaws_of_idle(waivers: Mapping[str, Sequence[Mapping[str, str]]], planned: C
 
 def _expired(waiver: Mapping[str, str], today: str, managed_again: bool) -> str:
     again = "so the knob is managed again" if managed_again else "and nothing of this run sets the knob"
-    template = "its waiver expired on {expires} ({reason}), {again}: renew or remove the waiver"
+    template = EXPIRED + "{expires} ({reason}), {again}: renew or remove the waiver"
     return template.format(again=again, **waiver) if waiver["expires"] < today else ""
 
 

@@ -54,7 +54,7 @@ def _title(report: Report, columns: int, paint: Paint) -> List[str]:
         counts += f"; {kept:,} of these only {keeps} values over reboots"
     lines += wrap(counts, columns) if counts else []
     for name, text in verdict.facts:
-        lines += _indented(f"{name}: ", text, columns) if name in (worth.NOT_LOOKED_AT, worth.NEXT) else []
+        lines += _indented(f"{name}: ", text, columns) if name in worth.SAID else []
     return lines + ([f"  {paint(verdict.command, 'bold')}"] if verdict.command else [])
 
 

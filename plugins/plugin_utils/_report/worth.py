@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
 from ...module_utils import _measured
 from ...module_utils._concerns.registry import HEADINGS
+from ...module_utils._planning.waivers import EXPIRED
 from ...module_utils._prove.statistics.rules import BETTER, WORSE
 from .._ansible.plays import AUDIT, TUNE
 from . import model
@@ -27,7 +28,8 @@ WORTH = {
 }
 BASE = "base"  # the workload of a host that names none
 _CHOICE = "tune.workload"  # the finding with which `auto` says what runs
-NOT_LOOKED_AT, NEXT = "Not looked at", "Next"  # facts that a terminal shows, too
+# Facts that a terminal shows, too.
+SAID = OVER, NOT_LOOKED_AT, NEXT = "Expired waivers", "Not looked at", "Next"
 _APPLY = ("-e", "tune_workload_auto=apply")
 _SUGGEST = ("-e", "tune_workload=auto", *_APPLY)
 _NAME_WORKLOADS = (
@@ -161,6 +163,7 @@ def verdict(report: Report) -> Verdict:
         _lead(report, reported, changes, within),
         (
             *_facts(report, reported, changes),
+            *((OVER, words) for words in _say_expired(reporting)),
             *([(NOT_LOOKED_AT, ", ".join(unseen))] if unseen else ()),
             *((NEXT, _TUNE_ANYWAY.format(role)) for role in _roles_outside(report)[:1]),
             # At last, because the command follows.
@@ -234,6 +237,13 @@ def _say_unplanned(reported: List[HostReport]) -> Iterable[str]:
         runs = "runs" if count == 1 else "run"
         are, were = ("are" if len(names) > 1 else "is"), ("was" if count == 1 else "were")
         yield f"{plural(count, 'host')} {runs} what {span(names)} {are} for, and {were} planned for base alone"
+
+
+def _say_expired(reported: Iterable[HostReport]) -> Iterable[str]:
+    findings = (finding for host in reported for finding in host.findings if finding.reason.startswith(EXPIRED))
+    over = Counter((finding.where or finding.name, finding.reason[len(EXPIRED) :][:10]) for finding in findings)
+    if over:
+        yield span([f"{name} on {plural(count, 'host')} (until {day})" for (name, day), count in over.most_common()])
 
 
 def _lead(

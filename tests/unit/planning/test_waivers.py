@@ -13,11 +13,13 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import comman
 from ansible_collections.nearmetal.ec2.plugins.module_utils._concerns.registry import CONCERNS
 from ansible_collections.nearmetal.ec2.plugins.module_utils._planning.waivers import knobs_of
 from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._forms import html, markdown, terminal
 
 from tests.support import hosts
 from tests.support.fake_kernel import FakeKernel
 from tests.support.fresh_host import fresh
 from tests.support.hosts import files_of
+from tests.support.report import reports
 
 Call = Callable[..., Dict[str, Any]]
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"
@@ -98,6 +100,23 @@ def test_a_waiver_that_is_over_is_reported_where_nothing_of_its_concern_is_plann
     result = call(tune.main, host, check=True, concerns=WANTED, waivers=[given, waiver("memory.overcommit")])
     ((status, reason),) = statuses(result, knob)
     assert (status, reason[: len(said)]) == ("advice", said)
+
+
+def test_each_form_of_a_fleet_s_report_says_above_its_table_which_waivers_are_over(tmp_path: Path, call: Call) -> None:
+    over = [waiver("network_stack.somaxconn", PAST), waiver("hugepages.thp"), waiver("memory.swappiness", PAST)]
+    given = {"h0": over, "h1": over[:2], "h2": []}
+    results = {
+        name: call(tune.main, FakeKernel(tmp_path / name, files_of("nitro")), check=True, concerns=WANTED, waivers=some)
+        for name, some in given.items()
+    }
+    report = reports.collector(results).report(reports.RUN)
+    said = f"network_stack.somaxconn on 2 hosts (until {PAST}), memory.swappiness on 1 host (until {PAST})"
+    head = " ".join("\n".join(terminal.render(report)).partition("┐")[0].split())
+    assert f"Expired waivers: {said}" in head
+    assert f"Expired waivers: {markdown.escape(said)}" in markdown.render(report).partition("| host")[0]
+    assert f"<dt>Expired waivers</dt><dd>{said}</dd>" in html.render(report)
+    alone = reports.collector({"h2": results["h2"]}).report(reports.RUN)
+    assert "waiver" not in "\n".join(terminal.render(alone))
 
 
 def test_a_check_can_be_waived(tmp_path: Path, call: Call) -> None:
