@@ -14,7 +14,15 @@ from .._plan import PROGRAM, Finding, Wanted
 from .._planning.concern import Concern
 from .._planning.knob import limited, merged, without
 from .._planning.options import COMMON, validate
-from .._planning.waivers import REFERENCE, excluded_options, flaws_of_idle, managed, only_options, waivers_by_concern
+from .._planning.waivers import (
+    REFERENCE,
+    UNWANTED,
+    excluded_options,
+    flaws_of_idle,
+    managed,
+    only_options,
+    waivers_by_concern,
+)
 from .._requests.recognized import KNOB, stored_choice, with_choice
 from .._words import LONGEST_VALUE, choices, shown
 from .._workloads import base
@@ -181,7 +189,7 @@ def tune_requests(
 def _not_wanted(name: str, limit: AbstractSet[str], workloads: Sequence[str]) -> Request:
     """The request for a concern of a limited run that this host has no wish for; other hosts of the run may have."""
     of_workload = f"the workload {', '.join(workloads)}" if workloads else "a workload"
-    reason = f"neither {of_workload} nor tune_concerns wants it on this host, so tune_only leaves it as it is"
+    reason = f"neither {of_workload} nor tune_concerns wants it on this host{UNWANTED}"
     knob = min(limit) if len(limit) == 1 else "state"
     return Leave(name, (Finding(name, knob, "not_applicable", reason, reference=REFERENCE),))
 

@@ -12,6 +12,9 @@ from .._facts.platform import INSTANCE_TYPE, is_burstable
 from .._plan import Finding, Wanted
 from .._words import shown
 
+# The class of a host that may not be tuned, and how the reason begins.
+OUTSIDE = {"not_ec2": "this host doesn't look like EC2", "container": "this is a container"}
+
 
 def host_class(facts: Facts, wanted: Wanted) -> str:
     """The host's class; with `allow_not_ec2` a host outside EC2 counts as nitro or metal by its hypervisor flag."""
@@ -83,8 +86,8 @@ def _outside_reason(facts: Facts, wanted: Wanted, verb: str) -> str:
     """Why this host may not be tuned, and what a concern `verb` with `allow_not_ec2`; empty when it may."""
     kind = host_class(facts, wanted)
     if kind == "container":
-        return "this is a container: its kernel belongs to the host; run nearmetal on the host"
+        return f"{OUTSIDE[kind]}: its kernel belongs to the host; run nearmetal on the host"
     if kind == "not_ec2":
         names = "role tune: tune_allow_not_ec2, command plan: --allow-not-ec2"
-        return f"this host doesn't look like EC2; allow_not_ec2: true ({names}) {verb} anyway"
+        return f"{OUTSIDE[kind]}; allow_not_ec2: true ({names}) {verb} anyway"
     return ""

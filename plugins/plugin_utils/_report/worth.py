@@ -10,7 +10,8 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Tuple
 
 from ...module_utils import _measured
 from ...module_utils._concerns.registry import HEADINGS
-from ...module_utils._planning.waivers import EXPIRED
+from ...module_utils._planning import gate
+from ...module_utils._planning.waivers import EXPIRED, UNWANTED
 from ...module_utils._prove.statistics.rules import BETTER, WORSE
 from .._ansible.plays import AUDIT, TUNE
 from . import model
@@ -37,6 +38,7 @@ _NAME_WORKLOADS = (
     " playbook for a playbook of a collection; tune_workload: auto with tune_workload_auto: apply plans for what runs"
 )
 _PLAN_SUITED = "tune_workload_auto: apply plans {} for what runs there"
+_ASK_FOR = "set in tune_concerns what tune_only names, or leave it out of tune_only"
 _TUNE_ANYWAY = "{}_allow_not_ec2: true looks at hosts outside EC2 too"
 # Classes of hosts of which nothing is looked at unless it is asked for, and what is said of them.
 _LEFT = ", and nothing was looked at there"
@@ -165,6 +167,7 @@ def verdict(report: Report) -> Verdict:
             *_facts(report, reported, changes),
             *((OVER, words) for words in _say_expired(reporting)),
             *([(NOT_LOOKED_AT, ", ".join(unseen))] if unseen else ()),
+            *([(NEXT, _ASK_FOR)] if any(map(_unwanted, reporting)) else ()),
             *((NEXT, _TUNE_ANYWAY.format(role)) for role in _roles_outside(report)[:1]),
             # At last, because the command follows.
             *([(NEXT, _say_nameless(nameless, len(reported)))] if nameless else ()),
@@ -187,15 +190,21 @@ def _next_command(report: Report, variables: Tuple[str, ...]) -> str:
 def outside(host: HostReport) -> str:
     """The class of a host that nobody looked at for its class; empty for others, also where it was allowed."""
     kind = str(host.platform.get("host_class", ""))
-    looked_at = (finding for finding in host.findings if finding.name != _CHOICE)
+    looked_at = [finding for finding in host.findings if finding.name != _CHOICE]
+    held = any(finding.reason.startswith(gate.OUTSIDE.get(kind, kind)) for finding in looked_at)
     seen = {finding.status for finding in looked_at} - {"refused", "not_applicable"}
-    return kind if kind in _OUTSIDE and host.findings and not seen and not host.errors else ""
+    return kind if kind in _OUTSIDE and held and not seen and not host.errors else ""
 
 
 def _asked_nothing(host: HostReport) -> bool:
     """Whether the run left every concern of the host as it is, as without any option."""
     left = {(finding.knob, finding.status) for finding in host.findings}
-    return left == {("state", "advice")} and not host.errors
+    return (left == {("state", "advice")} or _unwanted(host)) and not host.errors
+
+
+def _unwanted(host: HostReport) -> bool:
+    """Whether the run is limited to what nobody wants of the host."""
+    return bool(host.findings) and all(finding.reason.endswith(UNWANTED) for finding in host.findings)
 
 
 def _roles_outside(report: Report) -> List[str]:
@@ -276,7 +285,8 @@ def _say_restarts(reported: List[HostReport], more: str = "") -> str:
 
 def _say_nothing_left(report: Report, reported: List[HostReport], within: str) -> Iterable[str]:
     idle = [] if report.restores else [host for host in reported if _asked_nothing(host)]
-    concerns = dict.fromkeys(concern for host in idle for concern in host.statuses())
+    unasked = [host for host in idle if not _unwanted(host)]
+    concerns = dict.fromkeys(concern for host in unasked for concern in host.statuses())
     clear = sum(not host.errors for host in reported) - len(idle)
     refused = sum(finding.status == "refused" for host in reported for finding in host.findings)
     left = "give back" if report.restores else "change"
@@ -284,8 +294,17 @@ def _say_nothing_left(report: Report, reported: List[HostReport], within: str) -
     but = " but what keeps values over reboots" if keeping and not report.restores else ""
     yield f"Nothing{but} is left to {left} on {plural(clear, 'host')}{within}" if clear else ""
     word = "nothing" if clear else "Nothing"
-    yield f"{word} of {span(tuple(concerns))} was asked for on {plural(len(idle), 'host')}" if idle else ""
+    yield f"{word} of {span(tuple(concerns))} was asked for on {plural(len(unasked), 'host')}" if unasked else ""
+    yield from _say_unwanted([host for host in idle if _unwanted(host)])
     yield clause(refused, "setting", "was refused", "were refused")
+
+
+def _say_unwanted(hosts: List[HostReport]) -> Iterable[str]:
+    names = dict.fromkeys(finding.name.replace(".state", "") for host in hosts for finding in host.findings)
+    workloads = tuple(dict.fromkeys(host.workload for host in hosts if host.workload)) or ("a workload",)
+    if hosts:
+        whose = f"neither {span(workloads)} nor tune_concerns wants on {plural(len(hosts), 'host')}"
+        yield f"tune_only names {span(tuple(names))}, which {whose}"
 
 
 def _say_changes(report: Report, changes: List[Tuple[HostReport, ReportedFinding]]) -> Iterable[str]:

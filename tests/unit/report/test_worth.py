@@ -5,15 +5,21 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Dict
+from pathlib import Path
+from typing import Any, Callable, Dict
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils import _measured
+from ansible_collections.nearmetal.ec2.plugins.modules import tune
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary, worth
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 
+from tests.support.fake_kernel import FakeKernel
 from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, finding, result_with
+from tests.support.hosts import files_of
 from tests.support.report import reports
+
+Call = Callable[..., Dict[str, Any]]
 
 PAGES = finding("hugepages", "would_change", "thp", now="always", wanted="madvise")
 RINGS = finding("network_stack", "would_change", "rx", now=512, wanted=1024)
@@ -251,7 +257,14 @@ def test_hosts_without_a_workload_are_named_among_others() -> None:
     assert "Next" not in dict(worth.verdict(every.report(reports.RUN)).facts)
 
 
-OUTSIDE = {**result_with(finding("clocksource", "refused"), finding("kernel_check", "not_applicable"))}
+def outside(host_class: str) -> Dict[str, Any]:
+    """What a host gives that isn't looked at for its class."""
+    why = {"not_ec2": "this host doesn't look like EC2; allow it", "container": "this is a container: its kernel"}
+    held = [
+        finding(concern, status, reason=why[host_class])
+        for concern, status in (("clocksource", "refused"), ("kernel_check", "not_applicable"))
+    ]
+    return {**result_with(*held), "platform": {"host_class": host_class}}
 
 
 @pytest.mark.parametrize(
@@ -262,7 +275,7 @@ OUTSIDE = {**result_with(finding("clocksource", "refused"), finding("kernel_chec
     ],
 )
 def test_a_host_outside_ec2_was_not_looked_at(host_class: str, words: str) -> None:
-    away = {**OUTSIDE, "platform": {"host_class": host_class}}
+    away = outside(host_class)
     alone = worth.verdict(reports.report(away))
     assert alone.lead == f"{words}."
     assert alone.planned == ""
@@ -279,7 +292,7 @@ def test_a_host_outside_ec2_was_not_looked_at(host_class: str, words: str) -> No
 
 
 def test_a_run_of_a_single_role_is_named_after_its_concern() -> None:
-    role = {**OUTSIDE, "platform": {"host_class": "not_ec2"}, "workload": []}
+    role = {**outside("not_ec2"), "workload": []}
     concern = role["findings"][0]["concern"]
     next_step = dict(worth.verdict(reports.report(role)).facts)["Next"]
     assert next_step == f"{concern}_allow_not_ec2: true looks at hosts outside EC2 too"
@@ -290,6 +303,22 @@ def test_a_run_of_a_single_role_is_named_after_its_concern() -> None:
 def test_a_host_outside_ec2_that_may_be_tuned_is_one_of_the_others() -> None:
     allowed = {**result_with(GOOD_CLOCK), "platform": {"host_class": "not_ec2"}}
     assert worth.verdict(reports.report(allowed)).lead == f"Nothing is left to change on 1 host{CLOCK_ALONE}."
+
+
+@pytest.mark.parametrize("workload", ["base", "web"])
+def test_a_run_that_is_limited_to_what_nobody_wants_says_so(workload: str, tmp_path: Path, call: Call) -> None:
+    """Also on a host outside EC2 that may be tuned: nothing of it was held back for that."""
+    for kind in ("nitro", "not_ec2"):
+        asked = {"workload": workload, "only": ["hugepages.thp_defrag", "numa"], "allow_not_ec2": True}
+        result = call(tune.main, FakeKernel(tmp_path / kind, files_of(kind)), check=True, **asked)
+        found = worth.verdict(reports.report(result))
+        assert found.lead == (
+            f"tune_only names hugepages.thp_defrag, numa, which neither {workload} nor tune_concerns wants on 1 host."
+        )
+        assert dict(found.facts) == {"Next": "set in tune_concerns what tune_only names, or leave it out of tune_only"}
+        assert (found.planned, found.command) == ("", "")
+    beside = worth.verdict(reports.report(result, result_with(GOOD_CLOCK)))
+    assert beside.lead.startswith(f"Nothing is left to change on 1 host{CLOCK_ALONE}; tune_only names hugepages.thp_")
 
 
 def test_a_concern_that_failed_on_a_host_that_went_on_is_no_all_clear() -> None:
