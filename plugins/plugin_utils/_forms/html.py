@@ -146,7 +146,7 @@ def _data(report: Report, concerns: List[str]) -> Markup:
     drawn = [layout and figure(layout, queue_map, pool.add) for layout, queue_map in parts]
     plain = {
         "statuses": [[look.name, look.mark, look.words] for look in LOOKS],
-        "many": summary.MANY,
+        "many": worth.MANY,
         "changes": {"tune": "changed", "restore": "given back"}.get(report.run.mode, "to change"),
         "kept": "Taken away:" if report.restores else "Kept over reboots by",
         "worth": list(worth.WORTH.values()),

@@ -159,9 +159,9 @@ def _detail(host: HostReport, columns: int, paint: Paint) -> List[str]:
     room = columns - sum(widths) - 2 * (len(widths) + 1)
     count = Counter(row.reason for row in rows if not row.upkeep)
     for reason, number in count.items():
-        if number >= summary.MANY:
+        if number >= worth.MANY:
             lines += _indented(f"{number} settings: ", reason, columns)
-    rows = [row._replace(reason="") if count[row.reason] >= summary.MANY else row for row in rows]
+    rows = [row._replace(reason="") if count[row.reason] >= worth.MANY else row for row in rows]
     if room < READABLE:
         return lines + [line for row in rows for line in _stacked(row, columns, paint)]
     lines.append(

@@ -119,11 +119,15 @@ class HostReport:
         return statuses
 
     def marks(self) -> Dict[str, List[str]]:
-        """Concern → the statuses that its mark shows: upkeep counts only for a concern without other findings."""
+        """Concern → the statuses that its mark shows: upkeep counts only for a concern without other findings.
+
+        What keeps a value from lasting marks the unit, beside a concern's other findings.
+        """
         knobs: Dict[str, List[str]] = {concern: ["failed"] for concern in self.errors}
         for finding in self.findings:
             if not finding.upkeep:
-                knobs.setdefault(finding.concern, []).append(finding.status)
+                lost = finding.knob == PERSIST and finding.status == "refused"
+                knobs.setdefault(unit.NAME if lost else finding.concern, []).append(finding.status)
         return {**self.statuses(), **knobs}
 
 

@@ -30,7 +30,6 @@ _PATH = re.compile(r"[^\s,:;\[\]]+")  # a path that --limit doesn't split
 PROGRAM = "ansible-playbook"
 ROWS = 40  # a longer table is folded: hosts with equal marks share a row
 PATTERNS = 25  # rows of a folded table
-MANY = 3  # settings of a host with the same reason, which is said once for all of them
 VALUE = 60  # characters of a value beside a sentence
 
 
@@ -59,7 +58,7 @@ class Top:
 
 def concerns_of(report: Report) -> List[str]:
     """Every concern that any host reported, in the order of the nine headings."""
-    return in_order(concern for host in report.hosts for concern in host.statuses())
+    return in_order(concern for host in report.hosts for concern in host.marks())
 
 
 def cells(host: HostReport, concerns: List[str]) -> List[str]:

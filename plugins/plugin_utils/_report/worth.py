@@ -29,8 +29,9 @@ WORTH = {
 }
 BASE = "base"  # the workload of a host that names none
 _CHOICE = "tune.workload"  # the finding with which `auto` says what runs
+MANY = 3  # findings with the same reason, which is said once for all of them
 # Facts that a terminal shows, too.
-SAID = OVER, NOT_LOOKED_AT, NEXT = "Expired waivers", "Not looked at", "Next"
+SAID = REFUSED, OVER, NOT_LOOKED_AT, NEXT = "Refused", "Expired waivers", "Not looked at", "Next"
 _APPLY = ("-e", "tune_workload_auto=apply")
 _SUGGEST = ("-e", "tune_workload=auto", *_APPLY)
 _NAME_WORKLOADS = (
@@ -165,6 +166,7 @@ def verdict(report: Report) -> Verdict:
         _lead(report, reported, changes, within),
         (
             *_facts(report, reported, changes),
+            *((REFUSED, words) for words in _say_refused(reported) if reported[1:]),
             *((OVER, words) for words in _say_expired(reporting)),
             *([(NOT_LOOKED_AT, ", ".join(unseen))] if unseen else ()),
             *([(NEXT, _ASK_FOR)] if any(map(_unwanted, reporting)) else ()),
@@ -246,6 +248,14 @@ def _say_unplanned(reported: List[HostReport]) -> Iterable[str]:
         runs = "runs" if count == 1 else "run"
         are, were = ("are" if len(names) > 1 else "is"), ("was" if count == 1 else "were")
         yield f"{plural(count, 'host')} {runs} what {span(names)} {are} for, and {were} planned for base alone"
+
+
+def _say_refused(reported: List[HostReport]) -> Iterable[str]:
+    """The reasons that many refused findings share; a single host has its own line of them."""
+    count = Counter(finding.reason for host in reported for finding in host.findings if finding.status == "refused")
+    shared = [f"{plural(number, 'finding')}: {reason}" for reason, number in count.most_common(3) if number >= MANY]
+    if shared:
+        yield "; ".join(shared)
 
 
 def _say_expired(reported: Iterable[HostReport]) -> Iterable[str]:

@@ -202,9 +202,19 @@ def test_a_persist_finding_neither_marks_a_good_concern_nor_comes_first(
     assert [line.split()[2] for line in single if line.startswith(("● c", "◆ c", "✓ c"))] == ["source", "persist"]
 
 
-def test_an_obstacle_to_persisting_a_value_marks_its_concern() -> None:
-    result = result_with(GOOD_CLOCK, finding("clocksource", "refused", "persist"))
-    assert ["h0", "!"] in [line.split() for line in shown(reports.report(result, result))]
+def test_what_keeps_values_from_lasting_marks_the_unit_and_is_said_once() -> None:
+    held = [finding(name, "refused", "persist", reason="no systemd") for name in ("clocksource", "hugepages")]
+    report = reports.report(*[result_with(GOOD_CLOCK, finding("hugepages", "ok", "thp"), *held)] * 2)
+    lines = [line.split() for line in shown(report)]
+    assert ["h0", "✓", "✓", "!"] in lines
+    assert ["unit", "┐"] in lines
+    assert ["Refused:", "4", "findings:", "no", "systemd"] in lines
+    page = markdown.render(report)
+    assert "| h0 | reported | ✓ | ✓ | ! |" in page
+    assert "Refused: 4 findings: no systemd" in page
+    page = html.render(report)
+    assert "<dt>Refused</dt><dd>4 findings: no systemd</dd>" in page
+    assert '"concerns":["clocksource","hugepages","unit"]' in page.replace(" ", "")
 
 
 def test_top_findings_come_by_number_of_hosts() -> None:
