@@ -30,6 +30,7 @@ from .learnt_type import with_learnt_type
 from .lease import confirmation, record
 from .lease.taking_back import give_way
 from .planning import Request, Restore, Tune, domains, plan_all
+from .result import contract
 from .session import Known, Origin, Outcome, Session
 from .shared_changes import SharedChanges, split
 from .unit import do_unit, plan_unit
@@ -113,7 +114,7 @@ def run(host: WritableHost, ask: Ask, conditions: Conditions = PLAIN) -> Run:
 
 def _log(host: WritableHost, origin: Origin, outcomes: Sequence[Outcome]) -> None:
     """Say in the host's log what the run was, whose, how much it changed, and where the originals are."""
-    changed = sum(len(outcome.plan.actions) for outcome in outcomes if outcome.done and not outcome.error)
+    changed = sum(finding["status"] == "changed" for finding in contract(outcomes)["findings"])  # as its report counts
     failed = ", ".join(outcome.name for outcome in outcomes if outcome.error)
     name = "restored" if origin.name == ANONYMOUS.name else origin.name
     user = printable(os.environ.get("SUDO_USER", "root"))

@@ -12,10 +12,12 @@ from typing import Any, Callable, Dict, Iterator, List
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent.command import main as command
 from ansible_collections.nearmetal.ec2.plugins.module_utils._version import VERSION
-from ansible_collections.nearmetal.ec2.plugins.modules import tune
+from ansible_collections.nearmetal.ec2.plugins.modules import restore, tune
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.hosts import files_of
+from tests.support.report import reports
 
 Call = Callable[..., Dict[str, Any]]
 JOURNAL = "journal /var/lib/nearmetal/journal.json"
@@ -50,19 +52,31 @@ def logged() -> Iterator[Logged]:
         yield Logged(Path(name), log)
 
 
+def counted(result: Dict[str, Any]) -> int:
+    """How much a report says that the run has changed."""
+    return summary.status_totals(reports.report(result))["changed"]
+
+
 def test_who_ran_what_and_how_much_it_changed(logged: Logged, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_USER", "jane\n<0>kernel: panic")
     wanted = {"workload": ["web"], "concerns": {"network_stack": {"somaxconn": 8192}}}
-    changed = len(call(tune.main, logged.host, **wanted)["actions"])
+    changed = counted(call(tune.main, logged.host, **wanted))
     (line,) = logged.lines()
     assert line.startswith(f"nearmetal {VERSION}: tune, workload web, by jane <0>kernel: panic, ")
     assert "\n" not in line, "a name forges no second line"
     assert changed > 1
-    assert line.endswith(f" changed, {JOURNAL}")
-    assert ", 0 changed" not in line
+    assert line.endswith(f", {changed} changed, {JOURNAL}")
     monkeypatch.delenv("SUDO_USER")
     call(tune.main, logged.host, **wanted)
     assert logged.lines() == [f"nearmetal {VERSION}: tune, workload web, by root, 0 changed, {JOURNAL}"]
+
+
+def test_the_way_back_counts_as_its_report_does(logged: Logged, call: Call) -> None:
+    """The files of the unit are one change, as in the report's table."""
+    call(tune.main, logged.host, workload="web")
+    logged.lines()
+    changed = counted(call(restore.main, logged.host))
+    assert logged.lines() == [f"nearmetal {VERSION}: restored, by root, {changed} changed, {JOURNAL}"]
 
 
 def test_what_only_looks_leaves_none_and_a_restore_does(logged: Logged, call: Call) -> None:
