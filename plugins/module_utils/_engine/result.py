@@ -128,14 +128,16 @@ def _line(outcome: Outcome) -> str:
 def _unchanged(outcome: Outcome) -> str:
     """Why there is nothing to do for a concern."""
     findings = outcome.plan.findings
+    lacking = sum(finding.status == "not_applicable" for finding in findings)
+    good = any(finding.status == "ok" for finding in findings)
     for finding in findings:
-        if finding.status in ("refused", "waived", "not_applicable"):
+        if finding.status in ("refused", "waived") or (finding.status == "not_applicable" and not good):
             return f"{finding.status.replace('_', ' ')}: {finding.reason}"
     waiting = [finding for finding in findings if finding.status == "needs_reboot"]
     if waiting and len(waiting) == len(findings):
         return status_words("needs_reboot", len(waiting))
     if any(finding.status != "advice" for finding in findings):
-        return "as wanted"
+        return f"as wanted ({lacking} not applicable)" if lacking else "as wanted"
     return findings[0].reason if findings else "nothing to do"
 
 

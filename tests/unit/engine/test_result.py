@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The result of a run in check mode says which of its changes only a write can promise."""
+"""What the result of a run says of a concern, and in check mode which changes only a write can promise."""
 
 from __future__ import annotations
 
@@ -14,6 +14,17 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import p
 from tests.support.fresh_host import fresh
 
 DOUBT = "; only the write shows whether the driver takes it"
+
+
+def test_the_line_of_a_concern_whose_settings_are_right_doesn_t_begin_with_what_the_host_lacks(tmp_path: Path) -> None:
+    host = fresh(tmp_path, "not_ec2")
+    options = {"somaxconn": int((tmp_path / "proc/sys/net/core/somaxconn").read_text()), "adaptive_rx": "enabled"}
+    asked = {"network_stack": {**options, "persist": False, "allow_not_ec2": True}}
+    done = plan_run(host, lambda known: tune_requests((), asked, {}, known))
+    assert contract(done.outcomes)["msg"] == "network_stack: as wanted (1 not applicable)"
+    del asked["network_stack"]["somaxconn"]
+    done = plan_run(host, lambda known: tune_requests((), asked, {}, known))
+    assert contract(done.outcomes)["msg"].startswith("network_stack: not applicable: ")
 
 
 @pytest.mark.parametrize("checks", [True, False])
