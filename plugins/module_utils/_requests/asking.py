@@ -138,6 +138,7 @@ def _finding(name: str, version: str, known: Sequence[Wish], open_wishes: Sequen
     program = program_of(name)
     listed = ", ".join(f"{wish.knob} {short(wish.value)}" for wish in known) or "nothing that nearmetal sets"
     reason = f"{_called(program, version)}: its maintainers ask for {listed}"
+    reason += f", as read on {max(wish.page.read for wish in known)}" if known else ""
     if program.left:
         reason += f"; left to you: {program.left}"
     if down:
@@ -149,7 +150,7 @@ def _finding(name: str, version: str, known: Sequence[Wish], open_wishes: Sequen
             f" tune_program: {name}={open_wishes[0].since or open_wishes[0].before}"
         )
     status = "advice" if open_wishes or down else "ok"
-    return PROGRAM.at(name).finding(status, reason, version or None)
+    return PROGRAM.at(name).finding(status, reason, version or None, name)
 
 
 def _advised(name: str, version: str) -> Finding:

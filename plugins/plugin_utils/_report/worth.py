@@ -29,6 +29,7 @@ WORTH = {
 }
 BASE = "base"  # the workload of a host that names none
 _CHOICE = "tune.workload"  # the finding with which `auto` says what runs
+_PROGRAM = "tune.program"  # and the one about a program, which wants its name where its wishes count
 MANY = 3  # findings with the same reason, which is said once for all of them
 # Facts that a terminal shows, too.
 SAID = REFUSED, OVER, NOT_LOOKED_AT, NEXT = "Refused", "Expired waivers", "Not looked at", "Next"
@@ -216,7 +217,7 @@ def _roles_outside(report: Report) -> List[str]:
 
 
 def _planned(reported: List[HostReport], looked: List[str]) -> str:
-    count = Counter((host.workload, _names_none(host)) for host in reported if host.workload)
+    count = Counter((_planned_for(host), _names_none(host)) for host in reported if host.workload)
     named = [
         f"{name} on {plural(number, 'host')}{' (no tune_workload)' if none else ''}"
         for (name, none), number in count.most_common(6)
@@ -224,6 +225,13 @@ def _planned(reported: List[HostReport], looked: List[str]) -> str:
     more = [f"{len(count) - 6} more"] if len(count) > 6 else []
     whom = ", ".join(named + more or looked[:3])
     return f"{whom}; {len(looked)} of {plural(len(HEADINGS), 'concern')}"
+
+
+def _planned_for(host: HostReport) -> str:
+    """The workloads of a host, and the programs whose maintainers' wishes count."""
+    programs = [finding.where for finding in host.findings if finding.name == _PROGRAM and finding.wanted]
+    kinds = "programs" if programs[1:] else "program"
+    return f"{host.workload} and {kinds} {span(programs)}" if programs else host.workload
 
 
 def _say_nameless(nameless: List[str], reported: int) -> str:

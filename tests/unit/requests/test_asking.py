@@ -11,11 +11,13 @@ from typing import Any, Callable, Dict, List
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._agent import command
 from ansible_collections.nearmetal.ec2.plugins.modules import tune
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import worth
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.files.processes import first, process, together
 from tests.support.fresh_host import probe, routed
 from tests.support.hosts import files_of
+from tests.support.report import reports
 
 Call = Callable[..., Dict[str, Any]]
 ASD = process(70, "asd", "/usr/bin/asd", ports=[3000])
@@ -55,6 +57,17 @@ def test_a_program_is_tuned_named_and_taken_back_when_it_is_named_no_longer(tmp_
     assert stored["memory"]["run"] == "tune, workload in_memory_database, program aerospike"
     call(tune.main, host, workload="in_memory_database", program=[])
     assert swappiness(host) == before
+
+
+def test_the_first_line_of_a_report_names_the_programs_that_count(tmp_path: Path, call: Call) -> None:
+    host = running(tmp_path, DPKG, ASD)
+    named = {"named": ["redis=99", "aerospike"], "advised": "auto", "none": []}
+    results = {name: call(tune.main, host, check=True, workload="web", program=given) for name, given in named.items()}
+    report = reports.collector(results).report(reports.RUN)
+    assert worth.verdict(report).planned.startswith("web on 2 hosts, web and programs redis, aerospike on 1 host; ")
+    redis, _aerospike = program_findings(results["named"])
+    assert redis["reason"].startswith("Redis 99: its maintainers ask for hugepages.thp never, ")
+    assert "network_stack.somaxconn 511, as read on 20" in redis["reason"], "a version of tomorrow may want more"
 
 
 def test_a_program_lowers_a_limit_and_the_unit_keeps_it_there(tmp_path: Path, call: Call) -> None:
