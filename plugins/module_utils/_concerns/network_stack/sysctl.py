@@ -28,7 +28,11 @@ _KEEP_ALIVE, _RANGE, _RESERVED = (
 
 def plan_parameters(facts: Facts, wanted: Wanted) -> Plan:
     """The plan for the kernel parameters. Raises NearmetalError for a value that no kernel takes."""
-    return joined(planned(facts, _with_ports(facts, wanted), KNOBS, _obstacle), _late_keep_alives(facts, wanted))
+    plan = planned(facts, _with_ports(facts, wanted), KNOBS, _obstacle)
+    if _RESERVED.value(wanted) == "auto" and plan.at_boot.get(_RESERVED.place) == "":
+        # No port is reserved without a line either.
+        plan = plan._replace(at_boot={key: value for key, value in plan.at_boot.items() if key != _RESERVED.place})
+    return joined(plan, _late_keep_alives(facts, wanted))
 
 
 def _with_ports(facts: Facts, wanted: Wanted) -> Wanted:
