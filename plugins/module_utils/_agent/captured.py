@@ -41,32 +41,32 @@ _ROOT = "/nonexistent/captured"
 
 def read(path: str) -> Dict[str, Any]:
     """A capture, every part of it checked; `-` is standard input. Raises NearmetalError when it isn't one."""
+    name = "standard input" if path == "-" else path
     try:
         with open(0 if path == "-" else path, "rb") as stream:
             data = stream.read(LARGEST + 1)
     except OSError as error:
-        raise NearmetalError(f"{path}: {os.strerror(error.errno or 0)}") from None
+        raise NearmetalError(f"{name}: {os.strerror(error.errno or 0)}") from None
     if len(data) > LARGEST:
-        raise NearmetalError(f"{path} isn't a capture: it is larger than {LARGEST >> 20} MiB, and no capture is")
+        raise NearmetalError(f"{name} isn't a capture: it is larger than {LARGEST >> 20} MiB, and no capture is")
     try:
-        text = data.decode("utf-8")
-        del data
-        captured = json_text.parse(text)
+        captured = json_text.parse(data.decode("utf-8"))
     except ValueError as error:
-        reason = printable(str(error))
-        raise NearmetalError(
-            f"{path} isn't a capture: it isn't JSON ({reason}): make one with `nearmetal capture`"
-        ) from None
+        reason = f"it isn't JSON ({printable(str(error))})" if data.strip() else "it is empty"
+        raise NearmetalError(f"{name} isn't a capture: {reason}: make one with `nearmetal capture`") from None
     wrong = next(_wrong(captured), "")
     if wrong:
-        raise NearmetalError(f"{path} isn't a capture ({wrong}): make one with `nearmetal capture`")
+        raise NearmetalError(f"{name} isn't a capture ({wrong}): make one with `nearmetal capture`")
     found: Dict[str, Any] = captured
     return found
 
 
 def _wrong(captured: Any) -> Iterator[str]:
     """Why the data isn't a capture, or an empty text; each check relies on those before it."""
-    if not isinstance(captured, dict) or captured.get("format") != FORMAT or captured["format"] is True:
+    if not isinstance(captured, dict) or "format" not in captured:
+        yield "it is other JSON"
+        return
+    if captured["format"] != FORMAT or captured["format"] is True:
         yield f"its format isn't {FORMAT}"
         return
     for part, kind in _PARTS.items():

@@ -11,6 +11,7 @@ from typing import Dict, List, NoReturn
 from .._version import VERSION
 
 _UNKNOWN = re.compile(r"(?:invalid choice: '|unrecognized arguments: )([\w-]+)", re.ASCII)
+_OFFERED = re.compile(r"\(choose from .*\)")
 _COMPLETE = """_nearmetal() {{
     local words="{commands}"
     case "${{COMP_WORDS[1]}}" in
@@ -29,7 +30,10 @@ class Parser(argparse.ArgumentParser):
         import difflib
 
         mistyped = _UNKNOWN.search(message)
-        known = [word for name, words in words_of(parser()).items() for word in (name, *words)]
+        commands = words_of(parser())
+        known = [word for name, words in commands.items() for word in (name, *words)]
+        if message.startswith("argument COMMAND"):
+            message = _OFFERED.sub(f"(choose from {', '.join(commands)})", message)
         close = difflib.get_close_matches(mistyped[1], known, 1) if mistyped else []
         super().error(f"{message}: did you mean {close[0]}?" if close else message)
 

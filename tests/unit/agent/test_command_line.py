@@ -35,10 +35,11 @@ def test_a_word_that_resembles_none_gets_no_guess(capsys: pytest.CaptureFixture[
     assert "did you mean" not in capsys.readouterr().err
 
 
-def test_what_a_timer_runs_is_not_listed_to_people(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("words", [["--help"], ["plann"], ["xyzzy"]])
+def test_what_a_timer_runs_is_not_listed_to_people(words: List[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        command(["--help"])
-    said = capsys.readouterr().out
+        command(words)
+    said = "".join(capsys.readouterr())
     assert "expire" not in said
     assert "restore" in said
 

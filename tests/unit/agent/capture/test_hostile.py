@@ -172,6 +172,7 @@ REFUSED: Dict[str, Tuple[Dict[str, Any], str]] = {
     "no wanted": ({"wanted": {"smt": False}}, "what is wanted of 'smt'"),
     "wanted of a megabyte": ({"wanted": {"smt": {"state": "x" * 1_000_000}}}, "what is wanted of 'smt'"),
     "another format": ({"format": True}, "its format isn't 1"),
+    "a later format": ({"format": 2}, "its format isn't 1"),
 }
 
 
@@ -195,6 +196,31 @@ def test_invalid_json_is_refused_in_a_sentence(text: str, tmp_path: Path, capsys
     place.write_bytes(text.encode("latin-1"))
     assert command.main(["plan", "--from", str(place)]) == 1
     assert f"nearmetal: {place} isn't a capture" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("", ": it is empty"), (" \n", ": it is empty"), ('{"hosts": []}', " (it is other JSON)"), ("[]", " (it is ")],
+)
+def test_what_somebody_takes_for_a_capture_is_named(
+    text: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "host.json"
+    place.write_text(text)
+    assert command.main(["plan", "--from", str(place)]) == 1
+    assert capsys.readouterr().err.startswith(f"nearmetal: {place} isn't a capture{reason}")
+
+
+def test_standard_input_is_called_so(capsys: pytest.CaptureFixture[str]) -> None:
+    read, write = os.pipe()
+    os.close(write)
+    kept = os.dup(0)
+    os.dup2(read, 0)
+    try:
+        assert command.main(["plan", "--from", "-"]) == 1
+    finally:
+        os.dup2(kept, 0)
+    assert capsys.readouterr().err.startswith("nearmetal: standard input isn't a capture: it is empty")
 
 
 def test_a_too_large_capture_is_refused_without_reading_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
