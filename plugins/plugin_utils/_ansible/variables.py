@@ -27,6 +27,7 @@ _OTHERS = (
     *("audit_limits", "benchmark_address", "benchmark_client", "benchmark_limit", "benchmark_on", "benchmark_port"),
     *("tune_health_result", "tune_serial"),
 )
+_OF_PLAYBOOKS = {"capture": frozenset({"directory"})}  # of a playbook without a role: module → its options
 # Modules for several concerns, which read no variable of a concern's own role, and its names, with or without an s.
 _COMBINING = ("prove", "tune")
 _OF_CONCERN = re.compile(f"({'|'.join(f'{concern}?' for concern in HEADINGS)})_(.+)")
@@ -54,6 +55,7 @@ _LIMITS = frozenset(
 )
 # difflib's ratio, of the part after the role's name: `sorce` and `source` have 0.91, `log_path` and `timeout` 0.27.
 _NEAR = 0.75
+_SHORT = ("dir",)  # what people write for the beginning of an option, which is too short to be near it
 # Of the role's name, where the rest is an option as it should be: `hugepage` and `hugepages` have 0.94.
 _NEAR_ROLE = 0.85
 
@@ -63,7 +65,7 @@ def _options(role: str) -> FrozenSet[str]:
     """The options of a role, without the role's name, as its argument specs have them; none for what is no role."""
     path = _ROLES / role / "meta/argument_specs.yml"
     if not path.exists():
-        return frozenset()
+        return _OF_PLAYBOOKS.get(role, frozenset())
     options = yaml_load(path.read_text("utf-8"))["argument_specs"]["main"]["options"]
     return frozenset(name[len(role) + 1 :] for name in options)
 
@@ -149,7 +151,9 @@ def misspelt(names: Iterable[str], module: str) -> Dict[str, str]:
 def _meant(name: str, options: Mapping[str, FrozenSet[str]]) -> str:
     for role in options:
         if name.startswith(f"{role}_"):
-            near = difflib.get_close_matches(name[len(role) + 1 :], options[role], 1, _NEAR)
+            given = name[len(role) + 1 :]
+            near = difflib.get_close_matches(given, options[role], 1, _NEAR)
+            near = near or [option for option in sorted(options[role]) if given in _SHORT and option.startswith(given)]
             return f"{role}_{near[0]}" if near else ""
     for place in (place for place, sign in enumerate(name) if sign == "_"):
         first, rest = name[:place], name[place + 1 :]

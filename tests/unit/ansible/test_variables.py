@@ -35,6 +35,8 @@ ROOT = Path(__file__).resolve().parents[3]
         (TUNE, "restore_concern", "restore_concerns"),
         (TUNE, "prove_pair", "prove_pairs"),
         ("nearmetal.ec2.audit_report", "audit_base_line", "audit_baseline"),
+        ("nearmetal.ec2.capture", "capture_dir", "capture_directory"),
+        ("nearmetal.ec2.capture", "capture_directry", "capture_directory"),
         ("nearmetal.ec2.clocksource", "clocksource_sorce", "clocksource_source"),
         ("nearmetal.ec2.hugepages", "hugepage_thp", "hugepages_thp"),
         ("nearmetal.ec2.network_stack", "network_stack_somaxcon", "network_stack_somaxconn"),

@@ -49,7 +49,12 @@ def run(place: Path, *words: str) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return done.stdout + done.stderr
+
+
+def test_a_misspelt_variable_is_named(place: Path) -> None:
+    output = " ".join(run(place, "-e", "capture_dir=elsewhere").split())
+    assert "the variable capture_dir isn't an option and has no effect: is capture_directory meant?" in output
 
 
 @pytest.mark.parametrize(("given", "folder"), [("", "here/nearmetal-capture"), ("~/captures", "home/captures")])
