@@ -137,7 +137,7 @@ def _unchanged(outcome: Outcome) -> str:
     if waiting and len(waiting) == len(findings):
         return status_words("needs_reboot", len(waiting))
     if any(finding.status != "advice" for finding in findings):
-        return f"as wanted ({lacking} not applicable)" if lacking else "as wanted"
+        return f"as wanted ({lacking} {status_words('not_applicable', lacking)})" if lacking else "as wanted"
     return findings[0].reason if findings else "nothing to do"
 
 

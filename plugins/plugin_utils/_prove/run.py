@@ -109,6 +109,9 @@ class Run(loop.HostControl):
             return self._nothing_to_compare(str(answer["nothing"]))
         tested, untested = (host_answers.sentences(answer, name) for name in ("tested", "untested"))
         lines = sentences.plan(self._host, self._settings, tested, untested, sentences.tuning(self._options["against"]))
+        absent = host_answers.sentences(answer, "absent")
+        if absent:
+            lines.append(f"  no process runs of {' or '.join(absent)}: prove_programs names those that serve the load")
         if self._settings.reboot:
             lines.append(f"  {reboots.announcement(self._settings)}")
         for line in (f"PROVE  {lines[0]}", *lines[1:]):

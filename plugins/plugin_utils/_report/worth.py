@@ -349,6 +349,9 @@ def _facts(
     if changes and not report.restores:
         worth = Counter(worth_of(host, finding) for host, finding in changes)
         yield "Worth", ", ".join(f"{worth[kind]:,} {words}" for kind, words in _COUNTED.items() if worth[kind])
+        slower = {finding.name: None for host, finding in changes if worth_of(host, finding) == LOSS}
+        if slower:
+            yield "Slower when measured", f"{span(tuple(slower))}: leave it out with tune_exclude or tune_waivers"
     restarts = _say_restarts(reported, "more " if changes else "")
     if (changes or restarts) and not report.restores:
         yield "Risk", "; ".join(filter(None, (_risk(changes) if changes else "", restarts)))

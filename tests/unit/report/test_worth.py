@@ -68,6 +68,7 @@ def test_a_change_that_we_measured_as_a_loss_is_called_slower_and_comes_after_th
     same = finding("hugepages", "would_change", "thp", gain=_measured.FIGURES[1].gain)
     found = worth.verdict(reports.report(result_with(slower, same, RINGS)))
     assert dict(found.facts)["Worth"] == "1 unmeasured, 1 without a gain when measured, 1 slower when measured"
+    assert dict(found.facts)["Slower when measured"].endswith(": leave it out with tune_exclude or tune_waivers")
     tops = summary.top_findings(reports.report(result_with(slower, same, RINGS)))
     assert [top.name for top in tops] == ["network_stack.rx", "hugepages.thp", "network_irq.rps"]
     assert worth.verdict(reports.report(result_with(slower))).lead.endswith("without proof that any of it helps.")

@@ -63,7 +63,10 @@ def forecast(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     """The result in check mode, in which only the step `plan` is done. Raises NearmetalError."""
     step = options["step"]
     if step == "plan":
-        return carry_out(host, options)
+        result = carry_out(host, options)
+        served = load_sample.served(host, options["programs"])
+        result["answer"]["absent"] = [name for name, processes in served.items() if not processes]
+        return result
     return {"changed": False, "skipped": True, "msg": f"{step} would switch the host"}
 
 

@@ -26,6 +26,8 @@ def test_it_says_what_would_be_compared_and_how_long_it_may_take(host: FakeKerne
     assert (result["changed"], result["tested"], play.steps) == (False, ["clocksource.source"], ["plan"])
     assert (host.written, files(host), (tmp_path / "report").exists()) == ([], before, False)
     assert play.said[0].startswith("PROVE  db-1  would compare untuned with tuned in clocksource.source")
+    play(check=True, command="true", programs=["redis-servr"])
+    assert "  no process runs of redis-servr: prove_programs names those that serve the load" in play.said
     nothing = play(check=True, command="true", tune={"concerns": {"clocksource": {"source": "xen"}}})
     assert nothing["msg"].startswith("nothing differs: ")
     assert play(check=True, command="true", load_on="client-9")["failed"]
