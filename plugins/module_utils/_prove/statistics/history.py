@@ -58,6 +58,9 @@ class Attempt(NamedTuple):
         return self.measurements[-1].state == TUNED
 
 
+Judged = Tuple[Tuple[Measurement, Tuple[Firing, ...]], ...]  # each measurement with what voided it
+
+
 class History(NamedTuple):
     """What a record says, in attempts."""
 
@@ -69,7 +72,7 @@ class History(NamedTuple):
     parts: Mapping[str, Tuple[Attempt, ...]] = {}  # concern → the pairs with it and without it
     wagers: Tuple[float, ...] = LAMBDAS  # by which the differences are judged
     soaks: Tuple[Attempt, ...] = ()  # the loads before the tuning is kept, of one measurement each
-    judged: Tuple[Tuple[Measurement, Tuple[Firing, ...]], ...] = ()  # each measurement with what voided it
+    judged: Judged = ()
 
     @property
     def less_is_better(self) -> bool:
@@ -119,19 +122,12 @@ def history_of(record: Record) -> History:
     """The attempts of a record, with the guards that fired in them."""
     attempts_of: Dict[str, List[Attempt]] = {WARM_UP: [], SHAM: [], PAIR: [], SOAK: []}
     parts: Dict[str, List[Attempt]] = {}
-    reference = Reference(
-        clients=tuple(record.start.load_on.split(", ")),
-        generator_share=SATURATED_SHARE if record.start.format > FORMAT_3 else GENERATOR_SHARE,
-    )
-    judged = []
+    judged, reference = _judge(record)
     added = _added(record)
-    for measurement in record.measurements:
-        firings = firings_of(measurement, reference, record.start.settings)
+    for measurement, firings in judged:
         part = measurement.phase == EACH
         attempts = parts.setdefault(measurement.concern, []) if part else attempts_of[measurement.phase]
         _put(attempts, measurement, firings, added)
-        judged.append((measurement, firings))
-        reference = reference.with_measurement(measurement, firings)
     kinds = reference.kinds
     primary = record.start.settings.primary or (kinds[0].name if kinds else "")
     return History(
@@ -143,8 +139,32 @@ def history_of(record: Record) -> History:
         parts={concern: tuple(attempts) for concern, attempts in parts.items()},
         wagers=LAMBDAS if record.start.format > FORMAT_3 else COARSE,
         soaks=tuple(attempts_of[SOAK]),
-        judged=tuple(judged),
+        judged=judged,
     )
+
+
+# The record that was judged last, with what came of it: a run asks after each load, and its earlier ones stay the same.
+_last: "List[Tuple[Record, Judged, Reference]]" = []
+
+
+def _judge(record: Record) -> "Tuple[Judged, Reference]":
+    """Each measurement with what voided it, and what the next one will be compared with."""
+    judged: Judged = ()
+    reference = Reference(
+        clients=tuple(record.start.load_on.split(", ")),
+        generator_share=SATURATED_SHARE if record.start.format > FORMAT_3 else GENERATOR_SHARE,
+    )
+    for known, of_known, after in _last:
+        if (known.start, known.measurements) == (record.start, record.measurements[: len(of_known)]):
+            judged, reference = of_known, after
+    new = []
+    for measurement in record.measurements[len(judged) :]:
+        firings = firings_of(measurement, reference, record.start.settings)
+        new.append((measurement, firings))
+        reference = reference.with_measurement(measurement, firings)
+    judged = (*judged, *new)
+    _last[:] = [(record, judged, reference)]
+    return judged, reference
 
 
 def _added(record: Record) -> Mapping[str, float]:
