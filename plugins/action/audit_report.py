@@ -26,7 +26,7 @@ from ..plugin_utils._report import allowances, document, history, proven, summar
 from ..plugin_utils._report.collect import Collector
 from ..plugin_utils._report.headings import FAILABLE
 from ..plugin_utils._report.model import Report, plural, span
-from ..plugin_utils._report.run import Clock, ineffective
+from ..plugin_utils._report.run import NOTHING_PLANNED, Clock, ineffective, only_mistakes
 
 BLIND = (
     "without the callback nearmetal.ec2.fleet it is not known why a host gave no result, nor how long the run took:"
@@ -74,6 +74,8 @@ class ActionModule(ActionBase):
             # The variables of a whole fleet cost the controller more than anything else here.
             needed = options["fail_on"] or not seen_by_callback
             collector = _collect(options["result"], variables) if needed else Collector()
+            if not seen_by_callback and only_mistakes(_mistaken(options["result"], variables), collector):
+                raise NearmetalError(NOTHING_PLANNED)
             blind_spots = () if seen_by_callback else (BLIND,)
             directory = "" if seen_by_callback else plays.report_directory()
             clock = Clock()
@@ -178,6 +180,13 @@ def _list(value: Any) -> list[Any]:
         return list(check_type_list(value or []))
     except TypeError:
         raise NearmetalError("audit_fail_on: a list of statuses is wanted, such as [would_change, failed]") from None
+
+
+def _mistaken(registered: list[str], task_vars: dict[str, Any]) -> int:
+    """How many hosts have a mistake in their options."""
+    of_hosts = [task_vars["hostvars"][name] for name in task_vars["ansible_play_hosts_all"]]
+    results = [[host.get(name) for name in registered] for host in of_hosts]
+    return sum(any(isinstance(result, dict) and result.get("mistake") is True for result in of) for of in results)
 
 
 def _collect(registered: list[str], task_vars: dict[str, Any]) -> Collector:

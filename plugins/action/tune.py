@@ -38,7 +38,7 @@ class ActionModule(HostAction):
                     f"tune_reboot_at_once must be a number of hosts or 0% to 100%, not {shown(at_once)}"
                 )
         except NearmetalError as error:
-            return {"failed": True, "changed": False, "msg": str(error), "workload": names}
+            return {"failed": True, "changed": False, "msg": str(error), "workload": names, "mistake": True}
         except TypeError:
             pass  # the module says what it takes
         result = (self._planned if self._task.check_mode else self._done)(task_vars)

@@ -162,6 +162,7 @@ class CallbackModule(DefaultCallback):
         result = results.result_of(result)
         name = result.host.get_name()
         self._keep_proof(result, "failed")
+        self._gate.note(result)
         if self._take(result, failed=not ignore_errors):
             if not ignore_errors:
                 self._print_failure(result)
@@ -303,7 +304,8 @@ class CallbackModule(DefaultCallback):
         no_task = "" if planned else plays.no_task()
         if self._others_played or (no_task and stats.processed):
             super().v2_playbook_on_stats(stats)
-        no_report = no_task or ("No report written: no host was asked" if self._gate.refused else "")
+        refused = self._gate.refuses(self._collector)
+        no_report = no_task or (run.NOTHING_PLANNED if refused else "")
         if no_report or not self._collector.total():
             self._print(no_report or "No report written: the run had no hosts", C.COLOR_ERROR)
             return

@@ -140,7 +140,7 @@ def test_mistakes_are_named(repository: Repository) -> None:
     assert "tune_worload isn't an option and has no effect: is tune_workload meant?" in output
     output = repository.run("nearmetal.ec2.audit", "-e", "audit_baseline=absent.json", code=2)
     assert "absent.json" in output
-    assert "No report written: no host was asked" in output
+    assert "No report written: no host was planned" in output
 
 
 def test_a_workload_of_the_inventory_that_a_playbook_spells_otherwise_is_warned_of(repository: Repository) -> None:

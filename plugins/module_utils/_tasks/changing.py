@@ -47,7 +47,7 @@ def answer(
     try:
         done = execute(host, ask, conditions)
     except NearmetalError as error:
-        return {"failed": True, "msg": str(error), **named}
+        return {"failed": True, "msg": str(error), **named, "mistake": str(error) == _mistake(ask)}
     result = {**described(done.facts, done.outcomes), **named}
     if done.confirm_within:
         result["confirm_within"] = done.confirm_within
@@ -58,6 +58,15 @@ def answer(
     if result["errors"]:
         result["failed"] = True
     return result
+
+
+def _mistake(ask: Ask) -> str:
+    """What is wrong with options on any host; else empty."""
+    try:
+        ask({})
+    except NearmetalError as error:
+        return str(error)
+    return ""
 
 
 def task_of(module: str) -> Task:

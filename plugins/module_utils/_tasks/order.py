@@ -60,7 +60,7 @@ def answer(order: Mapping[str, Any], host: WritableHost) -> Dict[str, Any]:
     try:
         options = validate(order["module"], task.options, order["wanted"])
     except NearmetalError as error:
-        return {"failed": True, "msg": sentence(str(error)), "invocation": {"module_args": {}}}
+        return {"failed": True, "mistake": True, "msg": sentence(str(error)), "invocation": {"module_args": {}}}
     return carry_out(task.forecast if order["check"] else task.run, host, options, **order["more"])
 
 

@@ -9,7 +9,7 @@ from typing import Any, Dict, Mapping, NamedTuple
 from .._engine.requests import tune_requests
 from .._engine.run import Ask, Conditions, Run, plan_run, run
 from .._engine.session import BakeSession, Origin, Session
-from .._error import NearmetalError
+from .._error import Damaged, NearmetalError
 from .._facts.facts import UNOBSERVED, observe
 from .._host.host import WritableHost
 from .._planning.options import COMMON, Spec
@@ -77,7 +77,7 @@ def tune(host: WritableHost, options: Mapping[str, Any], drawn: bool = True) -> 
     """The result of a run with these options of `tune`, checked; `drawn` as in `forecast`."""
     if options["show"] == "commands":
         sentence = "show: commands changes nothing, so it needs check mode: run with --check"
-        return {"failed": True, "msg": sentence, "workload": options.get("workload")}
+        return {"failed": True, "msg": sentence, "workload": options.get("workload"), "mistake": True}
     return _answer(run, host, options, drawn)
 
 
@@ -85,7 +85,8 @@ def _answer(execute: Execute, host: WritableHost, options: Mapping[str, Any], dr
     try:
         chosen, ask = tune_request(host, options)
     except NearmetalError as error:
-        return {"failed": True, "msg": str(error), "workload": options.get("workload")}
+        mistake = not isinstance(error, Damaged)
+        return {"failed": True, "msg": str(error), "workload": options.get("workload"), "mistake": mistake}
     conditions = Conditions(
         origin=Origin(chosen.run),
         kind=BakeSession if options["bake"] else Session,

@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Set, Tuple, TypeVar
 
 import yaml
 from ansible import constants as C
@@ -20,10 +20,11 @@ from ansible import context
 from ansible.parsing.splitter import parse_kv
 
 from ...module_utils._error import NearmetalError
-from .._ansible.plays import AUDIT, REPORT, TUNE, is_of_collection, module_of
+from .._ansible.plays import AUDIT, REPORT, TUNE, checks_role_options, is_of_collection, module_of
 from .._clean import text
 from .._files import ELSEWHERE, short_path
-from . import document, history
+from . import document, history, model
+from .collect import Collector
 from .model import HostReport, Past, Run
 from .summary import PROGRAM
 
@@ -39,6 +40,7 @@ _LOGIN = (
     ("-K", "become_ask_pass", C.DEFAULT_BECOME_ASK_PASS),
 )
 _Loaded = TypeVar("_Loaded")
+NOTHING_PLANNED = "No report written: no host was planned"
 # Extra variables that a command repeats, if their values are plain.
 _SHOWN = (
     "tune_workload",
@@ -109,6 +111,11 @@ def _fix_command(mode: str, inventory: Iterable[str], imported: bool) -> Tuple[T
     return tuple(words), " and ".join([*notes, *([] if complete else ["with the same -e options"])])
 
 
+def only_mistakes(hosts: int, collector: Collector) -> bool:
+    """Whether all hosts that were reached, so many, had a mistake in their options: nothing is worth a report."""
+    return hosts > 0 and hosts == collector.count(model.FAILED) and not collector.count(model.REPORTED)
+
+
 def ineffective() -> Iterator[str]:
     """A sentence for each name that is nearly that of the report directory's setting, and that nothing reads."""
     known = f"{_SECTION}_{_SETTING}".upper()
@@ -176,6 +183,7 @@ class GateTask:
         self.statuses: Tuple[str, ...] = ()
         self.complaint = ""
         self.refused = False  # whether a mistake in them ended the run before a host was asked
+        self._mistaken: Set[str] = set()  # hosts with a mistake in their options
         self._baseline = ""
         self.history = ""  # the directory of earlier audits
 
@@ -196,6 +204,15 @@ class GateTask:
         else:
             self.complaint = text(result.result.get("msg", ""))
         return True
+
+    def note(self, result: Any) -> None:
+        """Remember a host that failed because of a mistake in its options."""
+        if checks_role_options(result.task) or result.result.get("mistake") is True:
+            self._mistaken.add(result.host.get_name())
+
+    def refuses(self, collector: Collector) -> bool:
+        """Whether mistakes in options are all that the run found."""
+        return self.refused or only_mistakes(len(self._mistaken), collector)
 
     def earlier_audits(self) -> Tuple[Past, ...]:
         """The earlier audits; none without a directory of them, or when it can't be read."""

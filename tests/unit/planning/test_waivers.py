@@ -292,5 +292,6 @@ def test_an_error_is_reported_in_one_sentence(
 ) -> None:
     result = call(tune.main, host, check=True, workload="cache", **options)
     assert result["failed"]
+    assert result["mistake"], "by which a report knows that nothing was looked at"
     assert result["msg"].startswith(sentence)
     assert "\n" not in result["msg"]

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+from typing import Any, Dict
+
 import pytest
 
 from tests.support.fleet import GOOD_CLOCK, SLOW_CLOCK, Fleet, finding, result_with
-from tests.support.report.judged import checked, well
+from tests.support.report.judged import checked, states, well
 
 BAD = {"module_result": result_with(SLOW_CLOCK, finding("numa", "refused", "balancing", reason="pinned by kubelet"))}
 GOOD = {"module_result": result_with(GOOD_CLOCK, finding("numa", "ok", "balancing"))}
@@ -60,7 +62,7 @@ def test_baseline_that_is_no_report(fleet: Fleet) -> None:
     run = fleet.run("-e", "audit_baseline=other.json")
     assert run.returncode == 2
     assert "other.json is not a report of version 1" in well(run)
-    assert "No report written: no host was asked" in run.stdout
+    assert "No report written: no host was planned" in run.stdout
     assert not fleet.reports.exists()
 
 
@@ -96,6 +98,39 @@ def test_a_mistake_leaves_the_last_report_as_it_is(fleet: Fleet) -> None:
     last = (fleet.reports / "report.json").read_bytes()
     assert "absent.json" in well(fleet.run("-e", "audit_baseline=absent.json"))
     assert (fleet.reports / "report.json").read_bytes() == last
+
+
+MISTAKEN = {"module_result": {"failed": True, "mistake": True, "msg": "tune_only[0]: concern 'smtt' is unknown"}}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "option", "callback"),
+    [
+        ({"a": MISTAKEN, "b": MISTAKEN}, "audit_timeout=60", "nearmetal.ec2.fleet"),
+        ({"a": MISTAKEN, "b": MISTAKEN}, "audit_timeout=60", "ansible.builtin.default"),
+        ({"a": GOOD}, "audit_fail_on=changes", "nearmetal.ec2.fleet"),
+    ],
+)
+def test_a_mistake_in_options_leaves_the_last_report_too(
+    hosts: Dict[str, Any], option: str, callback: str, fleet: Fleet
+) -> None:
+    fleet.inventory({"a": GOOD})
+    well(fleet.run())
+    last = (fleet.reports / "report.json").read_bytes()
+    fleet.inventory({**hosts, "gone": {**GOOD, "fate": "unreachable"}})
+    run = fleet.run("-e", option, callback=callback)
+    assert run.returncode in (2, 4)
+    assert "No report written: no host was planned" in run.stdout
+    assert (fleet.reports / "report.json").read_bytes() == last
+    assert not (fleet.reports / "last_good").exists()
+
+
+def test_a_mistake_of_some_hosts_is_in_the_report_of_the_others(fleet: Fleet) -> None:
+    fleet.inventory({"a": GOOD, "b": MISTAKEN})
+    run = fleet.run()
+    assert run.returncode == 2
+    assert "✗ b: failed: tune_only[0]: concern 'smtt' is unknown" in well(run)
+    assert states(checked(fleet)) == {"a": "reported", "b": "failed"}
 
 
 @pytest.mark.parametrize("callback", ["nearmetal.ec2.fleet", "ansible.builtin.default"])

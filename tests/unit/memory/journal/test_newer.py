@@ -64,6 +64,7 @@ def test_whatever_is_run_says_which_version_to_use(
     ):
         failed = call(main, host, **options)
         assert failed["failed"]
+        assert not failed["mistake"], "another agent is no mistake in options"
         assert f"/{JOURNAL} was written by nearmetal 99.1.0, this is nearmetal {VERSION}" in failed["msg"]
         assert "nothing was changed; use nearmetal 99.1.0 or a newer one" in failed["msg"]
         assert (where if what in ("files", "sysctl") else what) in failed["msg"]
