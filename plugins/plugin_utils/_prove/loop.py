@@ -109,11 +109,8 @@ def _measure(step: Step, control: HostControl, limit: float, settings: Settings,
     answer = control.measure(step.switch_to, step.concern, stays)
     if seconds is not None:  # the first loads of a boot find cold caches, and aren't counted
         for _uncounted in range(settings.burn_in):
-            answer = (
-                answer
-                if answer.unhealthy or answer.ended
-                else control.measure(step.switch_to, step.concern, stays=True)
-            )
+            if not answer.unhealthy and not answer.ended:
+                answer = control.measure(step.switch_to, step.concern, stays=True)
     ended = time.time()
     metrics, error = _metrics(answer.load, limit, settings.timed)
     if answer.unhealthy or answer.ended:

@@ -360,12 +360,9 @@ class Run(loop.HostControl):
             return "; the host may be tuned already: run an audit to see"
         record = f"{self._base}.jsonl"
         resume_hint = f"; to resume, set prove_resume: {short_path(record)}" if os.path.exists(record) else ""
-        state = self._state_after() if ended else nothing_to_restore
-        return f"{': ' if state else ''}{state}{resume_hint}"
-
-    def _state_after(self) -> str:
         others = f", but for what somebody else set: {'; '.join(self._set_by_others)}" if self._set_by_others else ""
-        return f"the host is as it was before{others}"
+        state = f"the host is as it was before{others}" if ended else nothing_to_restore
+        return f"{': ' if state else ''}{state}{resume_hint}"
 
     def _new_path(self) -> str:
         name = file_name(self._host)

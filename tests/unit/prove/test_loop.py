@@ -293,7 +293,7 @@ def test_progress_says_what_was_measured_and_what_it_is_worth(tmp_path: Path) ->
         last_line = [line for line in printed_lines if phase in line][-1]
         assert "evidence" in last_line
         assert "at most" in last_line
-    assert printed_lines[-1].startswith("db-1  pair of stays 6, load 12, ")
+    assert printed_lines[-1].startswith("db-1  pair of stays 6, load 17, ")
 
 
 @pytest.mark.parametrize(

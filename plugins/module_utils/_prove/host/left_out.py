@@ -19,8 +19,8 @@ from ..._planning.knob import RESTART
 from ..._words import clipped
 from .running import Experiment, untune
 
-_PERSIST = "persist"  # the option that says where a value is kept, which has no effect at runtime
-_LATER = ("would_change", "needs_reboot", "needs_restart")
+PERSIST = "persist"  # the option that says where a value is kept, which has no effect at runtime
+LATER = ("would_change", "needs_reboot", "needs_restart")
 _LONGEST_LIST = 600  # characters of what tune would refuse, or of what can't be compared
 # Levers whose values another program takes back at once, unless a lever that isn't switched prevents it.
 _RESTS_ON = {
@@ -89,8 +89,8 @@ def untested_findings(
     return [
         finding._replace(reason=unfelt(finding, after) or resting.get(setting_of(finding), finding.reason))
         for finding in findings
-        if finding.status in _LATER
-        and finding.knob != _PERSIST
+        if finding.status in LATER
+        and finding.knob != PERSIST
         and about.selects(finding.concern, finding.knob)
         and (finding.concern, finding.knob) not in tested
     ]

@@ -127,17 +127,14 @@ def _measure(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
             observed._replace(counters=observed.counters._replace(host_seconds=float(second.real)))
             for observed, second in ((before, first), (after, last))
         )
-    return {**answer, "load": ran._asdict(), **_compared(host, compared, options, before, after)}
+    around = _around(before, after, options)
+    return {**answer, "load": ran._asdict(), **around, **_in_force(host, compared, options)}
 
 
 def _run(host: WritableHost, options: Mapping[str, Any]) -> load.Ran:
     """One run of the command, or of the benchmark in its place."""
-    command, limit = options["command"] or "", longest_load(options["seconds"])
-
-    def goes_on() -> bool:  # what takes the experiment back removes its file
-        return compares(host)
-
-    return _run_load(host, command, limit, goes_on)
+    # What takes the experiment back removes its file, and ends the load.
+    return _run_load(host, options["command"] or "", longest_load(options["seconds"]), lambda: compares(host))
 
 
 def _with_missing_programs(ran: load.Ran, served: load_sample.Served) -> load.Ran:
@@ -157,16 +154,6 @@ def _run_load(host: WritableHost, command: str, limit: float, goes_on: Callable[
     from ..._benchmark.host import benchmarking
 
     return benchmarking.run_load(host, command, goes_on)
-
-
-def _compared(
-    host: WritableHost,
-    compared: Experiment,
-    options: Mapping[str, Any],
-    before: load_sample.Observed,
-    after: load_sample.Observed,
-) -> Dict[str, Any]:
-    return {**_around(before, after, options), **_in_force(host, compared, options)}
 
 
 def _around(before: load_sample.Observed, after: load_sample.Observed, options: Mapping[str, Any]) -> Dict[str, Any]:

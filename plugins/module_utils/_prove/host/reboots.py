@@ -28,13 +28,11 @@ from ..._plan import Action, Finding
 from ..._planning.knob import BOOT
 from ..._planning.unit import NAME as UNIT
 from . import states
-from .left_out import NothingDiffers, no_difference, require_felt, unfelt
+from .left_out import LATER, PERSIST, NothingDiffers, no_difference, require_felt, unfelt
 from .running import Experiment, require_no_other, require_running, with_own
 from .states import Tuning
 
-_PERSIST = "persist"
 _ARGUMENTS = "boot.arguments"
-_LATER = ("would_change", "needs_reboot", "needs_restart")
 
 
 def begin(host: WritableHost, run_id: str, tuning: Tuning, abandon_after: int) -> Optional[states.Begun]:
@@ -61,7 +59,7 @@ def begin(host: WritableHost, run_id: str, tuning: Tuning, abandon_after: int) -
     return states.Begun(
         experiment=experiment._replace(difference=actions),
         tuned=tuple(
-            finding for finding in findings if finding.status in _LATER and (finding.concern, finding.knob) in tested
+            finding for finding in findings if finding.status in LATER and (finding.concern, finding.knob) in tested
         ),
         untested=_untested(findings, tested),
         left_out=(),
@@ -89,7 +87,7 @@ def _compared(host: WritableHost, tuning: Tuning) -> Tuple[Tuple[Action, ...], L
     errors = [f"{outcome.name}: {outcome.error}" for outcome in planned.outcomes if outcome.error]
     if errors:
         raise NearmetalError(f"tune could not do what is to be proven: {'; '.join(errors)}")
-    actions = tuple(action for action in _actions(planned.outcomes) if action.knob != _PERSIST)
+    actions = tuple(action for action in _actions(planned.outcomes) if action.knob != PERSIST)
     tested = _knobs(actions)
     findings = [finding for outcome in plan_run(host, tuning.whole).outcomes for finding in outcome.plan.findings]
     if not actions:
@@ -250,7 +248,7 @@ def _untested(findings: Sequence[Finding], tested: Set[Tuple[str, str]]) -> Tupl
     return tuple(
         finding._replace(reason=unfelt(finding, BOOT) or finding.reason)
         for finding in findings
-        if finding.status in _LATER and finding.knob != _PERSIST and (finding.concern, finding.knob) not in tested
+        if finding.status in LATER and finding.knob != PERSIST and (finding.concern, finding.knob) not in tested
     )
 
 

@@ -285,17 +285,13 @@ def switch(host: WritableHost, run_id: str, state: str, without: str = "") -> Ex
     The untuned state `without` one concern is tuned in all others. The timer starts to count again.
     """
     with store.lock(host, PATIENCE):
-        return _switched(host, run_id, state, without)
+        return _brought(host, run_id, (UNTUNED, TUNED) if state == TUNED else (TUNED, UNTUNED), without)
 
 
 def stay(host: WritableHost, run_id: str, state: str, without: str = "") -> Experiment:
     """Leave the host in the state in which it is, or bring it there if its run was interrupted meanwhile."""
     with store.lock(host, PATIENCE):
         return _brought(host, run_id, (state,), without)
-
-
-def _switched(host: WritableHost, run_id: str, state: str, without: str = "") -> Experiment:
-    return _brought(host, run_id, (UNTUNED, TUNED) if state == TUNED else (TUNED, UNTUNED), without)
 
 
 def _brought(host: WritableHost, run_id: str, states: Sequence[str], without: str) -> Experiment:
@@ -328,7 +324,7 @@ def keep(host: WritableHost, run_id: str, tuning: Tuning) -> Run:
     from ..._engine.run import run_step
 
     with store.lock(host, PATIENCE):
-        experiment = _switched(host, run_id, TUNED)
+        experiment = _brought(host, run_id, (UNTUNED, TUNED), "")
         earlier = (*experiment.lease.earlier, *on_disk(host))
         wanted = {CHOICE: None, **{name: of for name, of in StoredWanted(host).everything().items() if not of.damage}}
         experiment = experiment._replace(lease=experiment.lease._replace(earlier=earlier, wanted=wanted))

@@ -46,7 +46,9 @@ def soaks(record: Record, history: History) -> bool:
     if not rules.may_stay(settings, history, answer):
         return False
     further = settings.most_in_stays - len(history.soaks)
-    if stays.within_pair(record) or further < stays.loads_of_pair(settings, history.pairs[-1].pair):
+    # After a reboot nothing is left of the other state: the pairs themselves are of stays, and tuned loads follow.
+    loads = 1 if settings.reboot else 2 * settings.stay(history.pairs[-1].pair)
+    if stays.within_pair(record) or further < loads:
         return stays.within_pair(record)
     least = _least(settings, answer)
     if _contradicted(settings, history, least):

@@ -11,7 +11,7 @@ from . import forecast, rules, single_concerns
 from .decision import answer_of, biased_state, ends, has_primary
 from .evidence import NEEDED
 from .guards import unwatched_guards
-from .history import Attempt, History, differences, history_of
+from .history import History, differences, history_of
 from .interval import Comparison, comparison_of, estimate, percent
 from .keeping import stays
 from .keeping.missing import Missing, missing
@@ -82,6 +82,7 @@ def verdict(record: Record) -> Verdict:
     ended = ends(record, history)
     over = ended and not single_concerns.waiting_concerns(record, history)
     metrics = _comparisons(record, history)
+    firing = [rules.firing_state(attempt) for attempt in history.repeated]
     in_stays, switched = stays.differences(settings, history), None
     if in_stays:
         switched, kind = metrics[0], next(kind for kind in history.kinds if kind.name == history.primary)
@@ -97,7 +98,7 @@ def verdict(record: Record) -> Verdict:
         pairs=len(pair_differences),
         pairs_at_most=settings.pairs,
         repeated=dict(history.guards.most_common()),
-        repeated_in=_by_state(history.repeated),
+        repeated_in={state: firing.count(state) for state in (UNTUNED, TUNED)},
         carry_over=_carry_over(history),
         noise=None if deviation is None else percent(deviation),
         smallest_visible=(
@@ -158,8 +159,3 @@ def _carry_over(history: History) -> Optional[float]:
     second = [attempt.difference(history.primary) for attempt in attempts if attempt.tuned_second]
     first = [attempt.difference(history.primary) for attempt in attempts if not attempt.tuned_second]
     return percent((estimate(second) - estimate(first)) / 2) if first and second else None
-
-
-def _by_state(attempts: Sequence[Attempt]) -> Dict[str, int]:
-    states = [rules.firing_state(attempt) for attempt in attempts]
-    return {state: states.count(state) for state in (UNTUNED, TUNED)}

@@ -31,14 +31,6 @@ from . import average
 _WAGERS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # on a difference as large as the claimed one
 
 
-def loads_of_pair(settings: Settings, pairs: int) -> int:
-    """How many loads are measured before anything is decided again, after so many pairs.
-
-    After a reboot nothing is left of the other state, so the pairs themselves are of stays, and tuned loads follow.
-    """
-    return 1 if settings.reboot else 2 * settings.stay(pairs)
-
-
 def within_pair(record: Record) -> bool:
     """Whether a pair of stays has begun and isn't over."""
     last, settings = record.measurements[-1] if record.measurements else None, record.start.settings
