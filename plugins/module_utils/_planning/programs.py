@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Mapping, NamedTuple
 
+PAGE = "docs/programs.md"  # what the maintainers of a program ask for, and how it is combined
+
 
 class Sign(NamedTuple):
     """The workload that a program is a sign of."""

@@ -13,12 +13,12 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from .._error import NearmetalError
 from .._planning.bounds import satisfying
 from .._planning.concern import Concern
+from .._planning.programs import PAGE
 from .._planning.waivers import REFERENCE
 from .._programs.registry import NAMES, program_of
 from .._words import choices, in_words, shown
 from .._workloads.registry import OWN, WORKLOADS
 
-PAGE = "docs/programs.md"
 _LONGEST = 40  # characters of a value in a sentence
 
 

@@ -17,10 +17,9 @@ from .._memory.stored import CHOICE, PATH, Stored, StoredWanted
 from .._plan import Plan
 from .._planning.concern import Concern
 from .._planning.knob import Knob
-from .._planning.programs import SIGNS
+from .._planning.programs import PAGE, SIGNS
 from .._planning.waivers import REFERENCE
 from .._words import shown
-from .combined import PAGE
 
 KNOB = "workload"
 WORKLOAD = Knob(CHOICE, KNOB, reference=REFERENCE)
