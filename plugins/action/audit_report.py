@@ -41,8 +41,7 @@ OPTIONS = {
     "fail": {"type": "bool", "default": True},
     "failure": {"type": "str"},
 }
-# Bytes of the reports: 54,000 for each of 60 hosts with 80 findings, of which two thirds are taken for granted.
-_LEAST_ROOM, _ROOM_OF_A_HOST = 65536, 36000
+_ROOM_OF_A_HOST = 36000  # bytes of the reports: two thirds of what each of 60 hosts with 80 findings took
 _PATHS = {"baseline": "a run is compared with one report", "history": "a run is kept in one directory"}
 
 
@@ -122,7 +121,7 @@ def _try_folders(history_folder: str | None, hosts: int) -> None:
     for what, folder in named.items():
         try:
             if folder:
-                try_folder(folder, _LEAST_ROOM + _ROOM_OF_A_HOST * hosts)
+                try_folder(folder, _ROOM_OF_A_HOST * hosts if what == "report_directory" else 0)
         except OSError as error:
             elsewhere = "name another directory" if what == "audit_history" else ELSEWHERE
             raise NearmetalError(f"{what}: can't write in {folder}: {error.strerror}; {elsewhere}") from None
@@ -182,11 +181,14 @@ def _list(value: Any) -> list[Any]:
         raise NearmetalError("audit_fail_on: a list of statuses is wanted, such as [would_change, failed]") from None
 
 
-def _mistaken(registered: list[str], task_vars: dict[str, Any]) -> int:
-    """How many hosts have a mistake in their options."""
-    of_hosts = [task_vars["hostvars"][name] for name in task_vars["ansible_play_hosts_all"]]
-    results = [[host.get(name) for name in registered] for host in of_hosts]
-    return sum(any(isinstance(result, dict) and result.get("mistake") is True for result in of) for of in results)
+def _mistaken(registered: list[str], task_vars: dict[str, Any]) -> list[str]:
+    """The hosts with a mistake in their options."""
+    found = []
+    for host in task_vars["ansible_play_hosts_all"]:
+        results = [task_vars["hostvars"][host].get(name) for name in registered]
+        if any(isinstance(result, dict) and result.get("mistake") is True for result in results):
+            found.append(host)
+    return found
 
 
 def _collect(registered: list[str], task_vars: dict[str, Any]) -> Collector:

@@ -8,7 +8,7 @@ import errno
 import os
 import re
 from contextlib import contextmanager, suppress
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Pattern, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Pattern, Tuple, TypeVar
 
 from ..module_utils._error import NearmetalError
 from ..module_utils._parse import json_text
@@ -59,35 +59,44 @@ def make_folder(path: str) -> None:
 
 def write(path: str, text: str) -> str:
     """Write a file at once; its path. Raises OSError."""
-    write_together({path: text})
+    write_together([(path, text)])
     return path
 
 
-def write_together(texts: Mapping[str, str]) -> None:
-    """Write each path's text; where there is no room for all, none of the files changes. Raises OSError."""
+def write_together(texts: Iterable[Tuple[str, str]], before_exchange: Callable[[], object] = lambda: None) -> List[str]:
+    """Write each path's text; the paths. Where there is no room for all, none of the files changes. Raises OSError.
+
+    `before_exchange` is called when all are written, and none is in its place yet.
+    """
     written: Dict[str, str] = {}
     try:
-        for path, text in texts.items():
+        for path, text in texts:
             beside = f"{path}.{os.getpid()}.new"
             # O_EXCL: nobody can put a link there in a shared directory.
             handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
             written[beside] = path
             with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as stream:
                 stream.write(text)
+        before_exchange()
+        paths = list(written.values())
         for beside, path in list(written.items()):
             os.replace(beside, path)
             del written[beside]
+        return paths
     finally:
         for beside in written:
             os.unlink(beside)
 
 
-def try_folder(folder: str, needed: int = 65536) -> None:
-    """Make a folder, write a file there for a moment, and see whether it has so many bytes. Raises OSError."""
+def try_folder(folder: str, needed: int = 0) -> None:
+    """Make a folder, write a file of 64 KiB there for a moment, and see if it has room for so many bytes.
+
+    Raises OSError. A file system that doesn't say its size counts as large enough.
+    """
     os.makedirs(folder, mode=0o700, exist_ok=True)
     os.unlink(write(os.path.join(folder, "try"), " " * 65536))
     found = os.statvfs(folder)
-    if found.f_bavail * found.f_frsize < needed:
+    if found.f_blocks and found.f_bavail * found.f_frsize < needed:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 

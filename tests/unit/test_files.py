@@ -36,11 +36,12 @@ def test_a_full_disk_leaves_no_part_of_a_report(tmp_path: Path) -> None:
 
 
 def test_where_there_is_no_room_for_all_files_none_changes(tmp_path: Path) -> None:
-    paths = [str(tmp_path / name) for name in ("a", "b", "c")]
-    write_together(dict.fromkeys(paths, "old"))
+    paths, told = [str(tmp_path / name) for name in ("a", "b", "c")], []
+    write_together((path, "old") for path in paths)
     with full(1000), pytest.raises(OSError, match="File too large"):
-        write_together({**dict.fromkeys(paths, "new"), paths[1]: "x" * 2000})
+        write_together(zip(paths, ("new", "x" * 2000, "new")), lambda: told.append(1))
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys("abc", "old")
+    assert told == [], "what makes room for the new files waits until all are written"
 
 
 def test_a_folder_without_the_room_that_is_needed_is_said(tmp_path: Path) -> None:

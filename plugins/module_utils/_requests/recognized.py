@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Dict, Optional, Sequence, Tuple
 
 from .._concerns.registry import CONCERNS
-from .._error import NearmetalError
+from .._error import Damaged, NearmetalError
 from .._host.host import WritableHost
 from .._memory.stored import CHOICE, PATH, Stored, StoredWanted
 from .._plan import Plan
@@ -71,7 +71,7 @@ def stored_choice(
 
 def _kept(stored: Optional[Stored], name: str) -> Sequence[str]:
     if stored is not None and stored.damage:
-        raise NearmetalError(stored.damage)
+        raise Damaged(stored.damage)
     words = stored.options.get(name, ()) if stored is not None else ()
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
         raise NearmetalError(f"{PATH}: {shown(words)} are no names of programs")

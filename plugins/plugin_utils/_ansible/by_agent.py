@@ -84,7 +84,7 @@ class StateAction(NormalAction):
             variables.require_limits(task_vars or {}, self._task.action)
             result = explained(self, self.on_host(tmp, task_vars), task_vars or {})
         except NearmetalError as error:
-            return {"failed": True, "changed": False, "msg": sentence(str(error))}
+            return {"failed": True, "changed": False, "msg": sentence(str(error)), "mistake": True}
         except AnsibleError as error:
             result = {"failed": True, "changed": False, "msg": denied(self, error)}
             if not result["msg"]:

@@ -11,7 +11,7 @@ import difflib
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, Mapping
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping
 
 from ansible.module_utils.common.yaml import yaml_load
 
@@ -32,7 +32,7 @@ _OF_PLAYBOOKS = {"capture": frozenset({"directory"})}  # of a playbook without a
 _COMBINING = ("prove", "tune")
 _OF_CONCERN = re.compile(f"({'|'.join(f'{concern}?' for concern in HEADINGS)})_(.+)")
 # How Ansible begins with a variable at a role for which the role has no option.
-_UNSUPPORTED = re.compile(r"(\w+)(?:, \w+)*\. Supported parameters include: (.+?)\.?$", re.ASCII | re.DOTALL)
+_UNSUPPORTED = re.compile(r"(\w+(?:, \w+)*)\. Supported parameters include: (.+?)\.?$", re.ASCII | re.DOTALL)
 # How it begins with a value of another type than the option's, and those types.
 _WRONG_TYPE = re.compile(
     r"argument '(\w+)' is of type .* convert to (float|int|bool|dict|list)\b", re.ASCII | re.DOTALL
@@ -53,9 +53,19 @@ _LIMITS = frozenset(
         *("tune_only", "tune_owner_conflict", "tune_serial", "tune_strict", "tune_waivers"),
     )
 )
+# Module → the roles whose limits hold for it. A way back, and what only looks, isn't kept from anything.
+_LIMITED_BY = {
+    "audit_report": ("audit", "tune"),
+    "benchmark": ("benchmark",),
+    "prove": ("prove", "tune"),
+    "rollout": ("rollout", "prove", "tune"),
+    "tune": ("tune",),
+}
 # difflib's ratio, of the part after the role's name: `sorce` and `source` have 0.91, `log_path` and `timeout` 0.27.
 _NEAR = 0.75
 _SHORT = ("dir",)  # what people write for the beginning of an option, which is too short to be near it
+# Of a limit, closer: `gaurd` and `guard` have 0.80, `health_url`, a user's own, and `health` 0.75.
+_NEAR_LIMIT = 0.8
 # Of the role's name, where the rest is an option as it should be: `hugepage` and `hugepages` have 0.94.
 _NEAR_ROLE = 0.85
 
@@ -95,11 +105,23 @@ def warn(result: Dict[str, Any], module: str, task_vars: Mapping[str, Any]) -> D
 
 
 def require_limits(task_vars: Mapping[str, Any], module: str) -> None:
-    """Raise NearmetalError for a variable that nearly is an option that keeps something from happening."""
-    for name, meant in misspelt(task_vars, module).items():
-        if meant in _LIMITS:
+    """Raise NearmetalError for a variable that nearly is an option that keeps the module from doing something."""
+    roles = _LIMITED_BY.get(module.rpartition(".")[2], ())
+    for role, rest in (
+        (role, str(name)[len(role) + 1 :]) for name in task_vars for role in roles if _is_of(name, role)
+    ):
+        near = difflib.get_close_matches(rest, _limits(role), 1, _NEAR_LIMIT)
+        if near and rest not in _options(role):
             why = "It keeps something from happening, so nothing was done without it"
-            raise NearmetalError(f"the variable {name} isn't an option: is {meant} meant? {why}")
+            raise NearmetalError(f"the variable {role}_{rest} isn't an option: is {role}_{near[0]} meant? {why}")
+
+
+def _is_of(name: Any, role: str) -> bool:
+    return str(name).startswith(f"{role}_") and str(name) not in _OTHERS
+
+
+def _limits(role: str) -> List[str]:
+    return [name[len(role) + 1 :] for name in _LIMITS if name.startswith(f"{role}_")]
 
 
 def as_typed(message: str, task: Any) -> str:
@@ -115,16 +137,22 @@ def as_typed(message: str, task: Any) -> str:
 
 
 def of_a_role(message: str) -> str:
-    """Ansible's message about a wrong variable of a role, in a sentence that begins with the variable."""
-    message = message.removeprefix("Validation of arguments failed:").lstrip()
+    """Ansible's message about wrong variables of a role, each in a sentence that begins with the variable."""
+    lines = message.removeprefix("Validation of arguments failed:").strip().splitlines()
+    return "; ".join(_of_a_variable(line.strip()) for line in lines if line.strip())
+
+
+def _of_a_variable(message: str) -> str:
     unknown, wrong = _UNSUPPORTED.match(message), _WRONG_TYPE.match(message)
     if wrong is not None:
         return f"{wrong[1]} must be {_TYPES[wrong[2]]}"
     if unknown is None:
         return message
-    near = difflib.get_close_matches(unknown[1], unknown[2].split(", "), 1, _NEAR)
-    instead = f"is {near[0]} meant?" if near else f"there are {unknown[2]}"
-    return f"{unknown[1]} isn't an option of the role; {instead}"
+    names, options = unknown[1].split(", "), unknown[2].split(", ")
+    near = [close for name in names for close in difflib.get_close_matches(name, options, 1, _NEAR)]
+    instead = f"is {', '.join(near)} meant?" if len(near) == len(names) else f"there are {unknown[2]}"
+    verb = "isn't an option" if len(names) == 1 else "aren't options"
+    return f"{unknown[1]} {verb} of the role; {instead}"
 
 
 def _of_single_roles(names: Iterable[str]) -> Iterator[str]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import List
 
@@ -49,14 +50,14 @@ def write_all(report: Report, directory: str) -> List[str]:
     """
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
-        kept = _keep_last(report, directory)
-        needed = summary.hosts_files(report)
-        forms = {os.path.join(directory, name): form(report) for name, form in FORMS}
-        write_together({**{os.path.join(directory, name): text for name, text in needed.items()}, **forms})
+        needed, kept = summary.hosts_files(report), []
+        texts = itertools.chain(needed.items(), ((name, form(report)) for name, form in FORMS))  # one after the other
+        paths = ((os.path.join(directory, name), text) for name, text in texts)
+        written = write_together(paths, lambda: kept.extend(_keep_last(report, directory)))
         for name in os.listdir(directory):
             if summary.HOSTS_FILE.fullmatch(name) and name not in needed:
                 os.unlink(os.path.join(directory, name))
-        return [*forms, *kept]
+        return [*written[len(needed) :], *kept]
     except OSError as error:
         raise NearmetalError(
             f"report_directory: can't write {error.filename or directory}: {error.strerror}; {ELSEWHERE}"

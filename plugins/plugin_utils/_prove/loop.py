@@ -13,7 +13,7 @@ from ...module_utils._prove.statistics import metrics
 from ...module_utils._prove.statistics.guards import PASSING, Firing
 from ...module_utils._prove.statistics.history import history_of
 from ...module_utils._prove.statistics.order import UNTUNED
-from ...module_utils._prove.statistics.record import SHAM, WARM_UP, End, Measurement, Sample
+from ...module_utils._prove.statistics.record import SHAM, SOAK, WARM_UP, End, Measurement, Sample
 from ...module_utils._prove.statistics.rules import UNSAFE
 from ...module_utils._prove.statistics.settings import Settings
 from ...module_utils._prove.statistics.step import DECIDE, Step, next_step
@@ -107,7 +107,8 @@ def _measure(step: Step, control: HostControl, limit: float, settings: Settings,
     if settings.reboot and step.phase != WARM_UP and not stays:
         seconds = control.reboot_into(step.switch_to)
     answer = control.measure(step.switch_to, step.concern, stays)
-    if seconds is not None:  # the first loads of a boot find cold caches, and aren't counted
+    # The first loads of a boot find cold caches. A stay that an interrupted run began is one of a fresh switch now.
+    if seconds is not None or (step.phase == SOAK and step.attempt > settings.burn_in and not stays):
         for _uncounted in range(settings.burn_in):
             if not answer.unhealthy and not answer.ended:
                 answer = control.measure(step.switch_to, step.concern, stays=True)

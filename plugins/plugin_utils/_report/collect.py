@@ -152,9 +152,9 @@ class Collector:
     def count(self, state: str) -> int:
         return sum(host.report.state == state for host in self._hosts.values())
 
-    def names(self) -> List[str]:
-        """The hosts that are expected or reported."""
-        return list(self._hosts)
+    def names(self, state: str = "") -> List[str]:
+        """The hosts that are expected or reported; of one state, if it is given."""
+        return [name for name, host in self._hosts.items() if state in ("", host.report.state)]
 
     def report(
         self,

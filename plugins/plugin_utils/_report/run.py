@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, Optional, Set, Tuple, TypeVar
+from typing import Any, Callable, Collection, Dict, Iterable, Iterator, Optional, Set, Tuple, TypeVar
 
 import yaml
 from ansible import constants as C
@@ -111,9 +111,10 @@ def _fix_command(mode: str, inventory: Iterable[str], imported: bool) -> Tuple[T
     return tuple(words), " and ".join([*notes, *([] if complete else ["with the same -e options"])])
 
 
-def only_mistakes(hosts: int, collector: Collector) -> bool:
-    """Whether all hosts that were reached, so many, had a mistake in their options: nothing is worth a report."""
-    return hosts > 0 and hosts == collector.count(model.FAILED) and not collector.count(model.REPORTED)
+def only_mistakes(mistaken: Collection[str], collector: Collector) -> bool:
+    """Whether all hosts that were reached, those `mistaken`, had a mistake in their options: nothing to report."""
+    failed = collector.names(model.FAILED)
+    return bool(failed) and set(failed) == set(mistaken) and not collector.count(model.REPORTED)
 
 
 def ineffective() -> Iterator[str]:
@@ -212,7 +213,7 @@ class GateTask:
 
     def refuses(self, collector: Collector) -> bool:
         """Whether mistakes in options are all that the run found."""
-        return self.refused or only_mistakes(len(self._mistaken), collector)
+        return self.refused or only_mistakes(self._mistaken, collector)
 
     def earlier_audits(self) -> Tuple[Past, ...]:
         """The earlier audits; none without a directory of them, or when it can't be read."""

@@ -32,6 +32,7 @@ METRIC: Spec = {
 SOURCES = ("command", "prometheus", "cloudwatch")
 _NAMED = re.compile(r"\{\{ *(host|address|instance_id) *\}\}|\{(host|address|instance_id)\}")
 _BRACED = re.compile(r"(?<!\$)\{ *(\w+) *\}", re.ASCII)
+_NEAR = 0.8  # difflib's ratio: `adress` and `address` have 0.92, `hostname` and `host` 0.67
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _AT_ONCE = 32  # commands
 _MOST_OUTPUT = 64 * 1024  # bytes of a command
@@ -57,7 +58,7 @@ def validated(metrics: Sequence[Any], margin: float) -> List[Dict[str, Any]]:
         if sum(source in metric for source in SOURCES) != 1:
             raise NearmetalError(f"{name} needs exactly one of {', '.join(SOURCES)}: where its values come from")
         for word in _BRACED.findall(str(next(metric[source] for source in SOURCES if source in metric))):
-            near = get_close_matches(word, Place._fields, 1)
+            near = get_close_matches(word, Place._fields, 1, _NEAR)
             if near and word not in Place._fields:
                 raise NearmetalError(f"{name}: {{{word}}} stands for nothing; is {{{near[0]}}} meant?")
         metric.setdefault("margin", margin)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import time
 from typing import Any, List, Mapping, Sequence
@@ -47,7 +48,7 @@ def preview(start: Mapping[str, Any], first: int, tried: Mapping[str, Values], t
     for name, values in tried.items():
         said = [f"{plain(host)} {'no value' if value is None else f'{value:g}'}" for host, value in values.items()]
         lines.append(f"{name} now: {', '.join(said)}")
-    wanted = f" -e target={shlex.quote(target)}" if target else ""
+    wanted = f" -e {shlex.quote(json.dumps({'target': target}))}" if target else ""
     lines.append(f"what each host would get: ansible-playbook nearmetal.ec2.tune --check{wanted}")
     return [*plan(start, first), *(f"  {line}" for line in (*few(batches), *lines))]
 

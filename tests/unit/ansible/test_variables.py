@@ -22,6 +22,10 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible.variables i
 
 TUNE = "nearmetal.ec2.tune"
 ROOT = Path(__file__).resolve().parents[3]
+SEVERAL = """argument 'prove_seconds' is of type str and we were unable to convert to float: <class 'x'>
+argument 'prove_guard' is of type str and we were unable to convert to dict: dictionary requested
+prove_gurad. Supported parameters include: prove_guard, prove_seconds."""
+MEANT = " an option of the role; is prove_guard meant?"
 
 
 @pytest.mark.parametrize(
@@ -111,19 +115,32 @@ def test_an_option_of_a_single_role_has_its_name_for_tune(name: str, role: str, 
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"),
+    ("module", "name", "meant"),
     [
-        ("prove_gaurd", "prove_guard"),
-        ("rollout_freze", "rollout_freeze"),
-        ("tune_exlude", "tune_exclude"),
-        ("tune_waiver", "tune_waivers"),
-        ("audit_failon", "audit_fail_on"),
+        ("prove", "prove_gaurd", "prove_guard"),
+        ("prove", "tune_waiver", "tune_waivers"),
+        ("rollout", "rollout_freze", "rollout_freeze"),
+        ("tune", "tune_exlude", "tune_exclude"),
+        ("audit_report", "audit_failon", "audit_fail_on"),
     ],
 )
-def test_a_misspelt_limit_is_no_mere_warning(name: str, meant: str) -> None:
+def test_a_misspelt_limit_is_no_mere_warning(module: str, name: str, meant: str) -> None:
     with pytest.raises(NearmetalError, match=f"the variable {name} isn't an option: is {meant} meant"):
-        require_limits({name: 1}, TUNE)
-    require_limits({"tune_worload": "web", meant: 1}, TUNE)
+        require_limits({name: 1}, f"nearmetal.ec2.{module}")
+    for other in ("restore", "confirm", "host_facts", "instance_info", "clocksource"):
+        require_limits({name: 1}, f"nearmetal.ec2.{other}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("tune_worload", "tune_exclude", "tune_serial", "rollout_health_url", "prove_health_url", "tuned_only"),
+        *("tuned_strict", "prove_result", "tune_health_result", "audit_rules", "rollout_result"),
+    ],
+)
+def test_what_is_no_misspelt_limit_stops_nothing(name: str) -> None:
+    for module in ("tune", "prove", "rollout", "audit_report", "benchmark"):
+        require_limits({name: 1}, f"nearmetal.ec2.{module}")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +152,7 @@ def test_a_misspelt_limit_is_no_mere_warning(name: str, meant: str) -> None:
         ),
         (
             "foo, tune_x. Supported parameters include: smt_state, smt_threads.",
-            "foo isn't an option of the role; there are smt_state, smt_threads",
+            "foo, tune_x aren't options of the role; there are smt_state, smt_threads",
         ),
         (
             "argument 'prove_seconds' is of type str and we were unable to convert to float: <class 'ansible…",
@@ -145,6 +162,7 @@ def test_a_misspelt_limit_is_no_mere_warning(name: str, meant: str) -> None:
             "argument 'prove_guard' is of type <class 'str'> and we were unable to convert to dict: dictionary requ…",
             "prove_guard must be a mapping",
         ),
+        (SEVERAL, "prove_seconds must be a number; prove_guard must be a mapping; prove_gurad isn't" + MEANT),
         ("value of smt_threads must be one of: on, off", "value of smt_threads must be one of: on, off"),
     ],
 )

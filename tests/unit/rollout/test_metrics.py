@@ -95,7 +95,7 @@ def test_a_wrong_metric_is_said(metric: Dict[str, Any], words: str) -> None:
 
 
 def test_what_braces_are_for_a_shell_or_a_query_is_left_alone() -> None:
-    command = "awk '{print}' | grep -c ${address} | sed 's/{a,b}//'; curl {host}"
+    command = "awk '{print}' | jq '{cost}' | grep {hostname} | grep -c ${address} | sed 's/{a,b}//'; curl {host}"
     query = 'rate(requests{instance=~"{{ host }}"}[1m])'
     given = [
         {"name": "r", "better": "larger", "command": command},

@@ -139,7 +139,7 @@ def test_a_concern_that_failed_is_named(fleet: Fleet) -> None:
     )
     run = fleet.run()
     assert run.returncode == 2
-    (wrong,) = (line for line in well(run).splitlines() if line.startswith("✗ h3: argument"))
+    (wrong,) = (line for line in well(run).splitlines() if line.startswith("✗ h3: audit_timeout must be"))
     assert "audit_timeout" in wrong
     assert "argument_spec" not in run.stdout
     assert re.search(r"^h1 +✓  ✗$", well(run), re.M)

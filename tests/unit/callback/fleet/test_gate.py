@@ -147,7 +147,7 @@ def test_a_misspelt_limit_ends_an_audit_before_a_host_is_asked(fleet: Fleet) -> 
     fleet.inventory({"a": GOOD, "b": GOOD})
     said = well(fleet.run("-e", "audit_failon=refused"))
     assert "the variable audit_failon isn't an option: is audit_fail_on meant?" in said
-    assert "No report written: no host was asked" in said
+    assert "No report written: no host was planned" in said
 
 
 def test_baseline_of_any_host_counts_for_all(fleet: Fleet) -> None:

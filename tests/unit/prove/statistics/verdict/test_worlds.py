@@ -17,11 +17,12 @@ RUNS = os.environ.get("NEARMETAL_WORLDS", "")
 QUICK, FEW = 25, 10  # runs where nothing says how many; and of a world in which all of the few are right, those alone
 
 
-@pytest.mark.parametrize("name", WORLDS)
+# Where the rule is free there is a rate to read, in docs/prove.md, and nothing to be broken.
+@pytest.mark.parametrize("name", [name for name, world in WORLDS.items() if world["keep"] != "may"])
 def test_prove_keeps_its_word_in_this_world(name: str) -> None:
     world = WORLDS[name]
     rate = rate_of(name, int(RUNS or FEW))
-    if not RUNS and rate.kept != {"never": 0, "always": FEW, "may": rate.kept}[world["keep"]]:
+    if not RUNS and rate.kept != {"never": 0, "always": FEW}[world["keep"]]:
         rate = rate_of(name, QUICK)
     assert not is_broken(world, rate), rate
 
