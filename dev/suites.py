@@ -280,6 +280,7 @@ LONG_TESTS = (
     "concerns/test_block_storage.py",
     "concerns/test_cpu_memory.py",
     "concerns/test_drivers.py",
+    "concerns/test_neighbours.py",
     "concerns/test_network.py",
     "concerns/test_network_daemons.py",
     "concerns/test_programs.py",
