@@ -14,7 +14,11 @@ class NearmetalError(Exception):
     """
 
 
-class Damaged(NearmetalError):
+class OfHost(NearmetalError):
+    """What the host remembers of earlier runs, and no option, keeps this one from planning."""
+
+
+class Damaged(OfHost):
     """A file isn't as nearmetal wrote it: the concerns that need it can't be applied; the others go on."""
 
 

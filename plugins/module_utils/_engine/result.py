@@ -125,16 +125,19 @@ def _line(outcome: Outcome) -> str:
     return f"{outcome.name}: {done}{', '.join(parts)}"
 
 
+_NOT_AS_WANTED = ("refused", "waived", "unchangeable", "unknown")
+
+
 def _unchanged(outcome: Outcome) -> str:
     """Why there is nothing to do for a concern."""
     findings = outcome.plan.findings
     lacking = sum(finding.status == "not_applicable" for finding in findings)
     good = any(finding.status == "ok" for finding in findings)
-    for finding in findings:
-        if finding.status in ("refused", "waived") or (finding.status == "not_applicable" and not good):
+    for finding in sorted(findings, key=lambda finding: finding.status != "refused"):
+        if finding.status in _NOT_AS_WANTED or (finding.status == "not_applicable" and not good):
             return f"{finding.status.replace('_', ' ')}: {finding.reason}"
     waiting = [finding for finding in findings if finding.status == "needs_reboot"]
-    if waiting and len(waiting) == len(findings):
+    if waiting:
         return status_words("needs_reboot", len(waiting))
     if any(finding.status != "advice" for finding in findings):
         return f"as wanted ({lacking} {status_words('not_applicable', lacking)})" if lacking else "as wanted"

@@ -133,8 +133,8 @@ def _xen_guest(host: Host, hvm: bool) -> str:
 
 def _xen_on_ec2(host: Host) -> bool:
     """Xen of Amazon: by the version's suffix, or by a UUID that begins with ec2 (SMBIOS may swap its bytes)."""
-    versions = (host.line(XEN + "/version/extra"), host.line(DMI + "/bios_version"))
-    uuids = (host.line(XEN + "/uuid"), host.line(DMI + "/product_uuid"))
+    versions = (host.line(path) for path in (f"{XEN}/version/extra", f"{DMI}/bios_version"))
+    uuids = (host.line(path) for path in (f"{XEN}/uuid", f"{DMI}/product_uuid"))
     return any((text or "").endswith(".amazon") for text in versions) or any(
         re.match(r"ec2|[0-9a-f]{4}2[0-9a-f]ec-", (text or "").lower()) for text in uuids
     )

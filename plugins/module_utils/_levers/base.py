@@ -94,7 +94,7 @@ class SetValues(TableValues):
         earlier, goal = self.elements(before, names), self.elements(after, names)
         changed = [name for name in names if earlier[name] != goal[name]]
         now = self.elements(present, changed)
-        return all(now[name] == goal[name] for name in changed)
+        return all(now.get(name) == goal[name] for name in changed)  # one may have left
 
 
 class NearmetalValues(Values):

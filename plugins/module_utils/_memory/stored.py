@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from .._error import Damaged, NearmetalError
+from .._error import Damaged, NearmetalError, OfHost
 from .._host import store
 from .._host.host import WritableHost
 from .._parse import json_text
@@ -193,7 +193,7 @@ def _parsed(data: bytes) -> Dict[str, Stored]:
             " look at it, move it away, and run tune again"
         ) from None
     if version != FORMAT:
-        raise NearmetalError(
+        raise OfHost(
             f"{PATH} has version {shown(version)}, this nearmetal writes version {FORMAT}: nothing was changed;"
             " use the newer nearmetal"
         )

@@ -139,7 +139,10 @@ def _waived_finding(finding: Finding, waiver: Mapping[str, str]) -> Finding:
 
 
 def _advice(concern: Concern, waiver: Mapping[str, str], plan: Plan, today: str) -> Tuple[Finding, ...]:
-    """The finding for a waiver that has expired."""
+    """The finding for a waiver that has expired, or that an earlier version stored for a knob that isn't there."""
+    if waiver["knob"] not in knobs_of(concern):
+        reason = f"a waiver names {concern.name}.{waiver['knob']}, but {concern.name} has no such knob: correct it"
+        return (Finding(concern.name, waiver["knob"], "advice", reason, reference=REFERENCE),)
     reason = _expired(waiver, today, any(finding.knob == waiver["knob"] for finding in plan.findings))
     return (Finding(concern.name, waiver["knob"], "advice", reason, reference=REFERENCE),) if reason else ()
 

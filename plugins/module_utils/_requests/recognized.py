@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Dict, Optional, Sequence, Tuple
 
 from .._concerns.registry import CONCERNS
-from .._error import Damaged, NearmetalError
+from .._error import Damaged, OfHost
 from .._host.host import WritableHost
 from .._memory.stored import CHOICE, PATH, Stored, StoredWanted
 from .._plan import Plan
@@ -42,7 +42,7 @@ def recognized_before(host: WritableHost) -> Tuple[str, ...]:
     """
     programs = _kept(StoredWanted(host).get(CHOICE), _PROGRAMS)
     if any(program not in SIGNS for program in programs):
-        raise NearmetalError(
+        raise OfHost(
             f"{PATH}: {shown(programs)} aren't programs that auto recognizes in this version; name the host's workload"
             " in tune_workload"
         )
@@ -74,5 +74,5 @@ def _kept(stored: Optional[Stored], name: str) -> Sequence[str]:
         raise Damaged(stored.damage)
     words = stored.options.get(name, ()) if stored is not None else ()
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) for word in words):
-        raise NearmetalError(f"{PATH}: {shown(words)} are no names of programs")
+        raise OfHost(f"{PATH}: {shown(words)} are no names of programs")
     return words

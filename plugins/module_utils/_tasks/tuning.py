@@ -9,7 +9,7 @@ from typing import Any, Dict, Mapping, NamedTuple
 from .._engine.requests import tune_requests
 from .._engine.run import Ask, Conditions, Run, plan_run, run
 from .._engine.session import BakeSession, Origin, Session
-from .._error import Damaged, NearmetalError
+from .._error import NearmetalError, OfHost
 from .._facts.facts import UNOBSERVED, observe
 from .._host.host import WritableHost
 from .._planning.options import COMMON, Spec
@@ -85,7 +85,7 @@ def _answer(execute: Execute, host: WritableHost, options: Mapping[str, Any], dr
     try:
         chosen, ask = tune_request(host, options)
     except NearmetalError as error:
-        mistake = not isinstance(error, Damaged)
+        mistake = not isinstance(error, OfHost)
         return {"failed": True, "msg": str(error), "workload": options.get("workload"), "mistake": mistake}
     conditions = Conditions(
         origin=Origin(chosen.run),

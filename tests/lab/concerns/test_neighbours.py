@@ -95,7 +95,7 @@ def tune(host: Host, folder: Path, profile: str) -> dict[str, str]:
     assert held(host, files) == files
     left = audit(host, folder)
     assert not any(reason.startswith("would_change") for reason in left.values()), left
-    of_site = [reason for reason in left.values() if reason.startswith("refused") and "profile site" in reason]
+    of_site = [reason for reason in left.values() if reason.startswith("refused") and " site)" in reason]
     assert bool(of_site) is ("site" in profile), left
     return files
 

@@ -5,11 +5,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Tuple
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.requests import tune_requests
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.result import contract
 from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.run import plan_run, run
+from ansible_collections.nearmetal.ec2.plugins.module_utils._engine.session import Outcome
+from ansible_collections.nearmetal.ec2.plugins.module_utils._levers.base import SetValues
+from ansible_collections.nearmetal.ec2.plugins.module_utils._plan import Finding, Plan
 
 from tests.support.fresh_host import fresh
 
@@ -36,3 +40,28 @@ def test_a_preview_names_the_changes_that_a_driver_may_refuse_and_a_run_none(tmp
     assert doubtful == ({"adaptive_rx", "rx_usecs", "tx_usecs"} if checks else set())
     changed = {finding["knob"] for finding in findings if finding["status"] in ("would_change", "changed")}
     assert {"rx_usecs", "keepalive_time"} <= changed
+
+
+@pytest.mark.parametrize(
+    ("statuses", "line"),
+    [
+        (("ok", "not_applicable"), "x: as wanted (1 not applicable)"),
+        (("not_applicable", "refused"), "x: refused: why"),
+        (("ok", "unchangeable", "not_applicable"), "x: unchangeable: why"),
+        (("ok", "unknown"), "x: unknown: why"),
+        (("ok", "needs_reboot"), "x: needs a reboot"),
+    ],
+)
+def test_a_concern_is_called_as_wanted_only_if_everything_is(statuses: Tuple[str, ...], line: str) -> None:
+    plan = Plan(findings=tuple(Finding("x", f"k{number}", status, "why") for number, status in enumerate(statuses)))
+    assert contract([Outcome("x", plan, done=True)])["msg"] == line
+
+
+def test_an_element_that_left_while_it_was_written_does_not_hold_its_value() -> None:
+    class Elements(SetValues):
+        def elements(self, value: object, names: object = ()) -> "dict[str, object]":
+            return dict(value) if isinstance(value, dict) else {}
+
+    before, after = {"state1/0": "enabled"}, {"state1/0": "disabled"}
+    assert Elements().applied(after, before, after)
+    assert not Elements().applied({}, before, after)

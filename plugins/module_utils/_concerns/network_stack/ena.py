@@ -54,8 +54,9 @@ _EXPRESS = Knob(
     spec=CONSENT,
     option="ena.check_express",
 )
-# The smallest size with ENA Express, in xlarge, and its families, by EnaSrdSupported of the API on 20 November 2026.
+# The smallest size with ENA Express, in xlarge, and its families, by EnaSrdSupported of the API on this day.
 # g6e.16xlarge, which the API leaves out, is taken for one.
+_AS_OF = "2026-11-20"
 _SMALLEST = {
     3: "i7ie",
     4: "c6gn c7gn c8gb c8gn i4g im4gn m8gb m8gn p5 r8gb r8gn",
@@ -114,7 +115,7 @@ def may_use_express(facts: Facts, nic: Nic) -> bool:
     """
     family, _dot, size = (facts.platform.instance_type or "").partition(".")
     generation = re.match("[a-z]+([0-9]+)", family)
-    if not size or (generation is not None and int(generation[1]) > _NEWEST and family not in _LEAST_SIZE):
+    if not size or (generation is not None and int(generation[1]) >= _NEWEST and family not in _LEAST_SIZE):
         return nic.driver == "ena"
     known = _SIZE.fullmatch(size)
     number = int(known[1] or 1) if known else 0
@@ -130,7 +131,7 @@ def express(facts: Facts, wanted: Wanted) -> Plan:
         return _EXPRESS.says("not_applicable", "no interface of this host uses ENA")
     capable = [nic for nic in network.nics if nic.up and may_use_express(facts, nic)]
     if not capable:
-        return _EXPRESS.says("not_applicable", "this instance type has no ENA Express")
+        return _EXPRESS.says("not_applicable", f"this instance type has no ENA Express, as the API said on {_AS_OF}")
     plans = [*_host(facts), *(plan for nic in capable for plan in _interface(network, nic))]
     return joined(*plans) if plans else _EXPRESS.says("advice", "nothing on this host slows ENA Express down")
 

@@ -26,7 +26,14 @@ def test_a_host_says_what_the_api_says_of_its_type() -> None:
 
 @pytest.mark.parametrize(
     ("instance_type", "expected"),
-    [(None, True), ("c12gn.large", True), ("m7.huge", False), ("c7gn.metal", True), ("c7gn.2xlarge", False)],
+    [
+        (None, True),
+        ("c12gn.large", True),
+        ("m9x.24xlarge", True),
+        ("m7.huge", False),
+        ("c7gn.metal", True),
+        ("c7gn.2xlarge", False),
+    ],
 )
 def test_types_of_which_nothing_is_known(instance_type: Optional[str], expected: bool) -> None:
     assert possible(instance_type) is expected
