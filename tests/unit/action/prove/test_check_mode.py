@@ -20,8 +20,9 @@ def test_it_says_what_would_be_compared_and_how_long_it_may_take(host: FakeKerne
     before = files(host)
     result = play(check=True, command="exit 1", settle=10, seconds=10, each=True, health="exit 1")
     assert result["msg"] == (
-        "db-1  would compare untuned with tuned in clocksource.source; at most 1101 measurements, about 6 h 07 min"
-        " if each takes 20 s with settling, without switches and repetitions; nothing was switched"
+        "db-1  would compare untuned with tuned in clocksource.source; some 220 measurements, about 73 min, for a gain"
+        " of 5 % in noise of 2 %, at most 1101, about 6 h 07 min, if each takes 20 s with settling, without switches"
+        " and repetitions; nothing was switched"
     )
     assert (result["changed"], result["tested"], play.steps) == (False, ["clocksource.source"], ["plan"])
     assert (host.written, files(host), (tmp_path / "report").exists()) == ([], before, False)
