@@ -160,9 +160,15 @@ def _found(words: List[str]) -> List[str]:
         return words[1:]
     if program == "find":
         named = [word for option, word in zip(words, words[1:]) if option in ("-name", "-path", "-wholename")]
-        return [word if word.startswith("/") else f"{path.rstrip('/')}/{word}" for path in paths[:1] for word in named]
+        return [word if word.startswith("/") else _below(path, word) for path in paths[:1] for word in named]
     listed = [path for path in paths if "-d" in words or re.search(r"[*?\[]", path)]
     return listed if program == "ls" and listed else [_UNKNOWN]
+
+
+def _below(folder: str, name: str) -> str:
+    """A file that find finds by its name: somewhere below, where such a file is only known by its end."""
+    somewhere = f"{_UNKNOWN}/{name}"
+    return somewhere if any(end.fullmatch(somewhere) for end, _whole in _ENDS) else f"{folder.rstrip('/')}/{name}"
 
 
 def _whole(path: str, folder: str) -> str:
@@ -204,7 +210,8 @@ def _of_line(line: str, folder: str, functions: Container[str]) -> Iterator[Sett
             words, paths = ([word.replace("{}", found[0]) for word in part] for part in (words, paths))
         program = words[0].lstrip("@-+!:").rpartition("/")[2] if words else ""
         if program in _WRITERS:
-            paths += [word[3:] if program == "dd" else word for word in words[1:] if word.startswith(("/", "of=/"))]
+            targets = words[-1:] if program in ("cp", "install") else words[1:]
+            paths += [word[3:] if program == "dd" else word for word in targets if word.startswith(("/", "of=/"))]
         elif program in functions:
             paths += words[1:]
         printed = None
