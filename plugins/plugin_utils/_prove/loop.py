@@ -108,10 +108,10 @@ def _measure(step: Step, control: HostControl, limit: float, settings: Settings,
         seconds = control.reboot_into(step.switch_to)
     answer = control.measure(step.switch_to, step.concern, stays)
     # The first loads of a boot find cold caches. A stay that an interrupted run began is one of a fresh switch now.
-    if seconds is not None or (step.phase == SOAK and step.attempt > settings.burn_in and not stays):
-        for _uncounted in range(settings.burn_in):
-            if not answer.unhealthy and not answer.ended:
-                answer = control.measure(step.switch_to, step.concern, stays=True)
+    passed = step.attempt - 1 if step.phase == SOAK and not stays else 0
+    for _uncounted in range(settings.burn_in if seconds is not None else min(settings.burn_in, passed)):
+        if not answer.unhealthy and not answer.ended:
+            answer = control.measure(step.switch_to, step.concern, stays=True)
     ended = time.time()
     metrics, error = _metrics(answer.load, limit, settings.timed)
     if answer.unhealthy or answer.ended:

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.guards import Firing
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.metrics import Metric
-from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import PHASES, Start
+from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.record import PHASES, Measurement, Start
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.settings import settings_of
 from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.verdict import Verdict, verdict
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import document, log, loop, sentences
@@ -161,6 +161,23 @@ def test_a_killed_run_continues_where_it_was(killed_at: int, tmp_path: Path) -> 
     ]
     with pytest.raises(NearmetalError, match="a run that has ended"):
         log.resume(record.path, "db-1")
+
+
+@pytest.mark.parametrize("passed", [1, 9, 15, 16])
+def test_a_stay_that_goes_on_after_an_interruption_is_one_of_a_fresh_switch(passed: int, tmp_path: Path) -> None:
+    record, host = begin(tmp_path), Host(0.1)
+
+    def kill(_log: log.Log, measurement: Measurement) -> None:
+        if measurement.phase == "soak" and measurement.attempt >= passed:
+            raise Killed
+
+    with pytest.raises(Killed):
+        loop.run_to_verdict(record, host, kill, 60)
+    loads, counted = len(host.states), len(record.record.measurements)
+    with pytest.raises(Killed):
+        loop.run_to_verdict(record, host, kill, 60)
+    assert len(record.record.measurements) == counted + 1
+    assert len(host.states) - loads == 1 + min(passed, 15), "as many loads as had passed don't count again"
 
 
 def test_another_host_does_not_go_on(tmp_path: Path) -> None:
