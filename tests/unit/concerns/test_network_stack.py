@@ -123,6 +123,7 @@ def test_a_refused_value_keeps_the_advice_about_the_same_setting(tmp_path: Path,
     host = fresh(tmp_path, "nitro_big")
     for name in ("ens5", "ens6"):
         (tmp_path / f"sys/class/net/{name}/mtu").write_text("1500\n")
+    (tmp_path / "sys/devices/virtual/dmi/id/product_name").write_text("c6in.32xlarge\n")  # has ENA Express
     host.moods["/sys/class/net/ens5/mtu"] = "EINVAL"
     wanted = {"network_stack": {"allow_disruptive": True}}
     done = call(tune.main, host, workload="hpc", concerns=wanted, confirm_within=90)
