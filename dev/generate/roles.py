@@ -103,7 +103,8 @@ def _options(documented: Options, of_kind: Options, of_role: Options) -> Options
     for option in options.values():
         if option.get("default", "") is None:
             del option["default"]
-        option.setdefault("passed", "{{ <variable> }}" if "default" in option else "{{ <variable> | default(omit) }}")
+        passed = "{{ <variable> }}" if "default" in option else "{{ <variable> | default(omit) }}"
+        option.setdefault("passed", passed if option.get("variable", True) else None)
     return {**options, **{name: option for name, option in of_role.items() if name not in documented}}
 
 

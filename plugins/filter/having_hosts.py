@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import Any, Callable
 
 from ansible import context
@@ -13,14 +14,25 @@ from ansible.errors import AnsibleFilterError
 from ansible.plugins.loader import lookup_loader
 from jinja2 import pass_context
 
+# difflib's ratio: `traget` and `Target` have 0.83; and what begins with a role's name.
+_NEAR = 0.8
+_TARGET = re.compile(r"(?:audit|benchmark|profile|prove|restore|rollout|tune)_targets?")
 _LISTING = ("syntax", "listhosts", "listtasks", "listtags")
 
 
 @pass_context
 def require_hosts(variables: Any, pattern: Any) -> Any:
-    """The pattern as it is; AnsibleFilterError if no host matches it."""
+    """The pattern as it is; AnsibleFilterError if no host matches it, or if its variable is misspelt."""
     if any(context.CLIARGS.get(option) for option in _LISTING):
         return pattern
+    given = variables.get_all()  # without those of hosts, which choose no hosts
+    nearly = [
+        name for name in given if _TARGET.fullmatch(name) or difflib.get_close_matches(name, ["target"], 1, _NEAR)
+    ]
+    if "target" not in given and nearly:
+        raise AnsibleFilterError(
+            f"the variable {nearly[0]} chooses no hosts: is target meant? Without it all are taken"
+        )
     groups = variables.get("groups") or {}
     known = lookup_loader.get("ansible.builtin.inventory_hostnames")
     terms = pattern if isinstance(pattern, list) else [pattern]

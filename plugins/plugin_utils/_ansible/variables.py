@@ -49,15 +49,25 @@ _LIMITS = frozenset(
         *("audit_fail_on", "benchmark_limit", "prove_abandon_after", "prove_fail_on", "prove_guard", "prove_health"),
         *("prove_keep", "prove_only", "prove_primary", "rollout_batches", "rollout_freeze", "rollout_guards"),
         *("rollout_health", "rollout_margin", "rollout_metrics", "rollout_most_unavailable", "rollout_on_unclear"),
-        *("rollout_window", "tune_confirm_within", "tune_exclude", "tune_health_command", "tune_health_on"),
+        *(
+            "rollout_window",
+            "restore_concerns",
+            "tune_bake",
+            "tune_on_failure",
+            "tune_confirm_within",
+            "tune_exclude",
+            "tune_health_command",
+            "tune_health_on",
+        ),
         *("tune_only", "tune_owner_conflict", "tune_serial", "tune_strict", "tune_waivers"),
     )
 )
-# Module → the roles whose limits hold for it. A way back, and what only looks, isn't kept from anything.
+# Module → the roles whose limits hold for it. A way back isn't kept from anything but by its own.
 _LIMITED_BY = {
     "audit_report": ("audit", "tune"),
     "benchmark": ("benchmark",),
     "prove": ("prove", "tune"),
+    "restore": ("restore",),
     "rollout": ("rollout", "prove", "tune"),
     "tune": ("tune",),
 }

@@ -122,6 +122,7 @@ def test_an_option_of_a_single_role_has_its_name_for_tune(name: str, role: str, 
         ("rollout", "rollout_freze", "rollout_freeze"),
         ("tune", "tune_exlude", "tune_exclude"),
         ("audit_report", "audit_failon", "audit_fail_on"),
+        ("tune", "tune_bak", "tune_bake"),
     ],
 )
 def test_a_misspelt_limit_is_no_mere_warning(module: str, name: str, meant: str) -> None:
@@ -129,6 +130,8 @@ def test_a_misspelt_limit_is_no_mere_warning(module: str, name: str, meant: str)
         require_limits({name: 1}, f"nearmetal.ec2.{module}")
     for other in ("restore", "confirm", "host_facts", "instance_info", "clocksource"):
         require_limits({name: 1}, f"nearmetal.ec2.{other}")
+    with pytest.raises(NearmetalError, match="is restore_concerns meant"):
+        require_limits({"restore_concens": 1}, "nearmetal.ec2.restore")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ IMPORTED = "- import_playbook: nearmetal.ec2.audit\n  vars: {target: nothere}\n"
         (GOOD, ("-e", "target=nothere"), "nearmetal.ec2.audit", NOBODY.format("nothere")),
         (GOOD, ("-e", "target=h1:!h1"), "nearmetal.ec2.tune", NOBODY.format("h1:!h1")),
         (GOOD, ("-e", "target=canaries"), "nearmetal.ec2.tune", "matches canaries: is canary meant?"),
+        (GOOD, ("-e", "traget=h1"), "nearmetal.ec2.tune", "the variable traget chooses no hosts: is target meant?"),
+        (GOOD, ("-e", "tune_target=h1"), "nearmetal.ec2.rollout", "the variable tune_target chooses no hosts"),
         ({}, (), "nearmetal.ec2.restore", "the inventory has no hosts: name one with -i, or as inventory in"),
         (GOOD, (), IMPORTED, NOBODY.format("nothere")),
     ],
