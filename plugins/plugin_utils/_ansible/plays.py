@@ -72,7 +72,7 @@ def mode_of_task(task: Any) -> str:
 def _mode_of_role(task: Any) -> str:
     """The mode of an include_role of nearmetal, whose tasks are unknown before it runs; empty for any other task."""
     role = str(task.args.get("name") or task.args.get("role") or "") if task.action in C._ACTION_INCLUDE_ROLE else ""
-    if not role.startswith(COLLECTION):
+    if not role.startswith(COLLECTION) or role in NO_FINDINGS:
         return ""
     if role in (AUDIT, RESTORE):
         return role[len(COLLECTION) :]

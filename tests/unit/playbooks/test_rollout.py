@@ -41,6 +41,7 @@ class Fleet:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.config = ""  # further lines of ansible.cfg
         self.hosts: Dict[str, Dict[str, Any]] = {}
         for name in NAMES:
             (folder / name).mkdir()
@@ -60,7 +61,7 @@ class Fleet:
     def start(self, percent: int = 100, *words: str, **variables: Any) -> "subprocess.Popen[str]":
         """Begin to roll out over the fleet, in a process group of its own."""
         (self.folder / "hosts.json").write_text(json.dumps({"all": {"hosts": self.hosts}}))
-        (self.folder / "ansible.cfg").write_text("[defaults]\n")
+        (self.folder / "ansible.cfg").write_text(f"[defaults]\n{self.config}")
         given = {
             "rollout_metrics": [{"name": "requests", "better": "larger", "command": self.command(percent)}],
             "rollout_batches": [1, 5, "100%"],
@@ -213,11 +214,13 @@ def test_a_controller_that_is_killed_while_it_watches_goes_on_from_the_record(fl
 
 
 def test_check_mode_shows_the_batches_and_writes_nothing(fleet: Fleet) -> None:
+    fleet.config = "stdout_callback = nearmetal.ec2.fleet\n"
     ran = fleet.run(100, "--check")
     assert (ran.code, ran.tuned, ran.record) == (0, [], Path())
     assert "10 hosts in 1 stratum, batches of 1, 4, 5" in ran.output
     assert f"requests now: {fleet.order()[0]} 100" in ran.output
     assert "what each host would get: ansible-playbook nearmetal.ec2.tune --check" in ran.output
+    assert "CHECK OF" not in ran.output
     assert "Reports: " not in ran.output, "the report of an audit stays"
 
 
