@@ -19,7 +19,7 @@ from typing import IO, Any, Callable, Dict, List, Mapping, NamedTuple, Optional,
 from ...module_utils._error import NearmetalError
 from ...module_utils._planning.options import Spec, validate
 from ...module_utils._prove.statistics.metrics import LARGER, NAME, NAME_WORDS, SMALLER
-from ...module_utils._words import shown
+from ...module_utils._words import printable, shown
 
 METRIC: Spec = {
     "name": {"type": "str", "required": True},
@@ -35,6 +35,7 @@ _BRACED = re.compile(r"(?<!\$)\{ *(\w+) *\}", re.ASCII)
 _NEAR = 0.8  # difflib's ratio: `adress` and `address` have 0.92, `hostname` and `host` 0.67
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _AT_ONCE = 32  # commands
+_SECONDS = 10  # for a command whose output is looked at
 _MOST_OUTPUT = 64 * 1024  # bytes of a command
 
 Values = Dict[str, Optional[float]]  # host → its value
@@ -104,6 +105,21 @@ def by_command(metric: Mapping[str, Any], places: Sequence[Place], seconds: floa
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return dict(zip([place.host for place in places], pool.map(ask, places)))
+
+
+def say_silent(metric: Mapping[str, Any], places: Sequence[Place]) -> str:
+    """That no metric has a value of these hosts, and why the first one hasn't: its command is run once more."""
+    sentence = f"no metric has a value of {' or '.join(place.host for place in places)}"
+    if "command" not in metric:
+        return f"{sentence}: is their source up?"
+    line = ["/bin/sh", "-c", filled(metric["command"], places[0], shlex.quote)]
+    try:
+        ran = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return f"{sentence}: its command doesn't end within {_SECONDS} s"
+    said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip().splitlines()[-1:] or ["nothing"]
+    how = f"ended with code {ran.returncode}" if ran.returncode else "printed no number"
+    return f"{sentence}: its command {how}, and said {shown(printable(said[0])[:200])}"
 
 
 def _printed(stream: IO[bytes], end: float) -> bytes:

@@ -320,7 +320,7 @@ class Steps:
         options, places = start["options"], self._places(start, slice(_TRIED))
         values = self._ask(options, places, time.time() - _delay(options))
         if values and not any(value is not None for of_hosts in values.values() for value in of_hosts.values()):
-            raise NearmetalError(f"no metric has a value of {' or '.join(values.popitem()[1])}: is their source up?")
+            raise NearmetalError(metrics.say_silent(options["metrics"][0], places))
         return values
 
     def _places(self, start: Mapping[str, Any], hosts: slice) -> List[metrics.Place]:

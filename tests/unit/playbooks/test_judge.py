@@ -20,7 +20,7 @@ __all__ = ["base"]
 def test_without_a_record_one_line_says_what_to_name(fleet: Fleet, words: Sequence[str]) -> None:
     run = fleet.run(*words, playbook="nearmetal.ec2.judge")
     assert run.returncode == 2
-    assert "\nname a record: -e judge_record=nearmetal-report/prove/HOST-TIME-SEED.jsonl\n" in well(run)
+    assert "name a record: -e judge_record=nearmetal-report/prove/HOST-TIME-SEED.jsonl\n" in well(run)
     assert "ERROR" not in run.stdout + run.stderr
 
 

@@ -329,9 +329,17 @@ def test_to_show_what_would_be_done_writes_nothing(fleet: Fleet) -> None:
     assert path.read_bytes() == before
 
 
-def test_to_show_it_asks_the_metrics(fleet: Fleet) -> None:
-    fleet.command = "exit 1"
-    with pytest.raises(NearmetalError, match=r"no metric has a value of h\d+ or h\d+ or h\d+: is their source up\?"):
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("echo no route >&2; exit 7", "its command ended with code 7, and said 'no route'"),
+        ("echo abc", "its command printed no number, and said 'abc'"),
+        ("true", "its command printed no number, and said 'nothing'"),
+    ],
+)
+def test_to_show_it_asks_the_metrics(fleet: Fleet, command: str, why: str) -> None:
+    fleet.command = command
+    with pytest.raises(NearmetalError, match=rf"^no metric has a value of h\d+ or h\d+ or h\d+: {why}$"):
         fleet.begin(write=False)
     assert not (fleet.folder / "reports").exists()
 
