@@ -30,6 +30,7 @@ WORTH = {
 BASE = "base"  # the workload of a host that names none
 _CHOICE = "tune.workload"  # the finding with which `auto` says what runs
 _PROGRAM = "tune.program"  # and the one about a program, which wants its name where its wishes count
+_MOST_LEFT_OUT = 20  # hosts that a command leaves out by their names
 MANY = 3  # findings with the same reason, which is said once for all of them
 # Facts that a terminal shows, too.
 SAID = REFUSED, OVER, NOT_LOOKED_AT, NEXT = "Refused", "Expired waivers", "Not looked at", "Next"
@@ -171,6 +172,7 @@ def verdict(report: Report) -> Verdict:
             *((OVER, words) for words in _say_expired(reporting)),
             *([(NOT_LOOKED_AT, ", ".join(unseen))] if unseen else ()),
             *([(NEXT, _ASK_FOR)] if any(map(_unwanted, reporting)) else ()),
+            *((NEXT, words) for words in _say_stopped(report)),
             *((NEXT, _TUNE_ANYWAY.format(role)) for role in _roles_outside(report)[:1]),
             # At last, because the command follows.
             *([(NEXT, _say_nameless(nameless, len(reported)))] if nameless else ()),
@@ -178,6 +180,14 @@ def verdict(report: Report) -> Verdict:
         ),
         _next_command(report, _APPLY if suited else _SUGGEST) if suited or 0 < len(nameless) == len(reported) else "",
     )
+
+
+def _say_stopped(report: Report) -> Iterable[str]:
+    """How a run goes on that stopped at a host before it came to all others."""
+    causes = [host.name for host in report.hosts if host.state in (model.FAILED, model.UNREACHABLE)]
+    if causes and report.states()[model.SILENT]:
+        limit = shlex.quote(":".join(["all", *(f"!{name}" for name in causes[:_MOST_LEFT_OUT])]))
+        yield f"--limit {limit} goes on without {span(causes)}, at which the run stopped"
 
 
 def _next_command(report: Report, variables: Tuple[str, ...]) -> str:

@@ -92,6 +92,7 @@ def test_a_host_that_a_stopped_run_never_reached_is_not_called_skipped(fleet: Fl
     shown = played(fleet, PLAY + roles, "nearmetal.ec2.fleet")
     assert states(checked(fleet)) == {"h1": "failed", "h2": "silent"}
     assert "✗ h2: no result: the run ended before this host reported anything" in shown
+    assert "Next: --limit 'all:!h1' goes on without h1, at which the run stopped" in " ".join(shown.split())
 
 
 def test_a_module_that_died_is_failed_though_the_play_ignores_it(fleet: Fleet) -> None:
