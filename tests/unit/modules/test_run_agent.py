@@ -241,10 +241,12 @@ def test_the_agent_answers_as_the_module_does(tmp_path: Path, call: Call) -> Non
         {"workload": ["nonsense"]},
         {"concerns": {"smt": {"x": "\n"}}},
         {"concerns": '{"smt": {}}'},
-        {"prune": "nonsense"},
     ):
         result, answered = call(tune.main, host, check=True, **options), ask(host, **options)
         assert {**answered, "invocation": result["invocation"]} == result
+    refused, answered = call(tune.main, host, check=True, prune="nonsense"), ask(host, prune="nonsense")
+    # Of a wrong type Ansible's own check says only the sentence.
+    assert {**answered, "invocation": refused["invocation"]} == {**refused, "mistake": True}
     assert ask(host, check=False, workload=["cache"])["changed"] is True
     assert call(tune.main, host, workload=["cache"])["changed"] is False
 
