@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
 
 from .stops.stop_mark import HIBERNATED, PowerFacts, power_facts
@@ -48,14 +48,20 @@ def _interfaces(answers: Sequence[Raw]) -> "Tuple[InterfaceFacts, ...]":
 
 @dataclass(frozen=True)
 class InterfaceFacts:
-    interface_id: str = told("NetworkInterfaceId", "")
-    device_index: Optional[int] = told("Attachment.DeviceIndex")
-    card: int = told("Attachment.NetworkCardIndex", 0)
-    kind: str = told("InterfaceType", "interface")  # interface | efa | …
-    queues: Optional[int] = told("Attachment.EnaQueueCount")  # if it was set; None: the type's default
-    srd: bool = told("Attachment.EnaSrdSpecification.EnaSrdEnabled", False)  # ENA Express
-    srd_udp: bool = told("Attachment.EnaSrdSpecification.EnaSrdUdpSpecification.EnaSrdUdpEnabled", False)
-    source_dest_check: bool = told("SourceDestCheck", True)
+    interface_id: str = field(default="", metadata=told("NetworkInterfaceId", ""))
+    device_index: Optional[int] = field(default=None, metadata=told("Attachment.DeviceIndex"))
+    card: int = field(default=0, metadata=told("Attachment.NetworkCardIndex", 0))
+    kind: str = field(default="interface", metadata=told("InterfaceType", "interface"))  # interface | efa | …
+    queues: Optional[int] = field(
+        default=None, metadata=told("Attachment.EnaQueueCount")
+    )  # if it was set; None: the type's default
+    srd: bool = field(
+        default=False, metadata=told("Attachment.EnaSrdSpecification.EnaSrdEnabled", False)
+    )  # ENA Express
+    srd_udp: bool = field(
+        default=False, metadata=told("Attachment.EnaSrdSpecification.EnaSrdUdpSpecification.EnaSrdUdpEnabled", False)
+    )
+    source_dest_check: bool = field(default=True, metadata=told("SourceDestCheck", True))
 
 
 @dataclass(frozen=True)
@@ -67,34 +73,51 @@ class InstanceFacts:
     account_name: str  # as in assume_roles; empty for the credentials' own account
     region: str
     power: PowerFacts
-    availability_zone: Optional[str] = told("Placement.AvailabilityZone")
-    instance_type: str = told("InstanceType", "")
-    state: Optional[str] = told("State.Name")
+    availability_zone: Optional[str] = field(default=None, metadata=told("Placement.AvailabilityZone"))
+    instance_type: str = field(default="", metadata=told("InstanceType", ""))
+    state: Optional[str] = field(default=None, metadata=told("State.Name"))
     host_class: str = "unknown"  # xen_pv | xen_hvm | nitro | metal | unknown, by the type and the virtualization
-    virtualization: Optional[str] = told("VirtualizationType")  # hvm | paravirtual
-    architecture: Optional[str] = told("Architecture")
-    lifecycle: str = told("InstanceLifecycle", "", lambda lifecycle: lifecycle or "on-demand")  # or spot, scheduled, …
-    ena_support: Optional[bool] = told("EnaSupport")
-    sriov_net_support: bool = told("SriovNetSupport", None, lambda support: support == "simple")
-    ebs_optimized: Optional[bool] = told("EbsOptimized")
-    cores: Optional[int] = told("CpuOptions.CoreCount")
-    threads_per_core: Optional[int] = told("CpuOptions.ThreadsPerCore")
-    tenancy: Optional[str] = told("Placement.Tenancy")
-    placement_group: Optional[str] = told("Placement.GroupName", None, lambda name: name or None)
-    partition: Optional[int] = told("Placement.PartitionNumber")
-    root_device: Optional[str] = told("RootDeviceType")  # ebs | instance-store
-    boot_mode: Optional[str] = told(
-        "", {}, lambda answer: answer.get("CurrentInstanceBootMode") or answer.get("BootMode")
+    virtualization: Optional[str] = field(default=None, metadata=told("VirtualizationType"))  # hvm | paravirtual
+    architecture: Optional[str] = field(default=None, metadata=told("Architecture"))
+    lifecycle: str = field(
+        default="on-demand",
+        metadata=told("InstanceLifecycle", "", lambda lifecycle: lifecycle or "on-demand"),
+    )  # or spot, scheduled, …
+    ena_support: Optional[bool] = field(default=None, metadata=told("EnaSupport"))
+    sriov_net_support: bool = field(
+        default=False,
+        metadata=told("SriovNetSupport", None, lambda support: support == "simple"),
     )
-    kernel_id: Optional[str] = told("KernelId", None, lambda name: name or None)  # aki-…: boots by PV-GRUB
-    image_id: Optional[str] = told("ImageId")
+    ebs_optimized: Optional[bool] = field(default=None, metadata=told("EbsOptimized"))
+    cores: Optional[int] = field(default=None, metadata=told("CpuOptions.CoreCount"))
+    threads_per_core: Optional[int] = field(default=None, metadata=told("CpuOptions.ThreadsPerCore"))
+    tenancy: Optional[str] = field(default=None, metadata=told("Placement.Tenancy"))
+    placement_group: Optional[str] = field(
+        default=None, metadata=told("Placement.GroupName", None, lambda name: name or None)
+    )
+    partition: Optional[int] = field(default=None, metadata=told("Placement.PartitionNumber"))
+    root_device: Optional[str] = field(default=None, metadata=told("RootDeviceType"))  # ebs | instance-store
+    boot_mode: Optional[str] = field(
+        default=None,
+        metadata=told("", {}, lambda answer: answer.get("CurrentInstanceBootMode") or answer.get("BootMode")),
+    )
+    kernel_id: Optional[str] = field(
+        default=None, metadata=told("KernelId", None, lambda name: name or None)
+    )  # aki-…: boots by PV-GRUB
+    image_id: Optional[str] = field(default=None, metadata=told("ImageId"))
     # Has one that a stop gives back (no Elastic IP).
-    public_address: bool = told("NetworkInterfaces", (), _is_lost_by_a_stop)
-    auto_scaling_group: Optional[str] = told("Tags", (), _tag("aws:autoscaling:groupName"))
-    managed_by: Optional[str] = told("", {}, _managed_by)  # a service that replaces what stops
-    bandwidth_weighting: Optional[str] = told("NetworkPerformanceOptions.BandwidthWeighting")
-    workload: Optional[str] = told("Tags", (), _tag("workload"))
-    interfaces: Tuple[InterfaceFacts, ...] = told("NetworkInterfaces", (), _interfaces)
+    public_address: bool = field(default=False, metadata=told("NetworkInterfaces", (), _is_lost_by_a_stop))
+    auto_scaling_group: Optional[str] = field(
+        default=None, metadata=told("Tags", (), _tag("aws:autoscaling:groupName"))
+    )
+    managed_by: Optional[str] = field(
+        default=None, metadata=told("", {}, _managed_by)
+    )  # a service that replaces what stops
+    bandwidth_weighting: Optional[str] = field(
+        default=None, metadata=told("NetworkPerformanceOptions.BandwidthWeighting")
+    )
+    workload: Optional[str] = field(default=None, metadata=told("Tags", (), _tag("workload")))
+    interfaces: Tuple[InterfaceFacts, ...] = field(default=(), metadata=told("NetworkInterfaces", (), _interfaces))
     events: Tuple[str, ...] = ()  # scheduled and not past: "system-reboot not before 2026-01-01T00:00:00+00:00"
     spot_notice: Optional[str] = None
     unasked: Optional[str] = None  # why events or the spot notice could not be looked up, if they were requested

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
 
 from ..types.facts import told, values_told
@@ -31,18 +31,22 @@ def _made_for(tags: Iterable[Raw]) -> str:
 
 @dataclass(frozen=True)
 class Interface:
-    interface_id: str = told("NetworkInterfaceId")
-    subnet_id: str = told("SubnetId", "")
-    vpc_id: str = told("VpcId", "")
-    groups: Tuple[str, ...] = told("Groups", (), lambda groups: tuple(sorted(group["GroupId"] for group in groups)))
-    card: int = told("Attachment.NetworkCardIndex", 0)
-    device: Optional[int] = told("Attachment.DeviceIndex")  # None: it isn't attached
-    attachment_id: str = told("Attachment.AttachmentId", "")
-    instance_id: str = told("Attachment.InstanceId", "")  # to which it is attached; empty: to none
-    made_for: str = told("TagSet", (), _made_for)  # empty: nearmetal didn't make it
+    interface_id: str = field(default="", metadata=told("NetworkInterfaceId", ""))
+    subnet_id: str = field(default="", metadata=told("SubnetId", ""))
+    vpc_id: str = field(default="", metadata=told("VpcId", ""))
+    groups: Tuple[str, ...] = field(
+        default=(),
+        metadata=told("Groups", (), lambda groups: tuple(sorted(group["GroupId"] for group in groups))),
+    )
+    card: int = field(default=0, metadata=told("Attachment.NetworkCardIndex", 0))
+    device: Optional[int] = field(default=None, metadata=told("Attachment.DeviceIndex"))  # None: it isn't attached
+    attachment_id: str = field(default="", metadata=told("Attachment.AttachmentId", ""))
+    # To which it is attached; empty: to none.
+    instance_id: str = field(default="", metadata=told("Attachment.InstanceId", ""))
+    made_for: str = field(default="", metadata=told("TagSet", (), _made_for))  # empty: nearmetal didn't make it
     # AWS deletes it when the instance is terminated.
-    goes_with_instance: bool = told("Attachment.DeleteOnTermination", False, bool)
-    used: str = told("", {}, _used)  # what somebody has given it since; empty: nothing
+    goes_with_instance: bool = field(default=False, metadata=told("Attachment.DeleteOnTermination", False, bool))
+    used: str = field(default="", metadata=told("", {}, _used))  # what somebody has given it since; empty: nothing
 
     @property
     def place(self) -> str:

@@ -12,9 +12,9 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 _SRIOV_FAMILIES = ("c3", "c4", "d2", "i2", "m4", "r3")
 
 
-def told(path: str, absent: Any = None, make: Callable[[Any], Any] = lambda value: value) -> Any:
-    """A fact at a path into an answer of AWS, the whole answer for an empty one; `absent` where the answer lacks it."""
-    return field(default=make(absent), metadata={"path": path, "absent": absent, "make": make})
+def told(path: str, absent: Any = None, make: Callable[[Any], Any] = lambda value: value) -> Dict[str, Any]:
+    """That a fact is at a path into an answer of AWS, the whole one for none; `absent` where it is lacking."""
+    return {"path": path, "absent": absent, "make": make}
 
 
 def values_told(facts: Any, answer: Mapping[str, Any]) -> Dict[str, Any]:
@@ -45,14 +45,16 @@ def _cards(cards: List[Mapping[str, Any]]) -> "Tuple[CardFacts, ...]":
 class CardFacts:
     """One network card of a type. Queue counts mean nothing where the type has no ENA."""
 
-    max_interfaces: Optional[int] = told("MaximumNetworkInterfaces")
+    max_interfaces: Optional[int] = field(default=None, metadata=told("MaximumNetworkInterfaces"))
     # Per interface, unless EnaQueueCount asks for another number.
-    default_queues: Optional[int] = told("DefaultEnaQueueCountPerInterface")
+    default_queues: Optional[int] = field(default=None, metadata=told("DefaultEnaQueueCountPerInterface"))
     # None where queues are not flexible.
-    max_queues_per_interface: Optional[int] = told("MaximumEnaQueueCountPerInterface")
-    max_queues: Optional[int] = told("MaximumEnaQueueCount")  # the card's pool, shared by its interfaces
-    baseline_gbps: Optional[float] = told("BaselineBandwidthInGbps")
-    peak_gbps: Optional[float] = told("PeakBandwidthInGbps")
+    max_queues_per_interface: Optional[int] = field(default=None, metadata=told("MaximumEnaQueueCountPerInterface"))
+    max_queues: Optional[int] = field(
+        default=None, metadata=told("MaximumEnaQueueCount")
+    )  # the card's pool, shared by its interfaces
+    baseline_gbps: Optional[float] = field(default=None, metadata=told("BaselineBandwidthInGbps"))
+    peak_gbps: Optional[float] = field(default=None, metadata=told("PeakBandwidthInGbps"))
 
 
 @dataclass(frozen=True)
@@ -60,44 +62,68 @@ class TypeFacts:
     """One instance type. None: not known. Source: DescribeInstanceTypes, unless `source` says otherwise."""
 
     instance_type: str
-    current_generation: Optional[bool] = told("CurrentGeneration")
-    hypervisor: Optional[str] = told("Hypervisor")  # nitro | xen; None on bare metal
-    bare_metal: bool = told("BareMetal", False)
-    burstable: bool = told("BurstablePerformanceSupported", False)
-    virtualization_types: Tuple[str, ...] = told("SupportedVirtualizationTypes", (), _in_order)
-    architectures: Tuple[str, ...] = told("ProcessorInfo.SupportedArchitectures", (), _in_order)
-    manufacturer: Optional[str] = told("ProcessorInfo.Manufacturer")
-    vcpus: Optional[int] = told("VCpuInfo.DefaultVCpus")
-    cores: Optional[int] = told("VCpuInfo.DefaultCores")
-    threads_per_core: Optional[int] = told("VCpuInfo.DefaultThreadsPerCore")
-    valid_cores: Tuple[int, ...] = told("VCpuInfo.ValidCores", (), tuple)  # empty: CpuOptions can't be chosen
-    valid_threads_per_core: Tuple[int, ...] = told("VCpuInfo.ValidThreadsPerCore", (), tuple)
-    memory_mib: Optional[int] = told("MemoryInfo.SizeInMiB")
-    # default (always on) | supported (must be turned on) | unsupported
-    ebs_optimized: Optional[str] = told("EbsInfo.EbsOptimizedSupport")
-    ebs_nvme: Optional[str] = told("EbsInfo.NvmeSupport")
-    ebs_baseline_iops: Optional[int] = told("EbsInfo.EbsOptimizedInfo.BaselineIops")  # at 16 KiB
-    ebs_maximum_iops: Optional[int] = told("EbsInfo.EbsOptimizedInfo.MaximumIops")
-    # 10^6 bytes per second.
-    ebs_baseline_mb_s: Optional[float] = told("EbsInfo.EbsOptimizedInfo.BaselineThroughputInMBps")
-    ebs_maximum_mb_s: Optional[float] = told("EbsInfo.EbsOptimizedInfo.MaximumThroughputInMBps")
-    ebs_cards: int = told("EbsInfo.MaximumEbsCards", 1)  # each has an equal share of these figures
-    instance_store_gb: Optional[int] = told("InstanceStorageInfo.TotalSizeInGB")
-    instance_store_nvme: Optional[str] = told("InstanceStorageInfo.NvmeSupport")
-    ena: Optional[str] = told("NetworkInfo.EnaSupport")  # required | supported | unsupported
-    ena_srd: bool = told("NetworkInfo.EnaSrdSupported", False)
-    efa: bool = told("NetworkInfo.EfaSupported", False)
-    max_interfaces: Optional[int] = told("NetworkInfo.MaximumNetworkInterfaces")
-    network_performance: Optional[str] = told("NetworkInfo.NetworkPerformance")
-    flexible_ena_queues: bool = told("NetworkInfo.FlexibleEnaQueuesSupport", None, _is_supported)
-    bandwidth_weightings: Tuple[str, ...] = told("NetworkInfo.BandwidthWeightings", (), _in_order)
-    # A security group forgets an idle flow after this.
-    tcp_established_timeout_s: Optional[int] = told(
-        "NetworkInfo.ConnectionTrackingConfiguration.DefaultTcpEstablishedTimeout"
+    current_generation: Optional[bool] = field(default=None, metadata=told("CurrentGeneration"))
+    hypervisor: Optional[str] = field(default=None, metadata=told("Hypervisor"))  # nitro | xen; None on bare metal
+    bare_metal: bool = field(default=False, metadata=told("BareMetal", False))
+    burstable: bool = field(default=False, metadata=told("BurstablePerformanceSupported", False))
+    virtualization_types: Tuple[str, ...] = field(
+        default=(), metadata=told("SupportedVirtualizationTypes", (), _in_order)
     )
-    placement_strategies: Tuple[str, ...] = told("PlacementGroupInfo.SupportedStrategies", (), _in_order)
-    phc: bool = told("PhcSupport", None, _is_supported)
-    cards: Tuple[CardFacts, ...] = told("NetworkInfo.NetworkCards", (), _cards)
+    architectures: Tuple[str, ...] = field(
+        default=(), metadata=told("ProcessorInfo.SupportedArchitectures", (), _in_order)
+    )
+    manufacturer: Optional[str] = field(default=None, metadata=told("ProcessorInfo.Manufacturer"))
+    vcpus: Optional[int] = field(default=None, metadata=told("VCpuInfo.DefaultVCpus"))
+    cores: Optional[int] = field(default=None, metadata=told("VCpuInfo.DefaultCores"))
+    threads_per_core: Optional[int] = field(default=None, metadata=told("VCpuInfo.DefaultThreadsPerCore"))
+    valid_cores: Tuple[int, ...] = field(
+        default=(), metadata=told("VCpuInfo.ValidCores", (), tuple)
+    )  # empty: CpuOptions can't be chosen
+    valid_threads_per_core: Tuple[int, ...] = field(
+        default=(), metadata=told("VCpuInfo.ValidThreadsPerCore", (), tuple)
+    )
+    memory_mib: Optional[int] = field(default=None, metadata=told("MemoryInfo.SizeInMiB"))
+    # default (always on) | supported (must be turned on) | unsupported
+    ebs_optimized: Optional[str] = field(default=None, metadata=told("EbsInfo.EbsOptimizedSupport"))
+    ebs_nvme: Optional[str] = field(default=None, metadata=told("EbsInfo.NvmeSupport"))
+    ebs_baseline_iops: Optional[int] = field(
+        default=None, metadata=told("EbsInfo.EbsOptimizedInfo.BaselineIops")
+    )  # at 16 KiB
+    ebs_maximum_iops: Optional[int] = field(default=None, metadata=told("EbsInfo.EbsOptimizedInfo.MaximumIops"))
+    # 10^6 bytes per second.
+    ebs_baseline_mb_s: Optional[float] = field(
+        default=None, metadata=told("EbsInfo.EbsOptimizedInfo.BaselineThroughputInMBps")
+    )
+    ebs_maximum_mb_s: Optional[float] = field(
+        default=None, metadata=told("EbsInfo.EbsOptimizedInfo.MaximumThroughputInMBps")
+    )
+    ebs_cards: int = field(
+        default=1, metadata=told("EbsInfo.MaximumEbsCards", 1)
+    )  # each has an equal share of these figures
+    instance_store_gb: Optional[int] = field(default=None, metadata=told("InstanceStorageInfo.TotalSizeInGB"))
+    instance_store_nvme: Optional[str] = field(default=None, metadata=told("InstanceStorageInfo.NvmeSupport"))
+    ena: Optional[str] = field(
+        default=None, metadata=told("NetworkInfo.EnaSupport")
+    )  # required | supported | unsupported
+    ena_srd: bool = field(default=False, metadata=told("NetworkInfo.EnaSrdSupported", False))
+    efa: bool = field(default=False, metadata=told("NetworkInfo.EfaSupported", False))
+    max_interfaces: Optional[int] = field(default=None, metadata=told("NetworkInfo.MaximumNetworkInterfaces"))
+    network_performance: Optional[str] = field(default=None, metadata=told("NetworkInfo.NetworkPerformance"))
+    flexible_ena_queues: bool = field(
+        default=False, metadata=told("NetworkInfo.FlexibleEnaQueuesSupport", None, _is_supported)
+    )
+    bandwidth_weightings: Tuple[str, ...] = field(
+        default=(), metadata=told("NetworkInfo.BandwidthWeightings", (), _in_order)
+    )
+    # A security group forgets an idle flow after this.
+    tcp_established_timeout_s: Optional[int] = field(
+        default=None, metadata=told("NetworkInfo.ConnectionTrackingConfiguration.DefaultTcpEstablishedTimeout")
+    )
+    placement_strategies: Tuple[str, ...] = field(
+        default=(), metadata=told("PlacementGroupInfo.SupportedStrategies", (), _in_order)
+    )
+    phc: bool = field(default=False, metadata=told("PhcSupport", None, _is_supported))
+    cards: Tuple[CardFacts, ...] = field(default=(), metadata=told("NetworkInfo.NetworkCards", (), _cards))
     source: str = "api"  # api | table | sources (the documents the project started from)
     reference: str = ""  # where source is `sources`
 

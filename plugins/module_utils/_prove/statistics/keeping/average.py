@@ -9,14 +9,20 @@ was shown, and show none.
 from __future__ import annotations
 
 import math
-from statistics import fmean, median, stdev
-from typing import Dict, List, Tuple
+from statistics import median, stdev
+from typing import Dict, Iterable, List, Tuple
 
 from ..history import History
 from ..order import TUNED, UNTUNED
 
 _ERRORS = 2.5  # standard errors below the mean: what is rare is skewed, and is asked for after each pair of stays
 _MOST = math.log(3)  # as how many times the typical one a load of a further metric counts at most
+
+
+def mean(values: Iterable[float]) -> float:
+    """As statistics.fmean, which Python 3.7 hasn't got."""
+    seen = list(values)
+    return math.fsum(seen) / len(seen)
 
 
 def least_gain(history: History, starts: bool = False) -> float:
@@ -27,7 +33,7 @@ def least_gain(history: History, starts: bool = False) -> float:
     for start, untuned, tuned in _from_typical(history, history.primary):
         by_start.setdefault(start, []).append(sign * (math.exp(sign * tuned) - math.exp(sign * untuned)))
     of_loads = _least([change for changes in by_start.values() for change in changes])
-    return min(of_loads, _least([fmean(changes) for changes in by_start.values()])) if starts else of_loads
+    return min(of_loads, _least([mean(changes) for changes in by_start.values()])) if starts else of_loads
 
 
 def gain(history: History, name: str) -> Tuple[float, float]:
@@ -36,13 +42,13 @@ def gain(history: History, name: str) -> Tuple[float, float]:
         max(-_MOST, min(_MOST, tuned)) - max(-_MOST, min(_MOST, untuned))
         for _start, untuned, tuned in _from_typical(history, name)
     ]
-    return fmean(gains), _least(gains)
+    return mean(gains), _least(gains)
 
 
 def _least(gains: List[float]) -> float:
     """What the mean is at least, as if the worst came once more: so few losses as a run sees may be few by chance."""
     seen = [*gains, min(gains)]
-    return fmean(seen) - _ERRORS * stdev(seen) / math.sqrt(len(seen))
+    return mean(seen) - _ERRORS * stdev(seen) / math.sqrt(len(seen))
 
 
 def _from_typical(history: History, name: str) -> "List[Tuple[Tuple[str, int], float, float]]":
@@ -66,7 +72,7 @@ def _without_slope(loads: "Dict[Tuple[str, int, int, str], float]") -> "Dict[Tup
     squares = products = 0.0
     for state in (UNTUNED, TUNED):
         points = [(number, value) for number, (place, value) in enumerate(loads.items()) if place[-1] == state]
-        middle, level = fmean(number for number, _value in points), fmean(value for _number, value in points)
+        middle, level = mean(number for number, _value in points), mean(value for _number, value in points)
         squares += sum((number - middle) ** 2 for number, _value in points)
         products += sum((number - middle) * (value - level) for number, value in points)
     return {place: value - products / squares * number for number, (place, value) in enumerate(loads.items())}

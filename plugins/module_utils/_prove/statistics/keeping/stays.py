@@ -15,7 +15,6 @@ loads. So the evidence is that of the pairs.
 from __future__ import annotations
 
 import math
-from statistics import fmean
 from typing import Dict, List, Sequence, Tuple
 
 from .. import history as pairs
@@ -88,7 +87,7 @@ def differences(settings: Settings, history: History, name: str = "") -> List[fl
 
 
 def _middle(points: "Sequence[Tuple[float, float]]") -> Tuple[float, float]:
-    return fmean(place for place, _level in points), fmean(level for _place, level in points)
+    return average.mean(place for place, _level in points), average.mean(level for _place, level in points)
 
 
 def weigh(settings: Settings, history: History) -> Tuple[Tuple[float, ...], float]:
