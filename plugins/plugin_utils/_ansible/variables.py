@@ -11,7 +11,7 @@ import difflib
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, Mapping
 
 from ansible.module_utils.common.yaml import yaml_load
 
@@ -32,36 +32,29 @@ _OF_PLAYBOOKS = {"capture": frozenset({"directory"})}  # of a playbook without a
 _COMBINING = ("prove", "tune")
 _OF_CONCERN = re.compile(f"({'|'.join(f'{concern}?' for concern in HEADINGS)})_(.+)")
 # How Ansible begins with a variable at a role for which the role has no option.
-_UNSUPPORTED = re.compile(r"(\w+(?:, \w+)*)\. Supported parameters include: (.+?)\.?$", re.ASCII | re.DOTALL)
+_UNSUPPORTED = re.compile(r"(\w+(?:, \w+)*)\. Supported parameters include: (.+?)\.?$", re.ASCII)
 # How it begins with a value of another type than the option's, and those types.
-_WRONG_TYPE = re.compile(
-    r"argument '(\w+)' is of type .* convert to (float|int|bool|dict|list)\b", re.ASCII | re.DOTALL
-)
+_WRONG_TYPE = re.compile(r"argument '(\w+)' is of type .*? convert to (float|int|bool|dict|list)\b", re.ASCII)
 _TYPES = {"float": "a number", "int": "a whole number", "bool": "true or false", "dict": "a mapping", "list": "a list"}
 # Options of earlier versions, and what has come in their place.
 _REMOVED = {
     "benchmark_install": "install the tools yourself",
     "network_stack_tw_recycle": "kernel_check names a host on which it is on",
 }
-# Options that keep something from happening. Without one of them more would be done than the operator wants.
-_LIMITS = frozenset(
-    (
-        *("audit_fail_on", "benchmark_limit", "prove_abandon_after", "prove_fail_on", "prove_guard", "prove_health"),
-        *("prove_keep", "prove_only", "prove_primary", "rollout_batches", "rollout_freeze", "rollout_guards"),
-        *("rollout_health", "rollout_margin", "rollout_metrics", "rollout_most_unavailable", "rollout_on_unclear"),
-        *(
-            "rollout_window",
-            "restore_concerns",
-            "tune_bake",
-            "tune_on_failure",
-            "tune_confirm_within",
-            "tune_exclude",
-            "tune_health_command",
-            "tune_health_on",
-        ),
-        *("tune_only", "tune_owner_conflict", "tune_serial", "tune_strict", "tune_waivers"),
-    )
-)
+# Options of a role that keep something from happening. Without one more would be done than the operator wants.
+_LIMITS = {
+    "audit": ("fail_on",),
+    "benchmark": ("limit",),
+    "prove": ("abandon_after", "fail_on", "guard", "health", "keep", "only", "primary"),
+    "restore": ("concerns",),
+    "rollout": (
+        *("batches", "freeze", "guards", "health", "margin", "metrics", "most_unavailable", "on_unclear", "window"),
+    ),
+    "tune": (
+        *("bake", "confirm_within", "exclude", "health_command", "health_on", "on_failure", "only", "owner_conflict"),
+        *("serial", "strict", "waivers"),
+    ),
+}
 # Module → the roles whose limits hold for it. A way back isn't kept from anything but by its own.
 _LIMITED_BY = {
     "audit_report": ("audit", "tune"),
@@ -116,22 +109,14 @@ def warn(result: Dict[str, Any], module: str, task_vars: Mapping[str, Any]) -> D
 
 def require_limits(task_vars: Mapping[str, Any], module: str) -> None:
     """Raise NearmetalError for a variable that nearly is an option that keeps the module from doing something."""
-    roles = _LIMITED_BY.get(module.rpartition(".")[2], ())
-    for role, rest in (
-        (role, str(name)[len(role) + 1 :]) for name in task_vars for role in roles if _is_of(name, role)
-    ):
-        near = difflib.get_close_matches(rest, _limits(role), 1, _NEAR_LIMIT)
-        if near and rest not in _options(role):
-            why = "It keeps something from happening, so nothing was done without it"
-            raise NearmetalError(f"the variable {role}_{rest} isn't an option: is {role}_{near[0]} meant? {why}")
-
-
-def _is_of(name: Any, role: str) -> bool:
-    return str(name).startswith(f"{role}_") and str(name) not in _OTHERS
-
-
-def _limits(role: str) -> List[str]:
-    return [name[len(role) + 1 :] for name in _LIMITS if name.startswith(f"{role}_")]
+    for role in _LIMITED_BY.get(module.rpartition(".")[2], ()):
+        begin = f"{role}_"
+        for name in (name for name in map(str, task_vars) if name.startswith(begin) and name not in _OTHERS):
+            given = name[len(begin) :]
+            near = difflib.get_close_matches(given, _LIMITS[role], 1, _NEAR_LIMIT)
+            if near and given not in _options(role):
+                why = "It keeps something from happening, so nothing was done without it"
+                raise NearmetalError(f"the variable {name} isn't an option: is {begin}{near[0]} meant? {why}")
 
 
 def as_typed(message: str, task: Any) -> str:

@@ -100,9 +100,8 @@ class Collector:
         findings = _with_own_values(findings, actions)
         replaced.update(str(action["concern"]) for action in actions)
         platform, samples = mapping(result.get("platform")), result.get("allowances")
-        workload = result.get(
-            "workload"
-        )  # of several in their order; an earlier nearmetal reported a single one, as text
+        # Of several in their order; an earlier nearmetal reported a single one, as text.
+        workload = result.get("workload")
         workload = ", ".join(map(str, workload)) if isinstance(workload, list) else workload
         host.update(
             findings=(*kept_findings, *findings),

@@ -80,10 +80,10 @@ def held(host: Host, names: dict[str, str]) -> dict[str, str]:
     return said
 
 
-def audit(host: Host, folder: Path) -> dict[str, str]:
-    """Concern and knob → the finding's status and reason, for what isn't as wanted."""
+def audit(host: Host, folder: Path) -> list[str]:
+    """Status and reason of each finding that isn't as wanted."""
     found = ansible.module("tune", host, folder, WANTED, "--check")["findings"]
-    return {f"{one['where']}": f"{one['status']}: {one['reason']}" for one in found if one["status"] != "ok"}
+    return [f"{one['status']}: {one['reason']}" for one in found if one["status"] != "ok"]
 
 
 def tune(host: Host, folder: Path, profile: str) -> dict[str, str]:
@@ -94,8 +94,8 @@ def tune(host: Host, folder: Path, profile: str) -> dict[str, str]:
     assert len(files) >= 5, files
     assert held(host, files) == files
     left = audit(host, folder)
-    assert not any(reason.startswith("would_change") for reason in left.values()), left
-    of_site = [reason for reason in left.values() if reason.startswith("refused") and " site)" in reason]
+    assert not any(reason.startswith("would_change") for reason in left), left
+    of_site = [reason for reason in left if reason.startswith("refused") and " site)" in reason]
     assert bool(of_site) is ("site" in profile), left
     return files
 
