@@ -235,9 +235,11 @@ FAILURES = {
 }
 
 
+@pytest.mark.parametrize("earlier", [None, {"nodes": "hidden", "allow_hidden_nodes": True}])
 @pytest.mark.parametrize("name", FAILURES)
-def test_a_failing_write_leaves_the_old_files(name: str, tmp_path: Path, call: Call) -> None:
+def test_a_failing_write_leaves_the_old_files(name: str, earlier: Any, tmp_path: Path, call: Call) -> None:
     host = debian(tmp_path)
+    assert not earlier or call(tune.main, host, concerns={"numa": earlier})["changed"]
     path, text, says = FAILURES[name]
     if text is None:
         (tmp_path / path).unlink()
