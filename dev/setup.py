@@ -25,10 +25,11 @@ from dev.programs import amazon_aws, pythons
 
 COLLECTIONS = ROOT / ".ansible" / "collections"
 LOCKS = ROOT / "requirements"
-# Packages that the suites start hundreds of times. To compile all others would cost a minute.
+# Packages and files that the suites start hundreds of times. To compile all others would cost a minute.
 STARTED_OFTEN = (
-    *("_pytest", "ansible", "ansible_test", "ansiblelint", "boto3", "botocore", "click", "cryptography", "hypothesis"),
-    *("jinja2", "molecule", "packaging", "pluggy", "resolvelib", "rich", "urllib3", "yaml"),
+    *("_pytest", "ansible", "ansible_test", "ansiblelint", "boto3", "botocore", "click", "cryptography", "distro"),
+    *("hypothesis", "jinja2", "markupsafe", "molecule", "packaging", "pluggy", "resolvelib", "rich"),
+    *("typing_extensions.py", "urllib3", "xmltodict.py", "yaml"),
 )
 
 
