@@ -18,7 +18,7 @@ short_description: Check the sizes of a play's batches
 description:
   - Gives the sizes as they are, and of a text with several, as C(-e tune_serial=1,10%) has it, a list.
   - If one is neither a number of hosts nor a share, it fails with a sentence, where the C(serial) of a play would end
-    in a traceback, or would take V(5x%) or V(-3) for something else.
+    in a traceback, would take V(5x%) or V(-3) for something else, or V(0) for all hosts at once.
 options:
   _input:
     description: A number of hosts, a share of the play such as V(10%), or a list of these.
@@ -38,7 +38,7 @@ _value:
   type: raw
 """
 
-_SIZE = re.compile(r"\d+|(100|[1-9]?\d)%")
+_SIZE = re.compile(r"0*[1-9]\d*|(100|[1-9]\d?)%", re.ASCII)
 
 
 def require_sizes(sizes: Any) -> Any:
@@ -50,7 +50,7 @@ def require_sizes(sizes: Any) -> Any:
         if isinstance(size, bool) or not isinstance(size, (int, str)) or not _SIZE.fullmatch(str(size).strip()):
             raise AnsibleFilterError(
                 f"tune_serial: {size!r} is no size of a batch: give a number of hosts, a share such as 10%, or several"
-                " such as 1,10%"
+                " such as 1,10%; 100% is all hosts at once"
             )
     return sizes
 
