@@ -64,11 +64,16 @@ def _tasks(copy: Copy) -> "Iterator[tuple[str, yaml.MappingNode, dict[str, yaml.
 
 
 def no_hidden_failure(copy: Copy) -> "list[str]":
-    """No task hides its failure, and no task that can change something reports that it changed nothing."""
+    """No task hides its failure, and no task that can change something reports that it changed nothing.
+
+    A host that can't be reached is not hidden where a task of the file asks for such hosts.
+    """
     problems = []
     for name, node, keys in _tasks(copy):
         where = f"{name}:{node.start_mark.line + 1}"
-        problems += [f"{where}: {key}" for key in ("ignore_errors", "ignore_unreachable") if key in keys]
+        problems += [f"{where}: ignore_errors"] if "ignore_errors" in keys else []
+        unseen = "ignore_unreachable" in keys and " is unreachable" not in copy.text(name)
+        problems += [f"{where}: ignore_unreachable"] if unseen else []
         if _says(keys.get("failed_when"), "false"):
             problems.append(f"{where}: failed_when: false")
         if _says(keys.get("changed_when"), "false") and not _reads(keys):
@@ -86,6 +91,8 @@ def _plain(node: Any) -> str:
 
 
 def _reads(keys: "dict[str, yaml.Node]") -> bool:
+    if _plain(keys.get("ansible.builtin.raw")) == "true":
+        return True
     command = next((keys[word] for word in COMMANDS if word in keys), None)
     if isinstance(command, yaml.MappingNode):
         asked = next((_plain(value) for key, value in command.value if key.value == "stdin"), "")

@@ -201,7 +201,10 @@ class CallbackModule(DefaultCallback):
             self._progress.erase()
             super().v2_runner_on_unreachable(result)
             return
-        self._print(f"✗ {text(name, NAME)}: unreachable: {message}", C.COLOR_UNREACHABLE)
+        line = f"✗ {text(name, NAME)}: unreachable: {message}"
+        if line not in self._said:  # the way back asks such a host twice
+            self._said.add(line)
+            self._print(line, C.COLOR_UNREACHABLE)
         self._progress.show(self._collector, self._mode)
 
     def _keep_proof(self, result: Any, failure: str = "") -> None:

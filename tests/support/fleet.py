@@ -138,7 +138,10 @@ class Fleet:
     ) -> Path:
         """Write the inventory; a host's variables are `module_result` or `fate`."""
         plain: Dict[str, Any] = {
-            "all": {"hosts": {name: dict(variables) for name, variables in hosts.items()}, "children": {}}
+            "all": {
+                "hosts": {name: {"ansible_connection": "local", **hosts[name]} for name in hosts},
+                "children": {},
+            }
         }
         for group, names in (groups or {}).items():
             plain["all"]["children"][group] = {"hosts": {name: {} for name in names}}

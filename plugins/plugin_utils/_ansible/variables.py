@@ -11,7 +11,7 @@ import difflib
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, Mapping
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping
 
 from ansible.module_utils.common.yaml import yaml_load
 
@@ -81,6 +81,11 @@ def _options(role: str) -> FrozenSet[str]:
         return _OF_PLAYBOOKS.get(role, frozenset())
     options = yaml_load(path.read_text("utf-8"))["argument_specs"]["main"]["options"]
     return frozenset(name[len(role) + 1 :] for name in options)
+
+
+def options_of(role: str) -> List[str]:
+    """The variables that are options of a role."""
+    return [f"{role}_{option}" for option in _options(role)]
 
 
 # Once per run of Ansible, which loads this before it starts a worker for each host. All roles would take ten times as

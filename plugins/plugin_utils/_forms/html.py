@@ -28,7 +28,7 @@ from .._benchmark import sentences
 from .._page import data as data_of_page
 from .._page import fill
 from .._prove import figures
-from .._report import model, summary, worth
+from .._report import commands, model, summary, worth
 from .._report.headings import BY_NAME, LOOKS, ORDER, OTHER, under_headings, worst
 from .._report.model import HostReport, Report, ReportedFinding, plural, span
 from .sources import links
@@ -56,7 +56,7 @@ def render(report: Report) -> str:
         worth=worth.WORTH,
         risk=worth.RISK,
         everything=_everything(report),
-        preview=summary.preview,
+        preview=commands.preview,
         links=links,
         looks=BY_NAME,
         totals=summary.status_totals(report),
@@ -66,7 +66,7 @@ def render(report: Report) -> str:
         tops_left=len(tops) - summary.TOPS,
         drift=report.drift["changes"][:DRIFT] if report.drift else [],
         drift_left=len(report.drift["changes"]) - DRIFT if report.drift else 0,
-        is_command=summary.is_command,
+        is_command=commands.is_command,
         left_out=summary.left_out(report),
         all_clear=summary.all_clear,
         span=span,
@@ -122,9 +122,9 @@ def _bar(counts: List[Tuple[str, int]]) -> List[Tuple[str, float, float]]:
 
 def _everything(report: Report) -> str:
     """The command that does all that this run showed; empty when there is nothing to do, or no command does it."""
-    hosts = summary.changing(report)
-    fix = summary.fix_command(report, hosts) if hosts else ""
-    return fix if summary.preview(fix) else ""
+    hosts = commands.changing(report)
+    fix = commands.fix_command(report, hosts) if hosts else ""
+    return fix if commands.preview(fix) else ""
 
 
 class _Pool:

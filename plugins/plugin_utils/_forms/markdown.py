@@ -8,7 +8,7 @@ import re
 from typing import Dict, Iterable, List, Sequence
 
 from .._benchmark import sentences
-from .._report import summary, worth
+from .._report import commands, summary, worth
 from .._report.headings import BY_NAME, heading_of
 from .._report.model import HostReport, Report, ReportedFinding, plural, span
 from .sources import SEPARATOR, links
@@ -94,7 +94,7 @@ def _tops(report: Report) -> List[str]:
     for top in tops[:TOPS]:
         why = escape(top.reason) + (f" *{escape(top.gain)}*" if top.gain else "")
         mark = f"{BY_NAME[top.status].mark} {BY_NAME[top.status].words}"
-        fix = _code(top.fix) if summary.is_command(top.fix) else escape(top.fix)
+        fix = _code(top.fix) if commands.is_command(top.fix) else escape(top.fix)
         rows.append((f"{len(top.hosts):,}", mark, escape(top.name), escape(top.change), why, fix))
     return lines + _table(("hosts", "status", "knob", "change", "why", "fix"), rows)
 

@@ -9,7 +9,7 @@ from typing import Dict, List, Sequence, Tuple
 
 from .._benchmark import sentences
 from .._columns import Paint, clip, led, pad, plain, width, wrap
-from .._report import model, summary, worth
+from .._report import commands, model, summary, worth
 from .._report.headings import BY_NAME, FAILED, OPEN, ORDER, heading_of, in_order
 from .._report.model import HostReport, Report, ReportedFinding, plural, span
 
@@ -215,13 +215,13 @@ def _next_step(report: Report, columns: int, paint: Paint) -> List[str]:
     host = report.hosts[0]
     if not any(finding.status == "would_change" and finding.concern not in host.errors for finding in host.findings):
         return []
-    lead, *more = _fix(summary.fix_command(report, (host.name,)), columns - len("To apply the changes: "))
+    lead, *more = _fix(commands.fix_command(report, (host.name,)), columns - len("To apply the changes: "))
     return [f"To apply the changes: {paint(lead, 'bold')}", *(f"  {paint(line, 'bold')}" for line in more)]
 
 
 def _fix(fix: str, columns: int) -> List[str]:
     """Wrap a sentence; a command stays on one line, so that it can be copied."""
-    return [fix] if summary.is_command(fix) else wrap(fix, columns)
+    return [fix] if commands.is_command(fix) else wrap(fix, columns)
 
 
 # --- below the table ---
@@ -234,8 +234,8 @@ def _commands(report: Report, paint: Paint) -> List[str]:
         if host.commands:
             names.setdefault(host.commands, []).append(host.name)
     lines: List[str] = []
-    for commands, hosts in names.items():
-        lines += ["", paint(f"# On {span(tuple(hosts))}", "bold"), *commands]
+    for typed, hosts in names.items():
+        lines += ["", paint(f"# On {span(tuple(hosts))}", "bold"), *typed]
     return lines
 
 

@@ -10,7 +10,7 @@ from typing import List
 
 from ...module_utils._error import NearmetalError
 from .._files import ELSEWHERE, write_together
-from .._report import document, model, summary
+from .._report import commands, document, model, summary
 from .._report.model import Report
 from . import ci, html, markdown, prometheus
 
@@ -55,7 +55,7 @@ def write_all(report: Report, directory: str) -> List[str]:
         paths = ((os.path.join(directory, name), text) for name, text in texts)
         written = write_together(paths, lambda: kept.extend(_keep_last(report, directory)))
         for name in os.listdir(directory):
-            if summary.HOSTS_FILE.fullmatch(name) and name not in needed:
+            if commands.HOSTS_FILE.fullmatch(name) and name not in needed:
                 os.unlink(os.path.join(directory, name))
         return [*written[len(needed) :], *kept]
     except OSError as error:

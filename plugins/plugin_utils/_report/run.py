@@ -21,12 +21,13 @@ from ansible.parsing.splitter import parse_kv
 
 from ...module_utils._error import NearmetalError
 from .._ansible.plays import AUDIT, REPORT, TUNE, checks_role_options, is_of_collection, module_of
+from .._ansible.variables import options_of
 from .._clean import text
 from .._files import ELSEWHERE, short_path
 from . import document, history, model
 from .collect import Collector
+from .commands import PROGRAM, asked
 from .model import HostReport, Past, Run
-from .summary import PROGRAM
 
 # Playbooks that audit what another playbook changes.
 AUDITS = {AUDIT: TUNE, "nearmetal.ec2.cloud_audit": TUNE}
@@ -41,20 +42,14 @@ _LOGIN = (
 )
 _Loaded = TypeVar("_Loaded")
 NOTHING_PLANNED = "No report written: no host was planned"
-# Extra variables that a command repeats, if their values are plain.
-_SHOWN = (
-    "tune_workload",
-    "tune_workload_auto",
-    "tune_program",
-    "tune_only",
-    "tune_exclude",
-    "tune_allow_not_ec2",
-    "target",
-)
+# Extra variables that a command repeats, beside the options of tune: none that may hold a secret.
+_SHOWN = ("restore_concerns", "target", "tune_serial", "ansible_connection", "ansible_port", "ansible_user")
+_HIDDEN = ("tune_health_command",)
+_LONGEST = 1000  # characters of a value that a command repeats
 # The setting of the callback that has no variable, and what people write for it.
 _SECTION, _SETTING = "nearmetal", "report_directory"
 _LIKE_SETTING = re.compile(r"(?i)(?:nearmetal_)?(?:(?:audit|tune)_)?reports?_?(?:dir|directory|folder|path)")
-_PLAIN = re.compile(r"[A-Za-z0-9_.]{1,64}(?:,[A-Za-z0-9_.]{1,64}){0,15}", re.ASCII)
+_PLAIN = re.compile(r"[A-Za-z0-9_.]{1,64}%?(?:,[A-Za-z0-9_.]{1,64}%?){0,15}", re.ASCII)
 
 
 class Clock:
@@ -98,17 +93,16 @@ def _fix_command(mode: str, inventory: Iterable[str], imported: bool) -> Tuple[T
     if is_audit and not _only_audits():
         # A playbook of the user's, which has the role audit: tune does the same with what that playbook sets.
         playbooks, notes = [TUNE], [f"with the variables of {', '.join(map(short_path, started))}"] * (not imported)
-    given, complete = _extra(map(str, line.get("extra_vars") or ()))
     words = [PROGRAM, *map(short_path, playbooks)]
     words += [word for source in inventory for word in ("-i", source)]
     for option, key, default in _LOGIN:
         if line.get(key) and line[key] != default:
             words += [option] if line[key] is True else [option, str(line[key])]
-    words += [word for name, value in given.items() for word in ("-e", f"{name}={value}")]
+    words += [word for extra in _extra(map(str, line.get("extra_vars") or ())) for word in ("-e", extra)]
     for option, key, usual in (("--tags", "tags", ["all"]), ("--skip-tags", "skip_tags", [])):
         tags = list(map(str, line.get(key) or ()))
         words += [option, ",".join(tags)] if tags != usual and playbooks == started else []
-    return tuple(words), " and ".join([*notes, *([] if complete else ["with the same -e options"])])
+    return tuple(words), " and ".join(notes)
 
 
 def only_mistakes(mistaken: Collection[str], collector: Collector) -> bool:
@@ -138,18 +132,22 @@ def _only_audits() -> bool:
     return AUDITS.keys() >= set(map(str, context.CLIARGS.get("args") or ()))
 
 
-def _extra(given: Iterable[str]) -> Tuple[Dict[str, str], bool]:
-    """The extra variables that say what is tuned, and whether the others can be left out, which may hold a secret."""
-    shown, complete = {}, True
-    for words in given:
-        for name, value in _variables(words).items():
-            named = ",".join(map(str, value)) if isinstance(value, list) else str(value).replace(", ", ",")
-            if name in _SHOWN and _PLAIN.fullmatch(named):
-                shown[name] = named
-            else:
-                # Variables of an audit change nothing in a run of tune.
-                complete = complete and name.startswith("audit_")
-    return shown, complete
+def _extra(given: Iterable[str]) -> Iterable[str]:
+    """The extra variables for a command: those that say what is tuned, and the names of others, which may be secret."""
+    words: Dict[str, str] = {}
+    for name, value in ((name, value) for group in given for name, value in _variables(group).items()):
+        named = ",".join(map(str, value)) if isinstance(value, list) else str(value).replace(", ", ",")
+        typed = json.dumps({name: value}, ensure_ascii=False, default=str)
+        words.pop(name, None)
+        if name.startswith("@"):
+            words[name] = f"@{short_path(name[1:])}"
+        elif name.startswith("audit_"):
+            pass  # changes nothing in a run of tune
+        elif name in _HIDDEN or name not in (*_SHOWN, *options_of("tune")) or len(typed) > _LONGEST:
+            words[name] = asked(name)
+        else:
+            words[name] = f"{name}={named}" if _PLAIN.fullmatch(named) and not isinstance(value, bool) else typed
+    return words.values()
 
 
 def _variables(words: str) -> Dict[str, Any]:

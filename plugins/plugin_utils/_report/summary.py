@@ -7,27 +7,18 @@ PRIVATE to the collection.
 
 from __future__ import annotations
 
-import hashlib
-import itertools
-import os
-import re
-import shlex
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 from ...module_utils._planning import unit
 from ...module_utils._words import in_words
-from .._ansible.plays import COLLECTION, TUNE
-from . import model, worth
+from .._ansible.plays import TUNE
+from . import commands, model, worth
 from .headings import BY_API, FAILED, OPEN, ORDER, heading_of, headings, in_order, worst
 from .model import HostReport, Report, clause, plural, span
 
 TOPS = 5  # findings that a terminal and the page's list show; the others are beside their hosts
-LIMIT = 3  # hosts that a command names; more are in a file beside the reports
-HOSTS_FILE = re.compile(r"hosts-[0-9a-f]{12}\.txt")
-_PATH = re.compile(r"[^\s,:;\[\]]+")  # a path that --limit doesn't split
-PROGRAM = "ansible-playbook"
 ROWS = 40  # a longer table is folded: hosts with equal marks share a row
 PATTERNS = 25  # rows of a folded table
 VALUE = 60  # characters of a value beside a sentence
@@ -146,60 +137,9 @@ def counts_line(report: Report) -> str:
     return f"{plural(len(report.hosts), 'host')}{': ' if states else ''}{', '.join(states)}"
 
 
-def fix_command(report: Report, hosts: Tuple[str, ...], only: str = "") -> str:
-    """The command that applies what the run showed, on these hosts only; a sentence where no command does.
-
-    With `only`, a concern or `concern.knob`, it applies nothing else, if its playbooks are the collection's.
-    """
-    run = report.run
-    if not run.command:
-        return run.beside
-    in_file = len(hosts) > LIMIT and _PATH.fullmatch(report.directory)
-    limit = f"@{os.path.join(report.directory, _hosts_file(hosts))}" if in_file else ",".join(hosts)
-    playbooks = itertools.takewhile(lambda word: not word.startswith("-"), run.command[1:])
-    limited = only and run.mode != "restore" and not any(word.startswith("tune_only=") for word in run.command)
-    limited = limited and all(playbook.startswith(COLLECTION) for playbook in playbooks)
-    words = shlex.join([*run.command, "--limit", limit, *(["-e", f"tune_only={only}"] if limited else [])])
-    # No shell accepts the brackets, so nobody runs the command without what they ask for.
-    return f"{words} ({run.beside})" if run.beside else words
-
-
-def changing(report: Report) -> Tuple[str, ...]:
-    """The hosts on which tune would change anything."""
-    hosts = (
-        host.name
-        for host in report.hosts
-        for finding in host.findings
-        if finding.status == "would_change" and finding.concern not in BY_API
-    )
-    return tuple(dict.fromkeys(hosts))
-
-
 def hosts_files(report: Report) -> Dict[str, str]:
-    """The files of host names that the fixes of this report need, by name.
-
-    The content of a file never changes: a command of an older report finds its own hosts, or no file.
-    """
-    named = {top.hosts for top in top_findings(report) if _hosts_file(top.hosts) in top.fix}
-    everything = changing(report)
-    named |= {everything} if _hosts_file(everything) in fix_command(report, everything) else set()
-    return {_hosts_file(hosts): "".join(f"{host}\n" for host in hosts) for hosts in named}
-
-
-def _hosts_file(hosts: Tuple[str, ...]) -> str:
-    return f"hosts-{hashlib.sha256(os.fsencode(','.join(hosts))).hexdigest()[:12]}.txt"
-
-
-def preview(fix: str) -> str:
-    """The command that shows what a fix would do, as differences, and changes nothing; empty without a command."""
-    if not is_command(fix) or fix.endswith(")"):
-        return ""
-    return f"{fix} --check --diff"
-
-
-def is_command(fix: str) -> bool:
-    """Whether a fix is a command to copy into a shell."""
-    return fix.startswith(f"{PROGRAM} ")
+    """The files of host names that the commands of this report need, by name."""
+    return commands.hosts_files(report, ((top.hosts, top.fix) for top in top_findings(report)))
 
 
 def _top(report: Report, is_upkeep: bool, concern: str, knob: str, status: str, entries: List[_Entry]) -> Top:
@@ -234,7 +174,7 @@ def _fix(report: Report, concern: str, knob: str, status: str, hosts: Tuple[str,
     if status == "would_change":
         # What keeps a concern's values has no option of its own, and the unit keeps those of all concerns.
         only = f"{concern}.{knob}" if knob else concern
-        return fix_command(report, hosts, "" if concern in (unit.NAME, unit.METRICS) else only)
+        return commands.fix_command(report, hosts, "" if concern in (unit.NAME, unit.METRICS) else only)
     return {
         "needs_reboot": f"reboot when it suits: {span(hosts)}",
         "needs_restart": f"restart the service when it suits: {span(hosts)}",

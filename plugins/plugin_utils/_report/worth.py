@@ -14,7 +14,7 @@ from ...module_utils._planning import gate
 from ...module_utils._planning.waivers import EXPIRED, UNWANTED
 from ...module_utils._prove.statistics.rules import BETTER, WORSE
 from .._ansible.plays import AUDIT, TUNE
-from . import model
+from . import commands, model
 from .headings import OPEN
 from .model import HostReport, Report, ReportedFinding, clause, plural, span
 
@@ -178,15 +178,23 @@ def verdict(report: Report) -> Verdict:
             *([(NEXT, _say_nameless(nameless, len(reported)))] if nameless else ()),
             *([(NEXT, _PLAN_SUITED.format(span(tuple(suited), 4)))] if suited else ()),
         ),
-        _next_command(report, _APPLY if suited else _SUGGEST) if suited or 0 < len(nameless) == len(reported) else "",
+        commands.finishing(report)
+        or (
+            _next_command(report, _APPLY if suited else _SUGGEST)
+            if suited or 0 < len(nameless) == len(reported)
+            else ""
+        ),
     )
 
 
 def _say_stopped(report: Report) -> Iterable[str]:
     """How a run goes on that stopped at a host before it came to all others."""
     causes = [host.name for host in report.hosts if host.state in (model.FAILED, model.UNREACHABLE)]
-    if causes and report.states()[model.SILENT]:
-        limit = shlex.quote(":".join(["all", *(f"!{name}" for name in causes[:_MOST_LEFT_OUT])]))
+    left = commands.left(report)
+    if left:
+        yield f"{span(left)} {'is' if len(left) == 1 else 'are'} left to restore"
+    elif causes and report.states()[model.SILENT]:
+        limit = shlex.quote(":".join([report.run.limit or "all", *(f"!{name}" for name in causes[:_MOST_LEFT_OUT])]))
         yield f"--limit {limit} goes on without {span(causes)}, at which the run stopped"
 
 
@@ -196,7 +204,7 @@ def _next_command(report: Report, variables: Tuple[str, ...]) -> str:
     if TUNE not in run.command:
         return ""
     limit = ("--limit", run.limit) if run.limit else ()
-    words = shlex.join([*(AUDIT if word == TUNE else word for word in run.command), *limit, *variables])
+    words = commands.join([*(AUDIT if word == TUNE else word for word in run.command), *limit, *variables])
     return f"{words} ({run.beside})" if run.beside else words
 
 

@@ -20,6 +20,7 @@ UTILS = "plugins/module_utils"
 IMPORT = "from .."
 # The forbidden words are put together here, so that this file keeps the rules that it tests.
 OFF = "no" + "qa"
+IGNORES = "- name: A\n  ignore_unreachable: true\n  register: a_result\n"
 NO_CHANGE = "- name: Do\n  {}\n  changed_when: false\n"
 SOURCES = "plugins/plugin_utils/_forms/sources.json"
 KNOWN_FAULTS = f"{UTILS}/_concerns/kernel_check/advisories.py"
@@ -83,6 +84,7 @@ CASES = [
     ("only-the-standard-library", f"{UTILS}/_facts/a.py", "import yaml\n", "import json\n"),
     ("only-the-standard-library", f"{UTILS}/_engine/a.py", "import boto3\n", "import fcntl\n"),
     ("no-hidden-failure", "playbooks/a.yml", "- name: A\n  ignore_errors: true\n", "- name: A\n"),
+    ("no-hidden-failure", "playbooks/a.yml", IGNORES, f"{IGNORES}- fail:\n  when: a_result is unreachable\n"),
     ("no-hidden-failure", "roles/x/tasks/main.yml", "- name: A\n  failed_when: false\n", "- failed_when: rc > 1\n"),
     (
         "no-hidden-failure",

@@ -148,6 +148,9 @@ def test_an_unreachable_host_stops_the_fleet(fleet: Path) -> None:
     limited = run(fleet, "--limit", "a,c")
     assert limited.returncode == 0, limited.stdout
     assert tuned(fleet) == "ac"
+    back = run(fleet, playbook="restore")
+    assert back.returncode == 4, back.stdout
+    assert tuned(fleet) == "", "the way back goes on past it"
 
 
 MTU = {"tune_concerns": {"network_stack": {"mtu": 1500, "allow_disruptive": True}}}

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils import _measured
 from ansible_collections.nearmetal.ec2.plugins.modules import tune
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import summary, worth
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report import commands, summary, worth
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._report.collect import Collector
 
 from tests.support.fake_kernel import FakeKernel
@@ -348,5 +348,5 @@ def test_what_helps_most_is_known_to_help_then_costs_least_then_helps_most_hosts
         ("network_stack", "unmeasured", "interrupts"),
         ("clocksource", "unmeasured", "free"),
     ]
-    assert summary.preview(tops[0].fix) == f"{tops[0].fix} --check --diff"
-    assert summary.preview("reboot when it suits: h0") == ""
+    assert commands.preview(tops[0].fix) == f"{tops[0].fix} --check --diff"
+    assert commands.preview("reboot when it suits: h0") == ""

@@ -155,28 +155,6 @@ def test_one_host_shows_every_knob(fleet: Fleet) -> None:
     assert "To apply the changes: ansible-playbook nearmetal.ec2.tune -i hosts.json --limit db1" in shown
 
 
-@pytest.mark.parametrize(
-    ("started", "fix", "only", "more"),
-    [
-        ("restore --check", "nearmetal.ec2.restore -i hosts.json --limit db1", "", ""),
-        ("restore --check -u me -b", "nearmetal.ec2.restore -i hosts.json -u me -b --limit db1", "", ""),
-        (
-            "cache --check --tags tune -e tune_serial=5%",
-            "nearmetal.ec2.cache -i hosts.json --tags tune --limit db1",
-            " -e tune_only=clocksource.source",
-            " (with the same -e options)",
-        ),
-    ],
-)
-def test_the_fix_applies_what_the_audit_previewed(fleet: Fleet, started: str, fix: str, only: str, more: str) -> None:
-    fleet.inventory({"db1": MIXED["db1"]})
-    playbook, *arguments = started.split()
-    shown = well(fleet.run(*arguments, playbook=f"nearmetal.ec2.{playbook}"))
-    assert f"To apply the changes: ansible-playbook {fix}{more}\n" in shown
-    assert f"CHECK OF {'RESTORE' if playbook == 'restore' else 'TUNE'}  1 host: 1 reported" in shown
-    assert checked(fleet)["top"][0]["fix"] == f"ansible-playbook {fix}{only}{more}"
-
-
 def test_a_difference_names_its_host_and_its_file(fleet: Fleet) -> None:
     diff = {
         "before": {"clock": {"current": "xen"}, "files": {"/etc/a.conf": "a = 1\n"}, "wanted": {"clocksource": None}},
