@@ -88,6 +88,7 @@ class CallbackModule(DefaultCallback):
         self._benchmarked: List[str] = []
         self._said: Set[str] = set()  # messages of hosts that failed
         self._any_task_started = False  # whether any task started that plans a host
+        self._unwritten = False  # whether a file of the report couldn't be written
         self._ended = False  # whether Ansible came to the end of the run
         atexit.register(self._say_interrupted, os.getpid())
         self._others_played = False  # whether a play of somebody else is in the run, whose end is Ansible's recap
@@ -293,6 +294,8 @@ class CallbackModule(DefaultCallback):
     def v2_playbook_on_stats(self, stats: Any) -> None:
         with suppress(BrokenPipeError):  # the reader of the output has ended (`| head`), and the reports are written
             self._end(stats)
+        if self._unwritten and not any((*stats.failures.values(), *stats.dark.values())):
+            sys.exit(2)  # whoever reads the files would read old ones, and nothing else tells Ansible
 
     def _end(self, stats: Any) -> None:
         self._ended = True
@@ -333,24 +336,24 @@ class CallbackModule(DefaultCallback):
         report = self._collector.report(
             this_run, blind_spots, self._gate.statuses, earlier, shown_directory, proofs, found, past, profiles
         )
-        color, lost = None, ""
+        written, errors = "", []
         # Before anything is printed: the reader of the output may have ended (`| head`).
         try:
             written = "Reports: " + brief(write_all(report, directory))
         except NearmetalError as error:
-            written, color = f"✗ {error}", C.COLOR_ERROR
+            errors.append(f"✗ {error}")
         try:
             if self._gate.history:
                 history.keep(self._gate.history, report)
         except NearmetalError as error:
-            lost = f"✗ {error}"
-        for line in ("", *terminal.render(report, plays.columns(), _paint), ""):
+            errors.append(f"✗ {error}")
+        self._unwritten |= bool(errors)
+        for line in ("", *terminal.render(report, plays.columns(), _paint), "", *filter(None, [written])):
             self._print(line)
-        self._print(written, color)
         for sentence in run.ineffective():
             self._display.warning(text(sentence))
-        if lost:
-            self._print(lost, C.COLOR_ERROR)
+        for line in errors:
+            self._print(line, C.COLOR_ERROR)
 
     def _print_rankings(self) -> None:
         """How the hosts that were measured compare with others of their type, by every run that was written down."""
@@ -366,6 +369,7 @@ class CallbackModule(DefaultCallback):
             path = heat_map.write(str(self.get_option("report_directory")), hosts, time.time())
             self._print(f"  as a page: {short_path(path)}")
         except NearmetalError as error:
+            self._unwritten = True
             self._print(f"✗ {error}", C.COLOR_ERROR)
 
     def _print_failure(self, result: Any) -> None:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import select
 import signal
 import subprocess
 
 import pytest
 
-from tests.support.fleet import GOOD_CLOCK, Fleet, result_with
+from tests.support.fleet import GOOD_CLOCK, Fleet, finding, result_with
 from tests.support.report.judged import checked, states, well
 
 
@@ -39,6 +40,22 @@ def test_what_is_nearly_the_setting_of_the_report_directory_is_named(fleet: Flee
     for name in ("NEARMETAL_REPORT_DIR in the environment", "report_dir below [nearmetal]", "the variable report_dir"):
         assert f"{name}" in said
     assert said.count("has no effect: name another directory with NEARMETAL_REPORT_DIRECTORY") == 3
+
+
+@pytest.mark.parametrize("playbook", ["audit", "tune"])
+def test_a_report_for_which_there_is_no_room_fails_the_run_and_leaves_the_last_one(fleet: Fleet, playbook: str) -> None:
+    much = (finding("memory", "ok", f"k{number}", reason=f"{number}" + 400 * "x") for number in range(100))
+    fleet.inventory({"h1": {"module_result": result_with(GOOD_CLOCK, *much)}})
+    well(fleet.run())
+    before = {path.name: path.read_bytes() for path in fleet.reports.iterdir()}
+    # As on a disk with room for what is tried before hosts are asked, and not for the page.
+    limits, room = resource.getrlimit(resource.RLIMIT_FSIZE), 65536
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    done = fleet.run(playbook=f"nearmetal.ec2.{playbook}")
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert done.returncode == 2, done.stdout
+    assert done.stdout.count("✗ report_directory: can't write") == 1
+    assert {path.name: path.read_bytes() for path in fleet.reports.iterdir()} == before
 
 
 def test_an_interrupted_run_says_what_became_of_its_report(fleet: Fleet) -> None:
