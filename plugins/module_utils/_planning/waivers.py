@@ -172,6 +172,10 @@ def _require_knob(where: str, concern: str, knob: str, knobs: Sequence[str]) -> 
 
 def _split(where: str, name: Any, concerns: Concerns, either: str = "") -> Tuple[str, str]:
     concern, dot, knob = name.partition(".") if isinstance(name, str) else ("", "", "")
+    having = [other for other in sorted(concerns) if (knob or concern) in _selectable(concerns[other])]
+    if having and concern not in concerns:
+        meant = " or ".join(f"{other}.{knob or concern}" for other in having)
+        raise NearmetalError(f"{where} must be {either}concern.knob, not {shown(name)}; is {meant} meant?")
     if not (concern and dot and knob):
         sentence = f"{where} must be {either}concern.knob, such as cpu_power.idle, not {shown(name)}"
         if concern in concerns:

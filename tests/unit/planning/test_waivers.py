@@ -247,7 +247,10 @@ SENTENCES = [
         {"exclude": ["netwrk_stack"]},
         "tune_exclude[0] must be concern.knob, such as cpu_power.idle, not 'netwrk_stack'; concerns are network_stack,",
     ),
-    ({"exclude": ["power.idle"]}, "tune_exclude[0]: concern 'power' is unknown; there are "),
+    ({"exclude": ["power.idol"]}, "tune_exclude[0]: concern 'power' is unknown; there are "),
+    ({"exclude": ["power.idle"]}, "tune_exclude[0] must be concern.knob, not 'power.idle'; is cpu_power.idle meant?"),
+    ({"exclude": ["persist_x"]}, "tune_exclude[0] must be concern.knob, such as cpu_power.idle, not 'persist_x'; "),
+    ({"only": ["somaxconn"]}, "tune_only[0] must be a concern or concern.knob, not 'somaxconn'; is network_stack."),
     (
         {"exclude": ["numa.persist"]},
         "tune_exclude[0]: numa has no knob 'persist'; it has balancing, zone_reclaim_mode, ",
@@ -256,8 +259,8 @@ SENTENCES = [
         {"exclude": ["kernel_check.minimum_kernel"]},
         "tune_exclude[0]: kernel_check has no knob 'minimum_kernel'; it has kernel, distribution, virtualization, ",
     ),
-    ({"waivers": [waiver("idle")]}, "tune_waivers[0].knob must be concern.knob, such as cpu_power.idle, not 'idle'"),
-    ({"waivers": [waiver("power.idle")]}, "tune_waivers[0].knob: concern 'power' is unknown; there are "),
+    ({"waivers": [waiver("idle")]}, "tune_waivers[0].knob must be concern.knob, not 'idle'; is cpu_power.idle meant?"),
+    ({"waivers": [waiver("power.idol")]}, "tune_waivers[0].knob: concern 'power' is unknown; there are "),
     (
         {"waivers": [waiver("network_stack.keepalve_time")]},
         "tune_waivers[0].knob: network_stack has no knob 'keepalve_time'; it has keepalive_time, ",
