@@ -35,7 +35,7 @@ def join(words: Iterable[str]) -> str:
     return " ".join(f'{match[1]}="{match[2]}"' if match else shlex.quote(word) for word, match in found)
 
 
-def fix_command(report: Report, hosts: Tuple[str, ...], only: str = "", more: Tuple[str, ...] = ()) -> str:
+def fix_command(report: Report, hosts: Tuple[str, ...], only: str = "") -> str:
     """The command that applies what the run showed, on these hosts only; a sentence where no command does.
 
     With `only`, a concern or `concern.knob`, it applies nothing else, if its playbooks are the collection's.
@@ -48,7 +48,7 @@ def fix_command(report: Report, hosts: Tuple[str, ...], only: str = "", more: Tu
     playbooks = itertools.takewhile(lambda word: not word.startswith("-"), run.command[1:])
     limited = only and run.mode != "restore" and not any(word.startswith("tune_only=") for word in run.command)
     limited = limited and all(playbook.startswith(COLLECTION) for playbook in playbooks)
-    words = join([*run.command, *more, "--limit", limit, *(["-e", f"tune_only={only}"] if limited else [])])
+    words = join([*run.command, "--limit", limit, *(["-e", f"tune_only={only}"] if limited else [])])
     # No shell accepts the brackets, so nobody runs the command without what they ask for.
     return f"{words} ({run.beside})" if run.beside else words
 
