@@ -50,6 +50,7 @@ from ansible.plugins.callback.default import CallbackModule as DefaultCallback
 from ansible.utils.color import stringc
 
 from ..module_utils._error import NearmetalError
+from ..module_utils._words import lines_of
 from ..plugin_utils._ansible import diffs, plays, results, variables
 from ..plugin_utils._benchmark import sentences, store
 from ..plugin_utils._benchmark.ranking import rankings
@@ -377,7 +378,7 @@ class CallbackModule(DefaultCallback):
         if self._mode and message in self._said and not self._display.verbosity:
             return  # the table names each host that failed so
         self._said.add(message)
-        self._print(f"✗ {name}: {message}", C.COLOR_ERROR)
+        self._print("\n  ".join(lines_of(f"✗ {name}: {message}")), C.COLOR_ERROR)
 
     def _print_lines(self, result: Any) -> bool:
         """Whether a task of the collection's own playbooks said several lines, which are printed as they are."""

@@ -12,6 +12,7 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._words import (
     choices,
     counted,
     in_words,
+    lines_of,
     printable,
     sentence,
     shown,
@@ -114,3 +115,12 @@ def test_a_sentence_keeps_what_it_says_around_a_long_value() -> None:
 )
 def test_a_status_reads_as_words_whose_verb_agrees_with_the_number(status: str, count: int, words: str) -> None:
     assert status_words(status, count) == words
+
+
+def test_a_message_of_several_mistakes_keeps_its_lines() -> None:
+    said = sentence("2 mistakes:\n• one\twith a tab\n• two\nin two lines")
+    assert said == "2 mistakes:\n• one with a tab\n• two in two lines"
+    assert (
+        lines_of(said) == lines_of(said.replace("\n", " ")) == ["2 mistakes:", "• one with a tab", "• two in two lines"]
+    )
+    assert lines_of("1 · a") == ["1 · a"]

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, AbstractSet, Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, AbstractSet, Any, Container, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from .._concerns.registry import CONCERNS
-from .._error import NearmetalError
+from .._error import Mistakes, NearmetalError
 from .._memory.stored import CHOICE, Stored
 from .._plan import PROGRAM, Finding, Wanted
 from .._planning.concern import Concern
@@ -102,19 +102,17 @@ def tune_requests(
     `metrics`: the directory to which the unit exports; None leaves it, or with `prune` ends it.
     `claims`: what the host's programs ask for, which wins over the workload. `asking`: those programs, where `auto`
     recognized them; None for those of an earlier run.
-    Raises NearmetalError for an unknown concern, option or knob.
+    Raises NearmetalError for unknown concerns, options or knobs, all of them at once.
     """
-    for name in (*workload_concerns, *concerns):
-        if name not in CONCERNS:
-            raise NearmetalError(f"concern {shown(name)} is unknown; there are {choices(sorted(CONCERNS), name)}")
+    mistakes = Mistakes(_unknown((*workload_concerns, *concerns), CONCERNS))
     known = with_choice() if exclude or waivers else CONCERNS
-    left_out = excluded_options(exclude, known)
-    waived = waivers_by_concern(waivers, known, left_out)
+    left_out: Dict[str, Set[str]] = mistakes.of(excluded_options, exclude, known)
+    waived: Dict[str, List[Any]] = mistakes.of(waivers_by_concern, waivers, known, left_out)
+    limits: Dict[str, Set[str]] = mistakes.of(only_options, only, CONCERNS)
     if only and prune:
-        raise NearmetalError(
+        mistakes.found.append(
             "tune_only leaves everything else as it is, and tune_prune takes it back: give one of the two"
         )
-    limits = only_options(only, CONCERNS)
     # Imported late, because the unit, which plans from what is stored, never needs it.
     from .._requests.combined import chooser, combined, reason_of
     from .._requests.program_values import asked, overruled
@@ -126,43 +124,45 @@ def tune_requests(
     for name in CONCERNS:
         if not {name} & {*from_workload, *concerns, *of_programs} or (limits and name not in limits):
             continue
-        concern = CONCERNS[name]
-        of_user = _options("concerns", concern, concerns.get(concern.name))
-        of_workload = _options("workload_concerns", concern, from_workload.get(concern.name))
-        if concern.name not in from_workload:
-            of_workload = base_options(concern, of_user)
+        with mistakes:
+            concern = CONCERNS[name]
+            of_user = _options("concerns", concern, concerns.get(concern.name))
+            of_workload = _options("workload_concerns", concern, from_workload.get(concern.name))
+            if concern.name not in from_workload:
+                of_workload = base_options(concern, of_user)
 
-        def who(option: str, value: Any, name: str = name) -> str:
-            return chooser(("base", *workloads), name, option, value) or "the playbook"
+            def who(option: str, value: Any, name: str = name) -> str:
+                return chooser(("base", *workloads), name, option, value) or "the playbook"
 
-        program = asked(claims, concern, of_workload, who)
-        of_workload = {**of_workload, **program.values}
-        options = validate(concern.name, {**COMMON, **concern.options}, {**common, **of_workload, **of_user})
-        if manages_nothing(concern, options):
-            requests.append(nothing_wanted(concern))
-            continue
-        options = without(concern.knobs, options, left_out.get(concern.name, frozenset()))
-        if concern.name in waived:
-            options["waivers"] = waived[concern.name]
-        by: Dict[str, str] = {
-            option: "workload" for option in of_workload if option in options and of_user.get(option) is None
-        }
-        by.update(dict.fromkeys(program.exact.intersection(by), PROGRAM))
-        if limits:
-            options = limited(concern.knobs, options, limits[name])
-            if manages_nothing(concern, options) and name not in on_host:
+            program = asked(claims, concern, of_workload, who)
+            of_workload = {**of_workload, **program.values}
+            options = validate(concern.name, {**COMMON, **concern.options}, {**common, **of_workload, **of_user})
+            if manages_nothing(concern, options):
+                requests.append(nothing_wanted(concern))
                 continue
-            by = {option: origin for option, origin in by.items() if option in options}
-        checks = left_out.get(concern.name, set()).intersection(concern.checks)
-        open_questions = [*(() if workload_concerns else contradictions), *program.contradictions]
-        undecided = _undecided(open_questions, concern, by, program.values)
-        reasons = {option: reason_of(("base", *workloads), name, option, of_workload[option]) for option in by}
-        reasons.update({option: reason for option, reason in program.reasons.items() if option in by})
-        reasons.update(overruled(claims, concern, of_user))
-        wanted = Wanted(options, by, reasons={option: reason for option, reason in reasons.items() if reason})
-        if limits:
-            wanted = _beside_earlier(concern, wanted, limits[name], on_host.get(name))
-        requests.append(Tune(concern.name, concern, wanted, excluded=frozenset(checks), findings=undecided))
+            options = without(concern.knobs, options, left_out.get(concern.name, frozenset()))
+            if concern.name in waived:
+                options["waivers"] = waived[concern.name]
+            by: Dict[str, str] = {
+                option: "workload" for option in of_workload if option in options and of_user.get(option) is None
+            }
+            by.update(dict.fromkeys(program.exact.intersection(by), PROGRAM))
+            if limits:
+                options = limited(concern.knobs, options, limits[name])
+                if manages_nothing(concern, options) and name not in on_host:
+                    continue
+                by = {option: origin for option, origin in by.items() if option in options}
+            checks = left_out.get(concern.name, set()).intersection(concern.checks)
+            open_questions = [*(() if workload_concerns else contradictions), *program.contradictions]
+            undecided = _undecided(open_questions, concern, by, program.values)
+            reasons = {option: reason_of(("base", *workloads), name, option, of_workload[option]) for option in by}
+            reasons.update({option: reason for option, reason in program.reasons.items() if option in by})
+            reasons.update(overruled(claims, concern, of_user))
+            wanted = Wanted(options, by, reasons={option: reason for option, reason in reasons.items() if reason})
+            if limits:
+                wanted = _beside_earlier(concern, wanted, limits[name], on_host.get(name))
+            requests.append(Tune(concern.name, concern, wanted, excluded=frozenset(checks), findings=undecided))
+    mistakes.require_none()
     wanted_here = {request.name for request in requests}
     requests += [_not_wanted(name, limits[name], workloads) for name in limits if name not in wanted_here]
     if not requests and not findings:
@@ -245,6 +245,11 @@ def _options(name: str, concern: Concern, given: Any) -> Mapping[str, Any]:
     return given
 
 
+def _unknown(names: Sequence[Any], known: Container[str]) -> List[str]:
+    all_names = sorted(CONCERNS)
+    return [f"concern {shown(n)} is unknown; there are {choices(all_names, n)}" for n in names if n not in known]
+
+
 def _stays(stored: Optional[Stored]) -> str:
     run = f"the run of {stored.run_and_time}" if stored and not stored.damage else "an earlier run"
     return f"not in this run, so it stays as {run} left it; prune: true takes it back"
@@ -255,9 +260,7 @@ def restore_requests(names: Optional[List[str]], restorable: Known) -> List[Requ
 
     Raises NearmetalError for a concern that neither the collection nor the host knows.
     """
-    for name in names or []:
-        if name not in CONCERNS and name not in restorable:
-            raise NearmetalError(f"concern {shown(name)} is unknown; there are {choices(sorted(CONCERNS), name)}")
+    Mistakes(_unknown(names or (), {**CONCERNS, **restorable})).require_none()
     # In the order of a restore, in which one concern brings back what another has tuned.
     chosen = [name for name in restorable if names is None or name in names]
     chosen += [name for name in dict.fromkeys(names or ()) if name not in restorable]

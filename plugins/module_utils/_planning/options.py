@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from .._error import NearmetalError
+from .._error import Mistakes, NearmetalError
 from .._words import choices, shown
 
 Spec = Mapping[str, Mapping[str, Any]]
@@ -49,24 +49,41 @@ _NAME = r"\w{1,64}"
 
 
 def validate(name: str, spec: Spec, given: Any) -> Dict[str, Any]:
-    """The options with their defaults filled in; null is an option left out. Raises NearmetalError for a wrong one."""
+    """The options with their defaults filled in; null is an option left out. Raises NearmetalError for wrong ones."""
     if not isinstance(given, Mapping):
         raise NearmetalError(f"{name} must be a mapping of options, not {shown(given)}")
+    mistakes, options = Mistakes(), {}
     for option in given:
-        if option not in spec:
-            text = option if isinstance(option, str) and re.fullmatch(_NAME, option, re.ASCII) else shown(option)
-            takes = f"{name} has {choices(sorted(spec), text)}" if spec else f"{name} has none"
-            raise NearmetalError(f"{name}.{text} isn't an option; {takes}")
-    options = {}
+        with mistakes:
+            _require_option(name, spec, option)
     for option, rule in spec.items():
-        value = given.get(option)
-        if value is None:
-            value = rule.get("default")
-        if value is not None:
-            options[option] = _value(f"{name}.{option}", rule, value)
-        elif rule.get("required"):
-            raise NearmetalError(f"{name}.{option} is required")
+        with mistakes:
+            value = given.get(option)
+            if value is None:
+                value = rule.get("default")
+            if value is not None:
+                options[option] = _value(f"{name}.{option}", rule, value)
+            elif rule.get("required"):
+                raise NearmetalError(f"{name}.{option} is required")
+    mistakes.require_none()
     return options
+
+
+def _require_option(name: str, spec: Spec, option: Any) -> None:
+    if option not in spec:
+        text = option if isinstance(option, str) and re.fullmatch(_NAME, option, re.ASCII) else shown(option)
+        takes = f"{name} has {choices(sorted(spec), text)}" if spec else f"{name} has none"
+        raise NearmetalError(f"{name}.{text} isn't an option; {takes}")
+
+
+def each_of(name: str, given: Sequence[Any], work: Callable[[str, Any], Any]) -> List[Any]:
+    """What this makes of each entry of a list. Raises NearmetalError, which names the mistakes of all of them."""
+    mistakes, checked = Mistakes(), []
+    for number, entry in enumerate(given):
+        with mistakes:
+            checked.append(work(f"{name}[{number}]", entry))
+    mistakes.require_none()
+    return checked
 
 
 class Claims:
@@ -137,7 +154,7 @@ def _list(name: str, rule: Mapping[str, Any], value: Any) -> List[Any]:
     most = rule.get("entries", LONGEST_LIST)
     if len(value) > most:
         raise NearmetalError(f"{name} must be a list of at most {most} entries, not of {len(value)}")
-    return [_value(f"{name}[{number}]", element, item) for number, item in enumerate(value)]
+    return each_of(name, value, lambda where, item: _value(where, element, item))
 
 
 def _scalar(name: str, kind: str, rule: Mapping[str, Any], value: Any) -> Any:

@@ -16,7 +16,7 @@ from .._plan import Finding, Plan, Wanted
 from .._words import choices, shown
 from .concern import Concern
 from .knob import without
-from .options import validate
+from .options import each_of, validate
 
 REFERENCE = "docs/workloads.md"
 LONGEST = 200  # characters of a reason
@@ -40,18 +40,21 @@ def excluded_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[
     Raises NearmetalError for a name that isn't `concern.knob`.
     """
     excluded: Dict[str, Set[str]] = {}
-    for position, name in enumerate(given):
-        concern, knob = _split(f"tune_exclude[{position}]", name, concerns)
-        _require_knob(f"tune_exclude[{position}]", concern, knob, _selectable(concerns[concern]))
+
+    def exclude(where: str, name: Any) -> None:
+        concern, knob = _split(where, name, concerns)
+        _require_knob(where, concern, knob, _selectable(concerns[concern]))
         excluded.setdefault(concern, set()).add(knob)
+
+    each_of("tune_exclude", given, exclude)
     return excluded
 
 
 def only_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]]:
     """Concern → the options and knobs to which a run is limited. Raises NearmetalError for a name that sets nothing."""
     chosen: Dict[str, Set[str]] = {}
-    for position, name in enumerate(given):
-        where = f"tune_only[{position}]"
+
+    def choose(where: str, name: Any) -> None:
         concern, knob = (name, "") if name in concerns else _split(where, name, concerns, "a concern or ")
         options = managed(concerns[concern])
         # A knob without an option of its own comes with another's.
@@ -63,6 +66,8 @@ def only_options(given: Sequence[Any], concerns: Concerns) -> Dict[str, Set[str]
         if knob and not setting:
             raise NearmetalError(f"{where}: {concern} has no option for {shown(knob)}; it has {choices(options, knob)}")
         chosen.setdefault(concern, set()).update(setting or options)
+
+    each_of("tune_only", given, choose)
     return chosen
 
 
@@ -71,8 +76,8 @@ def waivers_by_concern(
 ) -> Dict[str, List[Any]]:
     """Concern → its waivers in the form of OPTIONS. Raises NearmetalError for an incomplete or wrong waiver."""
     waivers: Dict[str, List[Any]] = {}
-    for position, raw in enumerate(given):
-        where = f"tune_waivers[{position}]"
+
+    def waive(where: str, raw: Any) -> None:
         waiver = validate(where, _WAIVER, raw)
         concern, knob = _split(f"{where}.knob", waiver["knob"], concerns)
         _require_knob(f"{where}.knob", concern, knob, knobs_of(concerns[concern]))
@@ -88,6 +93,8 @@ def waivers_by_concern(
             raise NearmetalError(f"{where}.reason says why in 1 to {LONGEST} characters, for readers of the report")
         require_day(f"{where}.expires", waiver["expires"])
         waivers.setdefault(concern, []).append({"knob": knob, "reason": reason, "expires": waiver["expires"]})
+
+    each_of("tune_waivers", given, waive)
     return waivers
 
 

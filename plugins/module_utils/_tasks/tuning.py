@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Dict, Mapping, NamedTuple
 
 from .._engine.requests import tune_requests
 from .._engine.run import Ask, Conditions, Run, plan_run, run
 from .._engine.session import BakeSession, Origin, Session
-from .._error import NearmetalError, OfHost
+from .._error import Mistakes, NearmetalError, OfHost
 from .._facts.facts import UNOBSERVED, observe
 from .._host.host import WritableHost
 from .._planning.options import COMMON, Spec
@@ -56,12 +57,17 @@ def tune_request(host: WritableHost, options: Mapping[str, Any]) -> TuneRequest:
     workload_concerns = options["workload_concerns"]
     named, concerns_of = options.get("workload"), options["workload_concerns_of"]
     program = options.get("program")
-    chosen = choose(host, named, options["workload_auto"], workload_concerns, concerns_of, program=program, **arguments)
-    arguments.update(workloads=chosen.names, findings=chosen.findings, programs=chosen.programs)
-    arguments.update(claims=chosen.asking.claims, asking=chosen.asking.programs)
+    auto, mistakes, chosen = options["workload_auto"], Mistakes(), Chosen(("base",), "")
+    with mistakes:
+        chosen = choose(host, named, auto, workload_concerns, concerns_of, program=program, **arguments)
     arguments.update(concerns=options["concerns"], workload_concerns=workload_concerns, common=common)
     # prove has no such options
     arguments.update(only=options.get("only", ()), metrics=options.get("metrics_directory"))
+    if mistakes.found:
+        mistakes.of(partial(tune_requests, chosen.names, **arguments))
+    mistakes.require_none()
+    arguments.update(workloads=chosen.names, findings=chosen.findings, programs=chosen.programs)
+    arguments.update(claims=chosen.asking.claims, asking=chosen.asking.programs)
     return TuneRequest(chosen, lambda known: tune_requests(on_host=known, **arguments))
 
 

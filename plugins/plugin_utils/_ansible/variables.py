@@ -17,6 +17,7 @@ from ansible.module_utils.common.yaml import yaml_load
 
 from ...module_utils._concerns.registry import HEADINGS
 from ...module_utils._error import NearmetalError
+from ...module_utils._words import several
 from .plays import COLLECTION
 
 _ROLES = Path(__file__).parents[3] / "roles"
@@ -31,6 +32,7 @@ _OF_PLAYBOOKS = {"capture": frozenset({"directory"})}  # of a playbook without a
 # Modules for several concerns, which read no variable of a concern's own role, and its names, with or without an s.
 _COMBINING = ("prove", "tune")
 _OF_CONCERN = re.compile(f"({'|'.join(f'{concern}?' for concern in HEADINGS)})_(.+)")
+_REFUSAL = "Validation of arguments failed:"  # how Ansible begins
 # How Ansible begins with a variable at a role for which the role has no option.
 _UNSUPPORTED = re.compile(r"(\w+(?:, \w+)*)\. Supported parameters include: (.+?)\.?$", re.ASCII)
 # How it begins with a value of another type than the option's, and those types.
@@ -114,6 +116,7 @@ def warn(result: Dict[str, Any], module: str, task_vars: Mapping[str, Any]) -> D
 
 def require_limits(task_vars: Mapping[str, Any], module: str) -> None:
     """Raise NearmetalError for a variable that nearly is an option that keeps the module from doing something."""
+    found = []
     for role in _LIMITED_BY.get(module.rpartition(".")[2], ()):
         begin = f"{role}_"
         for name in (name for name in map(str, task_vars) if name.startswith(begin) and name not in _OTHERS):
@@ -121,7 +124,9 @@ def require_limits(task_vars: Mapping[str, Any], module: str) -> None:
             near = difflib.get_close_matches(given, _LIMITS[role], 1, _NEAR_LIMIT)
             if near and given not in _options(role):
                 why = "It keeps something from happening, so nothing was done without it"
-                raise NearmetalError(f"the variable {name} isn't an option: is {begin}{near[0]} meant? {why}")
+                found.append(f"the variable {name} isn't an option: is {begin}{near[0]} meant? {why}")
+    if found:
+        raise NearmetalError(several(found))
 
 
 def as_typed(message: str, task: Any) -> str:
@@ -138,8 +143,10 @@ def as_typed(message: str, task: Any) -> str:
 
 def of_a_role(message: str) -> str:
     """Ansible's message about wrong variables of a role, each in a sentence that begins with the variable."""
-    lines = message.removeprefix("Validation of arguments failed:").strip().splitlines()
-    return "; ".join(_of_a_variable(line.strip()) for line in lines if line.strip())
+    if not message.startswith(_REFUSAL):
+        return message
+    said = message.removeprefix(_REFUSAL)
+    return several(_of_a_variable(line.strip()) for line in said.splitlines() if line.strip())
 
 
 def _of_a_variable(message: str) -> str:

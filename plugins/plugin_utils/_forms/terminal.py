@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, List, Sequence, Tuple
 
+from ...module_utils._words import lines_of
 from .._benchmark import sentences
 from .._columns import Paint, clip, led, pad, plain, width, wrap
 from .._report import commands, model, summary, worth
@@ -70,8 +71,9 @@ def _trouble(report: Report, columns: int, paint: Paint) -> List[str]:
     lines: List[str] = []
     for sentence, names in list(by_sentence.items())[:TROUBLED]:
         mark, color = ("–", "dark gray") if sentence == skipped else ("✗", "red")
-        lead = f"{mark} {span(tuple(names))}: "
-        lines += [paint(line, color) for line in _indented(lead, sentence, columns)]
+        first, *mistakes = lines_of(f"{mark} {span(tuple(names))}: {sentence}")
+        said = [f"  {line}" for mistake in mistakes for line in wrap(mistake, columns - 2)]
+        lines += [paint(line, color) for line in (*_indented("", first, columns), *said)]
     rest = len(by_sentence) - TROUBLED
     return lines + ([paint(f"✗ and {rest} more reasons: see the report", "red")] if rest > 0 else [])
 

@@ -49,10 +49,10 @@ ARGUMENTS: List[Tuple[Dict[str, Any], str]] = [
         "tune.waivers must be a list, not {'knob': 'smt.threads'}: begin each of its",
     ),
     (
-        {"waivers": [{"knob": "smt.threads", "until": "x"}]},
+        {"waivers": [{"knob": "smt.threads", "reason": "x", "expires": "2099-01-31", "until": "x"}]},
         "tune.waivers[0].until isn't an option; tune.waivers[0] has expires",
     ),
-    ({"waivers": [{"knob": "smt.threads"}]}, "tune.waivers[0].reason is required"),
+    ({"waivers": [{"knob": "smt.threads", "reason": "x"}]}, "tune.waivers[0].expires is required"),
     (
         {"waivers": [{"knob": "smt.threads", "reason": "x", "expires": "2026-02-30"}]},
         "tune_waivers[0].expires must be the last day of the waiver, such as 2027-01-31, not '2026-02-30'",
@@ -101,6 +101,63 @@ def test_arguments_of_tune(arguments: Dict[str, Any], sentence: str, tmp_path: P
 )
 def test_a_module_by_itself(module: Any, options: Dict[str, Any], sentence: str, tmp_path: Path, call: Call) -> None:
     require_sentence(call(module.main, fresh_host.fresh(tmp_path, "metal"), check=True, **options), sentence)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentences"),
+    [
+        (
+            {"concerns": {"clok": {}, "smt": False, "network_stack": {"somaxcon": 5, "netdev_budget": "lots"}}},
+            [
+                "concern 'clok' is unknown; ",
+                "network_stack.somaxcon isn't an option; ",
+                "network_stack.netdev_budget must be a whole number",
+                "concerns.smt must be a mapping",
+            ],
+        ),
+        (
+            {
+                "workload": ["wbe"],
+                "exclude": ["smt.theads", "smt"],
+                "only": ["numma"],
+                "concerns": {"smt": {"threads": 3}},
+            },
+            [
+                "tune_exclude[0]: smt has no knob 'theads'",
+                "tune_exclude[1] must be concern.knob",
+                "tune_only[0] must be a concern or concern.knob",
+            ],
+        ),
+        (
+            {"concerns": {"block_storage": {"disks": [{"schedule": "none"}, {"device": "x", "nomerges": "no"}]}}},
+            [
+                "block_storage.disks[0].schedule isn't an option",
+                "block_storage.disks[1].nomerges must be a whole number",
+            ],
+        ),
+        (
+            {"waivers": [{"knob": "smt.threads"}]},
+            [f"tune.waivers[0].{name} is required" for name in ("reason", "expires")],
+        ),
+        ({"prune": "perhaps", "on_failure": "panic"}, ["tune.on_failure can't be 'panic'", "tune.prune is true or"]),
+    ],
+)
+def test_all_mistakes_are_named_at_once_each_in_a_line(
+    arguments: Dict[str, Any], sentences: List[str], tmp_path: Path, call: Call
+) -> None:
+    result = call(tune.main, fresh_host.fresh(tmp_path, "metal"), check=True, **arguments)
+    assert result["failed"]
+    first, *lines = result["msg"].split("\n")
+    assert first == f"{len(lines)} mistakes:"
+    missing = [sentence for sentence in sentences if not any(line.startswith(f"• {sentence}") for line in lines)]
+    assert not missing, result["msg"]
+
+
+def test_of_many_mistakes_ten_are_named(tmp_path: Path, call: Call) -> None:
+    given = {f"x{number}": {} for number in range(13)}
+    first, *lines = call(tune.main, fresh_host.fresh(tmp_path, "metal"), check=True, concerns=given)["msg"].split("\n")
+    assert first == "13 mistakes:"
+    assert lines[10:] == ["• and 3 more"]
 
 
 @pytest.mark.parametrize("given", [8192, "8192", " 8192\n", 8192.0])
