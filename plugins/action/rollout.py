@@ -6,22 +6,32 @@
 from __future__ import annotations
 
 import os
+from collections import ChainMap
 from typing import Any, Mapping
 
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._error import NearmetalError
+from ..module_utils._error import Mistakes, NearmetalError
 from ..module_utils._words import plain, sentence
-from ..plugin_utils._ansible import by_agent, variables
+from ..plugin_utils._ansible import by_agent, later, variables
 from ..plugin_utils._ansible.plays import report_directory
 from ..plugin_utils._clean import mapping
 from ..plugin_utils._files import file_name
+from ..plugin_utils._prove import inputs
+from ..plugin_utils._rollout.options import validated
 from ..plugin_utils._rollout.run import Steps
 
 _MODULE = "nearmetal.ec2.rollout"
 _AGENT = by_agent.encoded(measuring=True)
 _ON_HOST = ("look", "claim", "release")
+_LATER = ("tune_", "prove_")  # begin the variables of the roles that come later
+_NO_METRICS = (
+    "rollout_metrics is empty: guards alone decide, and a batch that only makes the hosts slower goes on to all"
+)
+_NO_SERIAL = (
+    "tune_serial has no effect in a rollout: rollout_batches says how many hosts are tuned when each batch is over"
+)
 _ADDRESSES = ("ansible_host", "ansible_ssh_host")
 
 
@@ -41,11 +51,26 @@ class ActionModule(ActionBase):
             run = file_name(os.path.basename(str(given.get("record") or "")))
             return {**result, **self._on_host({**given, "step": step, "run": run}, known)}
         try:
-            variables.require_limits(known if step == "begin" else {}, _MODULE)
+            if step == "begin":
+                result["warnings"] = [*(result.get("warnings") or ()), *self._checked(given, known)]
             steps = Steps(self._display.display, report_directory(), os.getppid())
             return {**result, "changed": False, **self._step(steps, str(step), given, known)}
         except NearmetalError as error:
-            return {**result, "failed": True, "msg": sentence(str(error))}
+            return {**result, "failed": True, "msg": variables.as_typed(sentence(str(error)), self._task)}
+
+    def _checked(self, given: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
+        """What to warn of. Raises NearmetalError, which names all mistakes of the options that the rollout will use."""
+        mistakes = Mistakes()
+        mistakes.of(variables.require_limits, known, _MODULE)
+        checked = mistakes.of(validated, given)
+        of_play = {name: value for name, value in self._task.get_play().get_vars().items() if name in known}
+        of_play = {name: self._templar.template(known[name]) for name in of_play if name.startswith(_LATER)}
+        checks = {"tune": later.of_tune, **({"prove": inputs.require_right} if checked.get("prove_first") else {})}
+        names = known.get("ansible_play_hosts_all", ())
+        mistakes.found += later.mistakes(checks, {name: ChainMap(of_play, known["hostvars"][name]) for name in names})
+        mistakes.require_none()
+        blind = not checked["metrics"] and not checked["resume"]
+        return [*([_NO_METRICS] if blind else ()), *([_NO_SERIAL] if "tune_serial" in known else ())]
 
     def _step(self, steps: Steps, step: str, given: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         path = str(given.get("record") or "")
@@ -74,19 +99,24 @@ class ActionModule(ActionBase):
     def _on_host(self, given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         """The step's result on the host; one that can't be reached is a result too."""
         wanted = {name: given[name] for name in ("step", "health", "run", "lease") if given.get(name)}
-        host, words = str(known.get("inventory_hostname", "")), ""
-        claimed = known.get("rollout_claimed") or {}
+        host, words = str(self._task.delegate_to or known.get("inventory_hostname", "")), ""
+        claimed, shown = known.get("rollout_claimed") or {}, bool(self._task.delegate_to)  # only to be said
         try:
             result = by_agent.measure(self, "rollout", wanted, known, _AGENT)
             if result.get("claimed") is False:
                 words = f"is left out: {plain(str(result['msg']))}"
             elif result.get("claimed") and "lease" in wanted and not result.get("lease"):
                 words = "isn't brought back by itself if nobody decides: that takes systemd and Python 3.7 or later"
+            if shown and "vitals" in result:
+                ill = result["vitals"].get("unhealthy")
+                words = f"isn't healthy now: {plain(str(ill))}" if ill else "is healthy" if "health" in wanted else ""
             if result.get("released") is False and claimed.get("claimed"):
                 words = "was restored before it could be told that it stays tuned: its lease had ended"
         except AnsibleConnectionFailure as error:
             result = {"changed": False, "unreachable_host": True, "msg": sentence(str(error))}
-            if given["step"] == "release":
+            if shown:
+                words = f"can't be reached now: {sentence(str(error))}"
+            elif given["step"] == "release":
                 module = f"-m {_MODULE} -a 'step=release record={given['record']}'"
                 # An answer to the claim that was lost may have been a yes, with the lease that was asked for.
                 lease = claimed.get("lease", (known.get("rollout_opened") or {}).get("lease"))

@@ -78,11 +78,16 @@ _NEAR_ROLE = 0.85
 @lru_cache(maxsize=None)
 def _options(role: str) -> FrozenSet[str]:
     """The options of a role, without the role's name, as its argument specs have them; none for what is no role."""
+    return frozenset(name[len(role) + 1 :] for name in spec_of(role)) or _OF_PLAYBOOKS.get(role, frozenset())
+
+
+@lru_cache(maxsize=None)
+def spec_of(role: str) -> Mapping[str, Any]:
+    """The argument spec of a role; empty for what is no role."""
     path = _ROLES / role / "meta/argument_specs.yml"
-    if not path.exists():
-        return _OF_PLAYBOOKS.get(role, frozenset())
-    options = yaml_load(path.read_text("utf-8"))["argument_specs"]["main"]["options"]
-    return frozenset(name[len(role) + 1 :] for name in options)
+    specs = yaml_load(path.read_text("utf-8")) if path.exists() else {"argument_specs": {"main": {}}}
+    options: Mapping[str, Any] = specs["argument_specs"]["main"].get("options", {})
+    return options
 
 
 def options_of(role: str) -> List[str]:
@@ -137,6 +142,11 @@ def as_typed(message: str, task: Any) -> str:
         # The sentences of tune have the role's variables; one for both says whose variable it is.
         variable = rf"(?<!role tune: )\btune_({'|'.join(_options('tune'))})\b(?! of the role)"
         return re.sub(variable, r"\1", message) if module == "tune" else message
+    return of_options(message, module)
+
+
+def of_options(message: str, module: str) -> str:
+    """A message about options of a module, with the variables of its role in their place."""
     named = re.sub(rf"(?<![\w.]){module}\.(?=[a-z])", f"{module}_", message)
     return re.sub(r"(?<![\w.])concerns\.(?=[a-z])", f"{module}_concerns.", named)
 
@@ -146,10 +156,11 @@ def of_a_role(message: str) -> str:
     if not message.startswith(_REFUSAL):
         return message
     said = message.removeprefix(_REFUSAL)
-    return several(_of_a_variable(line.strip()) for line in said.splitlines() if line.strip())
+    return several(of_a_variable(line.strip()) for line in said.splitlines() if line.strip())
 
 
-def _of_a_variable(message: str) -> str:
+def of_a_variable(message: str) -> str:
+    """Ansible's message about one wrong variable of a role."""
     unknown, wrong = _UNSUPPORTED.match(message), _WRONG_TYPE.match(message)
     if wrong is not None:
         return f"{wrong[1]} must be {_TYPES[wrong[2]]}"

@@ -11,7 +11,8 @@ from typing import Any, Mapping
 from ...module_utils._benchmark.tools import registry
 from ...module_utils._benchmark.tools.pair import CLIENT, SERVER
 from ...module_utils._error import NearmetalError
-from ...module_utils._prove.host.proving import CONTROLLER, HOST
+from ...module_utils._planning.options import validate
+from ...module_utils._prove.host.proving import CONTROLLER, HOST, OPTIONS
 from ...module_utils._prove.statistics.settings import Settings, settings_of
 from ...module_utils._words import shown
 from . import knee
@@ -70,6 +71,14 @@ def require_runnable(options: Mapping[str, Any]) -> None:
                 f"prove.{named} has {shown(program)}; it must be names as in /proc/PID/comm, of at most"
                 f" {_LONGEST_PROGRAM} bytes and without their folder{hint}"
             )
+
+
+def require_right(given: Mapping[str, Any]) -> None:
+    """Raise NearmetalError for options of the role prove with which no run begins."""
+    known = {name: given[name] for name in given if name in OPTIONS}
+    options = validate("prove", OPTIONS, {**known, "load_on": given.get("on")})
+    load_of(options, settings(options).seconds)
+    require_runnable(options)
 
 
 def settings(options: Mapping[str, Any]) -> Settings:

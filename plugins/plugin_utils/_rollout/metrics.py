@@ -16,10 +16,10 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import IO, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from ...module_utils._error import NearmetalError
+from ...module_utils._error import Mistakes, NearmetalError
 from ...module_utils._planning.options import Spec, validate
 from ...module_utils._prove.statistics.metrics import LARGER, NAME, NAME_WORDS, SMALLER
-from ...module_utils._words import printable, shown
+from ...module_utils._words import plain, printable, shown
 
 METRIC: Spec = {
     "name": {"type": "str", "required": True},
@@ -50,22 +50,39 @@ class Place(NamedTuple):
 
 
 def validated(metrics: Sequence[Any], margin: float) -> List[Dict[str, Any]]:
-    """The option `metrics`, checked. Raises NearmetalError."""
-    checked = [validate(f"rollout.metrics[{number}]", METRIC, metric) for number, metric in enumerate(metrics)]
-    for number, metric in enumerate(checked):
-        name = f"rollout.metrics[{number}]"
-        if not re.fullmatch(NAME, metric["name"], re.ASCII):
-            raise NearmetalError(f"{name}.name is {NAME_WORDS}, not {shown(metric['name'])}")
-        if sum(source in metric for source in SOURCES) != 1:
-            raise NearmetalError(f"{name} needs exactly one of {', '.join(SOURCES)}: where its values come from")
-        for word in _BRACED.findall(str(next(metric[source] for source in SOURCES if source in metric))):
-            near = get_close_matches(word, Place._fields, 1, _NEAR)
-            if near and word not in Place._fields:
-                raise NearmetalError(f"{name}: {{{word}}} stands for nothing; is {{{near[0]}}} meant?")
-        metric.setdefault("margin", margin)
-    if len({metric["name"] for metric in checked}) < len(checked):
-        raise NearmetalError("two entries of rollout.metrics have the same name")
+    """The option `metrics`, checked. Raises NearmetalError, which names the mistakes of all entries."""
+    mistakes, checked = Mistakes(), []
+    for number, given in enumerate(metrics):
+        entry, before = f"metrics[{number}]", len(mistakes.found)
+        with mistakes:
+            checked.append(_validated(entry, given, margin))
+        own = [said.replace(f"{entry}.", "").replace(entry, "the entry") for said in mistakes.found[before:]]
+        mistakes.found[before:] = [f"{called(number, given)}: {said}" for said in own]
+    names = [metric["name"] for metric in checked]
+    twice = {name: None for name in names if names.count(name) > 1}
+    mistakes.found += [f"two entries of rollout.metrics have the same name, {name}" for name in twice]
+    mistakes.require_none()
     return checked
+
+
+def called(number: int, metric: Any) -> str:
+    """An entry of the option `metrics` in a message: its place, counted as people do, and its name."""
+    name = metric.get("name") if isinstance(metric, Mapping) else None
+    return f"rollout.metrics, entry {number + 1}" + (f" ({plain(name)})" if name and isinstance(name, str) else "")
+
+
+def _validated(entry: str, given: Any, margin: float) -> Dict[str, Any]:
+    metric = {"margin": margin, **validate(entry, METRIC, given)}
+    if not re.fullmatch(NAME, metric["name"], re.ASCII):
+        raise NearmetalError(f"{entry}.name is {NAME_WORDS}, not {shown(metric['name'])}")
+    sources = [metric[source] for source in SOURCES if source in metric]
+    if len(sources) != 1:
+        raise NearmetalError(f"{entry} needs exactly one of {', '.join(SOURCES)}: where its values come from")
+    for word in _BRACED.findall(str(sources[0])):
+        near = get_close_matches(word, Place._fields, 1, _NEAR)
+        if near and word not in Place._fields:
+            raise NearmetalError(f"{{{word}}} stands for nothing; is {{{near[0]}}} meant?")
+    return metric
 
 
 def filled(text: str, place: Place, quote: Callable[[str], str] = str) -> str:

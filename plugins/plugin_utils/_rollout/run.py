@@ -10,42 +10,16 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from ...module_utils._error import NearmetalError
-from ...module_utils._planning.options import Spec, validate
 from ...module_utils._prove.statistics.metrics import LARGEST, SMALLEST
 from ...module_utils._words import plain, sentence
 from .._files import short_path, write, writing
 from . import cloudwatch, draw, guards, metrics, page, permission, prometheus, record, sentences
 from .decision import BACK, GO_ON, HOLD, Judgment, Settings, by_proof, figures, judge, judgment_with, outcome_of
 from .effect import Won
+from .options import IN_RECORD, validated
 
-STEPS = ("begin", "open", "look", "permit", "claim", "watch", "decide", "release", "end")
-OPTIONS: Spec = {
-    "batches": {"type": "list", "elements": "str", "default": ["1", "10%", "30%", "100%"]},
-    "metrics": {"type": "list", "elements": "dict", "default": []},
-    "margin": {**metrics.METRIC["margin"], "default": 5.0},
-    "prometheus": {"type": "dict", "default": {}},
-    "cloudwatch": {"type": "dict", "default": {}},
-    "guards": {"type": "dict", "default": {}},
-    "health": {"type": "str", "default": "", "lines": True},
-    "before": {"type": "float", "default": 600.0, "range": (0, 86400)},
-    "watch": {"type": "float", "default": 600.0, "range": (0, 604800)},
-    "watch_at_most": {"type": "float", "default": 1800.0, "range": (0, 604800)},
-    "interval": {"type": "float", "default": 60.0, "range": (0.1, 3600)},
-    "on_unclear": {"type": "str", "choices": [HOLD, GO_ON], "default": HOLD},
-    "on_back": {"type": "str", "choices": ["batch", "all"], "default": "batch"},
-    "seed": {"type": "int"},
-    "resume": {"type": "str", "default": ""},
-    "prove_first": {"type": "bool", "default": False},
-    "lease": {"type": "float", "default": 86400.0, "range": (0, 2592000)},
-    **permission.PERMISSION,
-    "step": {"type": "str", "choices": list(STEPS), "default": "begin"},
-    "record": {"type": "str", "default": ""},
-}
 _TRIED = 3  # hosts of which metrics are asked in check mode
 _PATIENCE = 3  # intervals for which a source of metrics may be silent
-# The others are part of what is drawn, or are of one step.
-_IN_RECORD = tuple(name for name in OPTIONS if name not in ("margin", "on_unclear", "seed", "resume", "step", "record"))
-
 Host = Mapping[str, Any]  # what the play knows of a host: before, after, failed, reached, of_others, proof, stratum, …
 
 
@@ -63,7 +37,7 @@ class Steps:
 
         Without `write` only lines for the operator, who chose the play's hosts by `target`.
         """
-        options = self._validated(given)
+        options = validated(given)
         if options["resume"]:
             kept = self._resumed(options["resume"], hosts)
         else:
@@ -72,9 +46,10 @@ class Steps:
         run = {"at": time.time(), "pid": self._parent, "controller": os.uname().nodename, "options": given_again}
         (kept.add if write else kept.note)("run", **run)
         first, ends = self._first_batch(kept), kept.start["ends"]
-        shown = {"record": "", "order": [], "sizes": [], "lines": sentences.plan(kept.start, first)}
+        shown = {"record": "", "order": [], "sizes": [], "tried": [], "lines": sentences.plan(kept.start, first)}
         if not write:
-            return {**shown, "lines": sentences.preview(kept.start, first, self._try(kept.start), target)}
+            lines = sentences.preview(kept.start, first, self._try(kept.start), target, not options["resume"])
+            return {**shown, "tried": kept.hosts[:_TRIED], "lines": lines}
         if first == len(ends):  # the last batch was held, or the run was killed after it
             kept.add("end", at=time.time(), outcome="done")
             return {**shown, "lines": sentences.end(kept)}
@@ -92,24 +67,6 @@ class Steps:
         record.require_alone(self._directory, hosts)
         return record.begin(path, start)
 
-    def _validated(self, given: Mapping[str, Any]) -> Dict[str, Any]:
-        options = validate("rollout", OPTIONS, given)
-        options["metrics"] = metrics.validated(options["metrics"], options["margin"])
-        if any("prometheus" in metric for metric in options["metrics"]):
-            options["prometheus"] = validate("rollout.prometheus", prometheus.PROMETHEUS, options["prometheus"])
-        if any("cloudwatch" in metric for metric in options["metrics"]):
-            options["cloudwatch"] = validate("rollout.cloudwatch", cloudwatch.CLOUDWATCH, options["cloudwatch"])
-            for metric in (metric for metric in options["metrics"] if "cloudwatch" in metric):
-                of_metric = validate("rollout.metrics.cloudwatch", cloudwatch.METRIC, metric["cloudwatch"])
-                metric["cloudwatch"] = of_metric
-            if options["interval"] % cloudwatch.PERIOD:
-                raise NearmetalError("rollout.interval is whole minutes with metrics of CloudWatch, such as 300")
-        options["guards"] = guards.limits_of(options["guards"])
-        options["freeze"] = os.path.abspath(os.path.expanduser(options["freeze"])) if options["freeze"] else ""
-        permission.outside(options["window"], time.time())  # raises
-        permission.unavailable(options["most_unavailable"], {}, ())  # raises
-        return options
-
     def _start(self, options: Mapping[str, Any], hosts: Mapping[str, Host]) -> Dict[str, Any]:
         seed = options["seed"] if "seed" in options else secrets.randbelow(2**31)
         strata = {name: str(host.get("stratum", "")) for name, host in hosts.items()}
@@ -126,7 +83,7 @@ class Steps:
         return {
             "at": time.time(),
             "settings": settings._asdict(),
-            "options": {name: options[name] for name in _IN_RECORD},
+            "options": {name: options[name] for name in IN_RECORD},
             "ends": ends,
             "hosts": order,
             "strata": draw.strata_of(strata, order),

@@ -37,8 +37,13 @@ def plan(start: Mapping[str, Any], first: int = 0) -> List[str]:
     ]
 
 
-def preview(start: Mapping[str, Any], first: int, tried: Mapping[str, Values], target: str) -> List[str]:
-    """The plan with the hosts of each batch, how long each takes, and what metrics say now of a few hosts."""
+def preview(
+    start: Mapping[str, Any], first: int, tried: Mapping[str, Values], target: str, drawn: bool = True
+) -> List[str]:
+    """The plan with the hosts of each batch, how long each takes, and what metrics say now of a few hosts.
+
+    `drawn` unless it goes on with a record: another run draws the same by the seed alone.
+    """
     ends, options, settings = start["ends"], start["options"], start["settings"]
     hosts = [start["hosts"][begin:end] for begin, end in zip([0, *ends], ends)][first:]
     batches = [f"batch {first + number}: {plain(_listed(names))}" for number, names in enumerate(hosts, 1)]
@@ -50,7 +55,8 @@ def preview(start: Mapping[str, Any], first: int, tried: Mapping[str, Values], t
         lines.append(f"{name} now: {', '.join(said)}")
     wanted = f" -e {shlex.quote(json.dumps({'target': target}))}" if target else ""
     lines.append(f"what each host would get: ansible-playbook nearmetal.ec2.tune --check{wanted}")
-    return [*plan(start, first), *(f"  {line}" for line in (*few(batches), *lines))]
+    seed = [f"these hosts in these batches: add -e rollout_seed={settings['seed']}, or they are drawn anew"]
+    return [*plan(start, first), *(f"  {line}" for line in (*few(batches), *(seed if drawn else ()), *lines))]
 
 
 def _listed(names: Sequence[str]) -> str:

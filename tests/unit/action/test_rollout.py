@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, Dict, List
 
 import pytest
@@ -23,7 +24,7 @@ class Said:
 def on_host(step: str, **known: Any) -> "tuple[Dict[str, Any], List[str]]":
     """The result of a step on a host, and what was displayed."""
     action, said = ActionModule.__new__(ActionModule), Said()
-    action._display = said
+    action._display, action._task = said, SimpleNamespace(delegate_to=None, check_mode=False)
     given = {"step": step, "record": "r.jsonl", "run": "r.jsonl", "lease": 86400.0}
     return action._on_host(given, {"inventory_hostname": "h1", **known}), said.lines
 

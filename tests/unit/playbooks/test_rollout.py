@@ -215,13 +215,26 @@ def test_a_controller_that_is_killed_while_it_watches_goes_on_from_the_record(fl
 
 def test_check_mode_shows_the_batches_and_writes_nothing(fleet: Fleet) -> None:
     fleet.config = "stdout_callback = nearmetal.ec2.fleet\n"
-    ran = fleet.run(100, "--check")
+    fleet.hosts["h01"]["tune_concerns"] = "{{ facts_of_the_host }}"
+    ran = fleet.run(100, "--check", tune_serial=3, rollout_health="test -e /nothing/here")
     assert (ran.code, ran.tuned, ran.record) == (0, [], Path())
+    assert "these hosts in these batches: add -e rollout_seed=7" in ran.output
+    assert f"ROLLOUT  {fleet.order()[0]} isn't healthy now: the health command ended with code 1" in ran.output
+    assert "tune_serial has no effect in a rollout" in ran.output
     assert "10 hosts in 1 stratum, batches of 1, 4, 5" in ran.output
     assert f"requests now: {fleet.order()[0]} 100" in ran.output
     assert "what each host would get: ansible-playbook nearmetal.ec2.tune --check" in ran.output
     assert "CHECK OF" not in ran.output
     assert "Reports: " not in ran.output, "the report of an audit stays"
+
+
+def test_mistakes_in_what_comes_later_are_said_before_anything_is_tuned(fleet: Fleet) -> None:
+    fleet.hosts["h03"]["tune_health_on"] = "moon"
+    ran = fleet.run(rollout_metrics=[{"name": "r", "better": "bigger"}], tune_exclude=["smt.thread"])
+    assert (ran.code, ran.tuned, ran.record) == (2, [], Path())
+    for said in ("3 mistakes", "rollout_metrics, entry 1 (r): better can't be", "tune_exclude[0]: smt has no knob"):
+        assert said in ran.output
+    assert "h03: value of tune_health_on must be one of" in ran.output
 
 
 def test_a_limit_without_the_controller_is_refused_before_anything_is_tuned(fleet: Fleet) -> None:

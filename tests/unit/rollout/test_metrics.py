@@ -69,7 +69,7 @@ def _runs(state: Path) -> bool:
 @pytest.mark.parametrize(
     ("metric", "words"),
     [
-        ({"better": "larger", "command": "true"}, r"metrics\[0\]\.name is required"),
+        ({"better": "larger", "command": "true"}, "^rollout.metrics, entry 1: name is required$"),
         ({"name": "r", "command": "true"}, r"better is required"),
         ({"name": "r", "better": "more", "command": "true"}, "choose one of larger, smaller"),
         ({"name": "r", "better": "larger"}, "needs exactly one of command, prometheus"),
@@ -80,7 +80,7 @@ def _runs(state: Path) -> bool:
         ),
         (
             {"name": "r", "better": "larger", "command": "curl -s {adress}"},
-            r"^rollout\.metrics\[0\]: \{adress\} stands for nothing; is \{address\} meant\?$",
+            r"^rollout\.metrics, entry 1 \(r\): \{adress\} stands for nothing; is \{address\} meant\?$",
         ),
         ({"name": "r", "better": "larger", "prometheus": 'r{instance=~"{{ hosts }}"}'}, r"is \{host\} meant"),
         (
@@ -92,6 +92,18 @@ def _runs(state: Path) -> bool:
 def test_a_wrong_metric_is_said(metric: Dict[str, Any], words: str) -> None:
     with pytest.raises(NearmetalError, match=words):
         metrics.validated([metric], 5.0)
+
+
+def test_a_metric_is_called_as_it_was_written_and_all_mistakes_are_said() -> None:
+    given = [{"name": "r", "better": "bigger", "command": "true"}, {"better": "larger", "command": "true", "margn": 1}]
+    with pytest.raises(NearmetalError) as raised:
+        metrics.validated(given, 5.0)
+    assert [line.partition(";")[0] for line in str(raised.value).split("\n• ")] == [
+        "3 mistakes:",
+        "rollout.metrics, entry 1 (r): better can't be 'bigger'",
+        "rollout.metrics, entry 2: margn isn't an option",
+        "rollout.metrics, entry 2: name is required",
+    ]
 
 
 def test_what_braces_are_for_a_shell_or_a_query_is_left_alone() -> None:

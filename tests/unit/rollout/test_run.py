@@ -318,13 +318,15 @@ def test_to_show_what_would_be_done_writes_nothing(fleet: Fleet) -> None:
         f"  batch 1: {order[0]}",
     ]
     assert shown[4] == f"  batch 3: {', '.join(order[6:])}"
-    assert shown[5] == "  each batch is watched for 0.2 s before its tuning and for 0.3 s, at most 0.5 s, after it"
-    assert shown[6] == f"  requests now: {', '.join(f'{name} {1000 + int(name[1:])}' for name in order[:3])}"
+    assert shown[5] == "  these hosts in these batches: add -e rollout_seed=7, or they are drawn anew"
+    assert shown[6] == "  each batch is watched for 0.2 s before its tuning and for 0.3 s, at most 0.5 s, after it"
+    assert shown[7] == f"  requests now: {', '.join(f'{name} {1000 + int(name[1:])}' for name in order[:3])}"
     assert fleet.begin(write=False, metrics=[])["lines"][1] == "  no metrics, guards alone decide; seed 7"
     (path,) = (fleet.folder / "reports/rollout").iterdir()
     before = path.read_bytes()
     shown = fleet.begin(write=False, resume=str(path))["lines"]
     assert "  batch 1: " in "\n".join(shown)
+    assert "rollout_seed" not in "\n".join(shown)
     assert not fleet.begun["record"]
     assert path.read_bytes() == before
 
@@ -351,6 +353,7 @@ def test_to_show_it_asks_the_metrics(fleet: Fleet, command: str, why: str) -> No
         ({"interval": 0}, r"rollout\.interval must be a number from 0\.1 to 3600, not 0"),
         ({"watch": -1}, r"rollout\.watch must be a number from 0 to 604800, not -1"),
         ({"margin": "100"}, r"rollout\.margin must be a number from 0\.1 to 99, not '100'"),
+        ({"watch": -1, "guards": {"oom": "x"}, "window": ["x"], "batches": [2, 1], "metrics": [{}]}, "^6 mistakes:"),
     ],
 )
 def test_a_wrong_option_is_said_before_anything_is_written(fleet: Fleet, options: Dict[str, Any], words: str) -> None:
