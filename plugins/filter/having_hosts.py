@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import Any, Callable
+from typing import Any, Callable, NoReturn
 
 from ansible import context
-from ansible.errors import AnsibleFilterError
 from ansible.plugins.loader import lookup_loader
+from ansible.utils.display import Display
 from jinja2 import pass_context
 
 # difflib's ratio: `traget` and `Target` have 0.83; and what begins with a role's name.
 _NEAR = 0.8
 _TARGET = re.compile(r"(?:audit|benchmark|profile|prove|restore|rollout|tune)_targets?")
+_OF_ANSIBLE = 4  # the exit status of a play that Ansible can't begin
 _LISTING = ("syntax", "listhosts", "listtasks", "listtags")
 
 
 @pass_context
 def require_hosts(variables: Any, pattern: Any) -> Any:
-    """The pattern as it is; AnsibleFilterError if no host matches it, or if its variable is misspelt."""
+    """The pattern as it is; the run ends if no host matches it, or if its variable is misspelt."""
     if any(context.CLIARGS.get(option) for option in _LISTING):
         return pattern
     given = variables.get_all()  # without those of hosts, which choose no hosts
@@ -30,19 +31,23 @@ def require_hosts(variables: Any, pattern: Any) -> Any:
         name for name in given if _TARGET.fullmatch(name) or difflib.get_close_matches(name, ["target"], 1, _NEAR)
     ]
     if "target" not in given and nearly:
-        raise AnsibleFilterError(
-            f"the variable {nearly[0]} chooses no hosts: is target meant? Without it all are taken"
-        )
+        _refuse(f"the variable {nearly[0]} chooses no hosts: is target meant? Without it all are taken")
     groups = variables.get("groups") or {}
     known = lookup_loader.get("ansible.builtin.inventory_hostnames")
     terms = pattern if isinstance(pattern, list) else [pattern]
     if not known.run(terms, variables={"groups": groups}):
         if not groups.get("all"):
-            raise AnsibleFilterError("the inventory has no hosts: name one with -i, or as inventory in ansible.cfg")
+            _refuse("the inventory has no hosts: name one with -i, or as inventory in ansible.cfg")
         near = difflib.get_close_matches(str(pattern), [*groups, *groups["all"]], 1)
         hint = f"is {near[0]} meant?" if near else "check target, and the inventory"
-        raise AnsibleFilterError(f"no host of the inventory matches {pattern}: {hint}")
+        _refuse(f"no host of the inventory matches {pattern}: {hint}")
     return pattern
+
+
+def _refuse(sentence: str) -> NoReturn:
+    """End the run with this sentence: Ansible puts four lines about the filter around what a filter raises."""
+    Display().error(sentence)
+    raise SystemExit(_OF_ANSIBLE)
 
 
 class FilterModule:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import Dict, List, NoReturn
+from typing import Any, Dict, List, NoReturn
 
 from .._version import VERSION
 
@@ -26,14 +26,20 @@ complete -o default -F _nearmetal nearmetal"""
 class Parser(argparse.ArgumentParser):
     """Names the command or option that was probably meant."""
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse a word where it stands, because only an option of its command can be meant."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
         import difflib
 
         mistyped = _UNKNOWN.search(message)
-        commands = words_of(parser())
-        known = [word for name, words in commands.items() for word in (name, *words)]
+        known = list(words_of(self) if self._subparsers else self._option_string_actions)
         if message.startswith("argument COMMAND"):
-            message = _OFFERED.sub(f"(choose from {', '.join(commands)})", message)
+            message = _OFFERED.sub(f"(choose from {', '.join(known)})", message)
         close = difflib.get_close_matches(mistyped[1], known, 1) if mistyped else []
         super().error(f"{message}: did you mean {close[0]}?" if close else message)
 

@@ -68,7 +68,7 @@ def resume(path: str, host: str) -> Log:
     try:
         record = record_lines.read(data)
     except NearmetalError as error:
-        raise NearmetalError(f"resume names {path}: {error}") from None
+        raise NearmetalError(f"resume names {path}: {error}; start a new run") from None
     if record.end is not None:
         raise NearmetalError(
             f"resume names {path}, a run that has ended ({record.end.verdict}, {record.end.outcome}): start a new run"

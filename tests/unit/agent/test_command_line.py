@@ -32,7 +32,9 @@ def test_a_mistyped_word_is_answered_with_what_is_meant(
 def test_a_word_that_resembles_none_gets_no_guess(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command(["xyzzy"])
-    assert "did you mean" not in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command(["capture", "--foo"])
+    assert "did you mean" not in capsys.readouterr().err, "another command has --from"
 
 
 @pytest.mark.parametrize("words", [["--help"], ["plann"], ["xyzzy"]])

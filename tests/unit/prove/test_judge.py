@@ -112,7 +112,8 @@ def test_a_report_says_on_what_was_measured_and_both_values(base: str) -> None:
             lambda lines: [*lines[:-1], lines[-1].replace(b"better", b"same")],
             "its last line says same, and better follows from its measurements",
         ),
-        (lambda _lines: [b"{}\n"], "no verdict follows from the record: line 1 "),
+        (lambda lines: [lines[0], b"{}\n"], "no verdict follows from the record: line 2 "),
+        (lambda _lines: [b"{}\n"], ".jsonl is no record of prove, whose first line is the start of a run: name one, "),
     ],
 )
 def test_what_was_done_to_a_record_is_said(change: Change, words: str, base: str) -> None:
@@ -122,6 +123,7 @@ def test_what_was_done_to_a_record_is_said(change: Change, words: str, base: str
     assert shown.returncode == 1
     assert words in shown.stdout
     assert "agree\n" not in shown.stdout
+    assert "start a new run" not in shown.stdout
 
 
 @pytest.mark.parametrize(

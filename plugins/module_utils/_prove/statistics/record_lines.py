@@ -62,10 +62,10 @@ def read(data: bytes) -> Record:
         except (ValueError, TypeError, KeyError, NearmetalError) as error:
             reason = f"{shown(error.args[0])} is absent" if isinstance(error, KeyError) else plain(str(error))
             raise NearmetalError(
-                f"line {number} of the record isn't one that this nearmetal writes: {reason}; start a new run"
+                f"line {number} of the record isn't one that this nearmetal writes: {reason}"
             ) from None
     if record is None:
-        raise NearmetalError("the record has no complete line: the run ended before its first step; start a new run")
+        raise NearmetalError("the record has no complete line: the run ended before its first step")
     check(record)
     return record
 

@@ -86,6 +86,4 @@ def check(record: Record) -> None:
             step.concern,
             step.switch_to,
         ):
-            raise NearmetalError(
-                f"line {index + 2} of the record doesn't follow from the seed and the lines before it; start a new run"
-            )
+            raise NearmetalError(f"line {index + 2} of the record doesn't follow from the seed and the lines before it")

@@ -24,6 +24,11 @@ from .. import document, sentences
 
 _AGREE, _DIGEST = "record and report agree", "SHA-256 of the record: "
 _NO_REPORT = "there is no report beside the record: only a digest noted elsewhere can show that it is whole"
+_START, _FIRST = b'"kind":"start"', 100  # what the first bytes of a record have in them
+_NO_RECORD = (
+    "no record of prove, whose first line is the start of a run: name one, such as"
+    " nearmetal-report/prove/HOST-TIME-SEED.jsonl"
+)
 _LONGEST_PATH = 4096
 _LARGEST = 64 * 1024 * 1024  # bytes of a report
 
@@ -55,6 +60,8 @@ def judge(path: str, report: str = "") -> Dict[str, Any]:
     except NearmetalError as error:
         problems.append(f"no verdict follows from the record: {error}")
         rules = ""
+    if _START not in data[:_FIRST]:
+        problems, said = [f"{path} is {_NO_RECORD}"], None
     problems += [] if said is None else _compare(mapping(said), derived, digest)
     if problems and rules not in ("", VERSION):
         problems.append(f"nearmetal {rules} measured, and this is {VERSION}, whose rules may differ")
