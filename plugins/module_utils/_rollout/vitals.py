@@ -25,10 +25,12 @@ OPTIONS: Spec = {
 }
 _RECORD = re.compile(r"[0-9]{1,10},([0-9]{1,18}),[^;\n]{0,200};([^\n]{1,400})", re.ASCII)
 _MESSAGES: Mapping[str, "re.Pattern[str]"] = {
-    "oops": re.compile(r"\bOops\b|\bBUG: |kernel BUG at|general protection fault|soft lockup|detected stall"),
+    "oops": re.compile(r"\bOops\b|\bBUG: |kernel BUG at|general protection fault|hard LOCKUP|detected stall"),
     "hung_task": re.compile(r"blocked for more than \d+ seconds"),
     "nic_reset": re.compile(r"NETDEV WATCHDOG|\b(?:ena|ixgbevf|vif)\b.*(?:[Rr]eset|[Kk]eep alive watchdog)"),
-    "io_error": re.compile(r"\bI/O error|\bnvme\d+: I/O \d+ .*timeout|EXT4-fs error|XFS .*(?:[Ee]rror|Shutdown)"),
+    "io_error": re.compile(
+        r"\bI/O error|\bnvme\d+: I/O (?:tag )?\d+ .*timeout|EXT4-fs error|XFS .*(?:[Ee]rror|Shut)|BTRFS (?:error|crit)"
+    ),
     "oom": re.compile(r"Out of memory: Kill|Memory cgroup out of memory: Kill|oom-kill:"),
 }
 _MOST_MESSAGES = 50

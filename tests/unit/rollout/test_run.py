@@ -31,6 +31,7 @@ class Fleet:
         self.percent = percent
         self.ill: Sequence[str] = ()
         self.suffers = ""
+        self.after: Any = {"unhealthy": "slow"}  # what is seen then of the host that suffers
         self.proof: Dict[str, Any] = {}
         self.hooks = False
         self.command = f"cat {folder}/{{host}}"
@@ -55,7 +56,7 @@ class Fleet:
             host["proof"] = self.proof
         for name in self.ill:
             hosts.get(name, {}).update(before={"unhealthy": "ill"}, after={"unhealthy": "ill"}, reached=False)
-        hosts.get(self.suffers, {}).update(after={"unhealthy": "slow"})
+        hosts.get(self.suffers, {}).update(after=self.after)
         if not opened["held"] and not self.steps.permit(path, hosts)["held"]:
             for name in (name for name, host in hosts.items() if host["reached"]):
                 (self.folder / name).write_text(f"{10 * self.percent + int(name[1:])}")
@@ -100,6 +101,24 @@ def test_a_host_that_was_left_out_is_neither_counted_as_tuned_nor_taken_back(fle
     kept.without = {f"host {number}" for number in range(60)}
     assert "<li>and 10 more</li>" in page.render(kept)
     assert ended["lines"][:2] == ["ROLLOUT  taken back: 0 of 10 hosts tuned", "  taken back: 5 of 5 hosts"]
+
+
+def test_a_host_that_cant_be_reached_after_its_tuning_is_taken_back_and_named_with_what_finishes_it(
+    fleet: Fleet,
+) -> None:
+    order = fleet.begin()["order"]
+    fleet.suffers, fleet.after = order[1], None
+    assert fleet.batch()["decision"] == "go_on"
+    decided = fleet.batch()
+    assert (decided["decision"], decided["back"]) == ("back", order[1:6])
+    assert decided["reasons"] == [f"{order[1]}: the host can't be reached after its tuning"]
+    left = {order[1]: "the host can't be reached"}
+    lines = fleet.steps.end(fleet.begun["record"], {**dict.fromkeys(decided["back"], ""), **left})["lines"]
+    assert lines[1:4] == [
+        "  taken back: 4 of 5 hosts",
+        f"  not taken back: {order[1]}: the host can't be reached",
+        f"  finish it: ansible-playbook nearmetal.ec2.restore -e target={order[1]}",
+    ]
 
 
 def test_a_run_that_ends_before_the_last_batch_names_no_reason_to_go_on(fleet: Fleet) -> None:
