@@ -323,6 +323,7 @@ def examples() -> "list[Job]":
         replace(_pytest("examples", name, ".venv", [f"tests/examples/{file}"]), present=packages.present)
         for name, file, packages in (
             ("cloud-init", "test_cloud_init.py", unpacked.CLOUD_INIT),
+            ("haproxy", "test_haproxy.py", unpacked.HAPROXY),
             ("packer", "test_packer.py", unpacked.PACKER),
         )
     ]

@@ -73,4 +73,5 @@ SERVERS = Packages(
     },
     libraries=True,
 )
+HAPROXY = Packages("haproxy", {"haproxy": ("usr/sbin/haproxy",), "socat": ("usr/bin/socat",)}, libraries=True)
 PACKER = Packages("packer", {"packer": ("usr/bin/packer",)})
