@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any, Dict, List, Sequence, Tuple
 
 from ...module_utils._prove.statistics.interval import percent
-from ...module_utils._words import counted, plain, sentence
+from ...module_utils._words import plain, sentence
 from .._page import fill
 from . import sentences
 from .decision import BACK, GO_ON
@@ -27,8 +27,11 @@ def render(kept: Record) -> str:
     lines = sentences.end(kept)
     first = kept.batches[0].began if kept.batches else kept.start["at"]
     last = max([kept.start["at"] + 1, *(_end(batch) for batch in kept.batches)])
-    back = [f"{plain(host)}: {sentence(why) or 'restored'}" for host, why in kept.restored.items()]
-    lists = {"Taken back": back, "Left out": [plain(host) for host in sorted(kept.without)]}
+    lists = {
+        "Not taken back": [f"{plain(host)}: {sentence(why)}" for host, why in kept.restored.items() if why],
+        "Taken back": [plain(host) for host, why in kept.restored.items() if not why],
+        "Left out": [plain(host) for host in sorted(kept.without)],
+    }
     return fill(
         Path(__file__).with_name("page.html.j2"),
         ["../_prove/page/page.css", "page.css"],
@@ -51,7 +54,7 @@ def _row(kept: Record, batch: Batch) -> Dict[str, Any]:
     figures = [sentences.figure(data) for data in batch.judgment.get("figures", ())]
     return {
         "number": batch.number,
-        "hosts": counted(batch.end - batch.begin, "host"),
+        "hosts": batch.end - batch.begin,
         "tuned": _time(batch.tuned),
         "looks": f"{len(batch.before)} before, {len(batch.after)} after",
         "decision": sentences.word(kept, batch),

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Sequence
 
 import pytest
 from ansible_collections.nearmetal.ec2.plugins.module_utils._error import NearmetalError
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._rollout import page, record
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._rollout import page, record, run
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._rollout.run import Steps
 
 NAMES = [f"h{number:02}" for number in range(10)]
@@ -79,8 +79,9 @@ class Fleet:
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    """Ten hosts that nobody has tuned."""
+def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    """Ten hosts that nobody has tuned, and time for the looks also on a busy machine."""
+    monkeypatch.setattr(run, "_PATIENCE", 100)
     return Fleet(tmp_path)
 
 
@@ -93,7 +94,8 @@ def test_a_host_that_was_left_out_is_neither_counted_as_tuned_nor_taken_back(fle
     assert any("5 of 10 hosts tuned, look" in line for line in fleet.said)
     assert any(re.search(r"look 2, [0-9:]{8} left to decide; so far requests [+−]0\.\d %", line) for line in fleet.said)
     text = Path(ended["record"]).with_suffix(".html").read_text()
-    assert all(f"<li>{host}: restored</li>" in text for host in (order[0], *order[2:6]))
+    taken_back = text.partition("Taken back")[2].partition("Left out")[0]
+    assert all(f"<li>{host}</li>" in taken_back for host in (order[0], *order[2:6]))
     assert f"{order[2]}: slow" in text
     assert f"<li>{order[1]}</li>" in text
     assert text.count("<figure") == 2
@@ -106,7 +108,7 @@ def test_a_host_that_was_left_out_is_neither_counted_as_tuned_nor_taken_back(fle
 def test_a_host_that_cant_be_reached_after_its_tuning_is_taken_back_and_named_with_what_finishes_it(
     fleet: Fleet,
 ) -> None:
-    order = fleet.begin()["order"]
+    order = fleet.begin(metrics=[])["order"]
     fleet.suffers, fleet.after = order[1], None
     assert fleet.batch()["decision"] == "go_on"
     decided = fleet.batch()
@@ -114,6 +116,8 @@ def test_a_host_that_cant_be_reached_after_its_tuning_is_taken_back_and_named_wi
     assert decided["reasons"] == [f"{order[1]}: the host can't be reached after its tuning"]
     left = {order[1]: "the host can't be reached"}
     lines = fleet.steps.end(fleet.begun["record"], {**dict.fromkeys(decided["back"], ""), **left})["lines"]
+    text = Path(fleet.begun["record"]).with_suffix(".html").read_text()
+    assert f"<li>{order[1]}: the host can&#39;t be reached</li>" in text.partition("Not taken back")[2]
     assert lines[1:4] == [
         "  taken back: 4 of 5 hosts",
         f"  not taken back: {order[1]}: the host can't be reached",
@@ -140,10 +144,13 @@ def test_only_the_batch_is_taken_back_unless_all_is_wanted(fleet: Fleet) -> None
     assert fleet.run()["tuned"] == order[:1]
 
 
-def test_a_source_that_is_down_holds_and_whoever_has_looked_goes_on(fleet: Fleet) -> None:
+def test_a_source_that_is_down_holds_and_whoever_has_looked_goes_on(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fleet.command = f"! test -e {fleet.folder}/down && cat {fleet.folder}/{{host}}"
     first = fleet.begin()["order"][0]
     fleet.after_tuning = (fleet.folder / "down").touch
+    monkeypatch.setattr(run, "_PATIENCE", 3)
     held = fleet.run()
     assert (held["outcome"], held["tuned"]) == ("held", [first])
     assert any("only 0 of 3 looks gave a value" in line for line in fleet.said)
@@ -152,6 +159,7 @@ def test_a_source_that_is_down_holds_and_whoever_has_looked_goes_on(fleet: Fleet
         fleet.run()
     (fleet.folder / "down").unlink()
     fleet.after_tuning = lambda: None
+    monkeypatch.setattr(run, "_PATIENCE", 100)
     fleet.begin(resume=held["record"])
     assert fleet.run()["outcome"] == "done"
 
