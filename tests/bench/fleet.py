@@ -51,11 +51,8 @@ def main(sizes: "list[int]") -> None:
     cpu_seconds: "dict[str, list[float]]" = {}
     with sshd.running() as native, tempfile.TemporaryDirectory(prefix="nm-fleet-") as name:
         folder = Path(name)
-        for number in range(max(sizes)):
-            (folder / f"h{number:03d}").mkdir()
-            simulate(folder / f"h{number:03d}", KINDS[number % len(KINDS)])
         for size in sizes:
-            inventory = _inventory(native, folder, size)
+            inventory = simulated(native, folder, size)
             try:
                 bench.cost_of([_ping(inventory)], _plain(folder))  # opens the connections
                 for playbook in PLAYBOOKS:
@@ -65,7 +62,7 @@ def main(sizes: "list[int]") -> None:
                     cpu_seconds.setdefault(playbook.name, []).append(cpu / size)
                     print(line, flush=True)
             finally:
-                _close(folder, size)
+                close(folder, size)
     for playbook_name, costs in cpu_seconds.items():
         shown = " · ".join(f"{size}: {1000 * cost:.0f} ms" for size, cost in zip(sizes, costs))
         print(f"{playbook_name}: the controller's CPU per host, by number of hosts: {shown}")
@@ -150,7 +147,12 @@ def _private(process: str) -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
 
 
-def _inventory(native: sshd.Native, folder: Path, size: int) -> Path:
+def simulated(native: sshd.Native, folder: Path, size: int) -> Path:
+    """Simulate so many hosts below the folder, unless they are there; their inventory."""
+    for number in range(size):
+        if not (folder / f"h{number:03d}").exists():
+            (folder / f"h{number:03d}").mkdir()
+            simulate(folder / f"h{number:03d}", KINDS[number % len(KINDS)])
     (line,) = native.inventory.read_text("utf-8").splitlines()
     _name, rest = line.split(" ", 1)
     shared = f"ControlPath={native.inventory.parent}/master"
@@ -166,7 +168,8 @@ def _inventory(native: sshd.Native, folder: Path, size: int) -> Path:
     return path
 
 
-def _close(folder: Path, size: int) -> None:
+def close(folder: Path, size: int) -> None:
+    """Close the connections of the hosts."""
     for number in range(size):
         close = ["ssh", "-o", f"ControlPath={folder}/{number}", "-O", "exit", "native"]
         subprocess.run(close, stderr=subprocess.DEVNULL, check=False)

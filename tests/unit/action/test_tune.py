@@ -34,6 +34,24 @@ def test_the_agent_observes_for_a_picture_only_if_a_report_may_have_one(
     assert [(request["more"], "agent" in request) for request in requests] == [({"drawn": drawn}, check)]
 
 
+@pytest.mark.parametrize(
+    ("callback", "brief", "kept"),
+    [
+        ("ansible.builtin.default", True, ["changed", "reboot_required"]),
+        ("ansible.builtin.default", False, ["changed", "findings", "reboot_required"]),
+        (plays.CALLBACK, True, ["changed", "findings", "reboot_required"]),
+    ],
+)
+def test_ansible_keeps_of_the_hosts_of_a_rollout_only_what_somebody_reads(
+    monkeypatch: pytest.MonkeyPatch, callback: str, brief: bool, kept: List[str]
+) -> None:
+    action = object.__new__(tune.ActionModule)
+    answer = {"changed": True, "findings": [], "reboot_required": False}
+    monkeypatch.setattr(tune.HostAction, "run", lambda *_given: answer)
+    monkeypatch.setattr(C, "DEFAULT_STDOUT_CALLBACK", callback)
+    assert sorted(action.run(None, {"_tune_brief": brief})) == kept
+
+
 @pytest.mark.parametrize(("given", "said"), [("wbe", "is web meant?"), (["base", "Redis"], "redis is a program")])
 def test_a_wrong_workload_is_refused_before_the_host_is_asked(given: Any, said: str) -> None:
     action = object.__new__(tune.ActionModule)  # without a connection: whoever asked a host would fail
