@@ -124,11 +124,13 @@ counters:
     dropped: {description: "Packets that a full queue of a CPU dropped, of softnet_stat.", type: int},
     squeezed: {description: "Rounds of receiving that ended with packets left, of softnet_stat.", type: int}}
 advice:
-  description: What of it a setting could change. C(name) is the kind, the same in every run, C(says) a sentence, and
-    C(knob) names the setting, or is null where nearmetal has none.
+  description: What of it a setting could change.
   type: list
   elements: dict
   returned: always but in check mode
+  contains: {name: {description: "The kind, the same in every run.", type: str},
+    says: {description: A sentence., type: str},
+    knob: {description: "The setting, or null where nearmetal has none.", type: str}}
 waits:
   description: How threads waited for 2 s. Times are sums over all threads, in seconds.
   type: dict

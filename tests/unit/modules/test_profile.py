@@ -4,22 +4,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any, Callable, Dict
 
+import jsonschema
 import pytest
 import yaml
 from ansible_collections.nearmetal.ec2.plugins.module_utils._benchmark.host import refusals
 from ansible_collections.nearmetal.ec2.plugins.module_utils._host.host import WritableHost
 from ansible_collections.nearmetal.ec2.plugins.module_utils._profile import profiling, recording
 from ansible_collections.nearmetal.ec2.plugins.modules import profile
-from ansible_collections.nearmetal.ec2.plugins.plugin_utils._profile import stacks
+from ansible_collections.nearmetal.ec2.plugins.plugin_utils._profile import document, stacks
 
 from tests.support.prove.perf import Perf
+from tests.support.report.schema import strict
 
 Call = Callable[..., Dict[str, Any]]
-TYPES: Dict[str, Any] = {"str": str, "int": int, "float": (int, float), "list": list, "dict": dict}
+SCHEMA: Dict[str, Any] = json.loads(Path(document.__file__).with_name("profile.schema.json").read_text("utf-8"))
 
 
 class Root(WritableHost):
@@ -46,22 +49,39 @@ def test_a_host_is_recorded_and_nothing_is_left(call: Call, perf: Perf) -> None:
     assert "record -a -g -B -N -o perf.data -F 99 -e cpu-clock -- sleep 1\n" in perf.log.read_text()
 
 
-def test_the_result_is_what_is_documented(call: Call, perf: Perf) -> None:
-    documented = yaml.safe_load(profile.RETURN)
-    result = call(profile.main, Root(), seconds=1, waits=True, kernel_names=True)
-    assert set(documented) - {"page", "folded", "document"} <= set(result)
-    for name in set(result) & set(documented):
-        conforms(result[name], documented[name], name)
+def test_the_document_is_what_its_schema_says(call: Call, perf: Perf) -> None:
+    complete = call(profile.main, Root(), seconds=1, waits=True)
+    documents = [written(complete)]
+    perf.remove()
+    documents.append(written(call(profile.main, Root(), seconds=1)))
+    for found in documents:
+        jsonschema.Draft202012Validator(SCHEMA).validate(found)
+        jsonschema.Draft202012Validator(strict(SCHEMA)).validate(found)
+    result = SCHEMA["properties"]["result"]
+    assert set(result["properties"]) == set(documents[0]["result"])
+    written_beside = {"page": {}, "folded": {}, "document": {}, "stacks": {}}
+    assert documented(yaml.safe_load(profile.RETURN)) == {**described(result), **written_beside}
+    for change in ({"samples": -1}, {"busy": 1.5}, {"advice": [{}]}, {"top": None}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.Draft202012Validator(SCHEMA).validate(written({**complete, **change}))
 
 
-def conforms(value: Any, documented: Dict[str, Any], where: str) -> None:
-    """The value has its documented type, and nothing in it is undocumented."""
-    assert isinstance(value, TYPES[documented["type"]]), where
-    contains: Dict[str, Any] = documented.get("contains", {})
-    for item in value if documented["type"] == "list" else [value]:
-        for name, inner in item.items() if contains else ():
-            if inner is not None:
-                conforms(inner, contains[name], f"{where}.{name}")
+def written(result: Dict[str, Any]) -> Any:
+    """The document as a program reads it; the controller takes the stacks out of it."""
+    known = {name: value for name, value in result.items() if name != "stacks"}
+    return json.loads(document.content("redis-1", known, 1_795_000_000.0))
+
+
+def described(schema: Dict[str, Any]) -> Any:
+    """The keys of a schema, with those below each."""
+    if schema.get("type") == "array":
+        return described(schema["items"])
+    return {name: described(value) for name, value in schema.get("properties", {}).items()}
+
+
+def documented(keys: Dict[str, Any]) -> Any:
+    """The same of what a module returns."""
+    return {name: documented(key.get("contains", {})) for name, key in keys.items()}
 
 
 @pytest.mark.parametrize(

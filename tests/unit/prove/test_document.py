@@ -17,19 +17,10 @@ from ansible_collections.nearmetal.ec2.plugins.module_utils._prove.statistics.ve
 from ansible_collections.nearmetal.ec2.plugins.plugin_utils._prove import document, sentences
 
 from tests.support.prove.proofs import noisy, run, shared, start
+from tests.support.report.schema import strict
 
 SCHEMA: Dict[str, Any] = json.loads(Path(document.__file__).with_name("proof.schema.json").read_text("utf-8"))
 CONCERNS = ("clocksource.source", "hugepages.thp")
-
-
-def strict(schema: Any) -> Any:
-    """The schema in which no object may have a key that isn't described."""
-    if isinstance(schema, list):
-        return [strict(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    inner = {name: strict(value) for name, value in schema.items()}
-    return {"additionalProperties": False, **inner} if "properties" in schema and "type" in schema else inner
 
 
 def content(record: Record) -> Dict[str, Any]:
