@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Callable
 
 from dev import ROOT, tree
-from dev.programs import amazon_aws, chromium, jars, prometheus, pythons, unpacked
+from dev.programs import amazon_aws, chromium, jars, prometheus, pythons, speedscope, unpacked
 from dev.running import memory
 
 JUNIT = ROOT / "build" / "junit"
@@ -318,14 +318,12 @@ def monitoring() -> "list[Job]":
 
 
 def examples() -> "list[Job]":
-    """Tests of docs/examples with the programs that read them."""
+    """Tests of docs/examples, and of a profile's stacks, with the programs that read them."""
+    programs = {"cloud_init": unpacked.CLOUD_INIT, "haproxy": unpacked.HAPROXY, "packer": unpacked.PACKER}
+    found = {**{name: packages.present for name, packages in programs.items()}, "speedscope": speedscope.present}
     return [
-        replace(_pytest("examples", name, ".venv", [f"tests/examples/{file}"]), present=packages.present)
-        for name, file, packages in (
-            ("cloud-init", "test_cloud_init.py", unpacked.CLOUD_INIT),
-            ("haproxy", "test_haproxy.py", unpacked.HAPROXY),
-            ("packer", "test_packer.py", unpacked.PACKER),
-        )
+        replace(_pytest("examples", name, ".venv", [f"tests/examples/test_{name}.py"]), present=present)
+        for name, present in found.items()
     ]
 
 

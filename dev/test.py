@@ -36,7 +36,7 @@ WITHOUT = {
     "browser": "Chromium absent: the report's page was not judged",
     "monitoring": "Prometheus absent: docs/monitoring was not tried",
     "programs": "not root, or a server absent: no program judged a tuned host itself",
-    "examples": "cloud-init and Packer absent: two of docs/examples were read only by the tests of units",
+    "examples": "cloud-init, Packer or npm absent: no other program read some of docs/examples, or a profile",
 }
 NOT_EVERYWHERE = (*WITHOUT, "newest", "cores", "between")
 
