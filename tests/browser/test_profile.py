@@ -123,7 +123,12 @@ def test_a_function_is_as_wide_as_its_share(browser: Browser, tmp_path: Path) ->
       return Object.fromEntries(groups.map((group) => [group.place, wide(group) / wide(groups[0])]));
     })()"""
     drawn = {int(place): share for place, share in browser.run(widths).items()}
-    totals, whole = tree.totals(), sum(tree.own)
+    whole = sum(tree.own)
+    ends = [
+        next((end for end in range(place + 1, len(tree.own)) if tree.depth[end] <= depth), len(tree.own))
+        for place, depth in enumerate(tree.depth)
+    ]
+    totals = [sum(tree.own[place:end]) for place, end in enumerate(ends)]
     assert drawn.pop(-1) == 1
     assert all(abs(share - totals[place] / whole) < 0.001 for place, share in drawn.items())
     assert {place for place, total in enumerate(totals) if total / whole > 0.01} <= set(drawn)

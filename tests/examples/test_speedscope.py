@@ -47,7 +47,7 @@ def test_speedscope_counts_what_the_profile_did(name: str, tmp_path: Path) -> No
     assert counted({row[-1]: row[0] for row in rows}) == {
         name: round(share * whole) for name, share in tree.shares().items()
     }
-    own = {name: round(share * whole) for name, share in tree.own_shares().items()}
+    own = {name: round(share * whole) for name, share in tree.shares(own=True).items()}
     assert {name: count for name, count in counted({row[-1]: row[1] for row in rows}).items() if count} == own
 
 

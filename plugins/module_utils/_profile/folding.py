@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .._words import clipped, printable
 
@@ -38,56 +38,31 @@ class Tree(NamedTuple):
     name: Sequence[int]
     own: Sequence[int]
 
-    def lines(self) -> Iterable[str]:
-        """One line for each stack, `program;caller;function 12`."""
-        path: List[str] = []
+    def stacks(self) -> Iterator[Tuple[List[int], int]]:
+        """Each stack as the numbers of its names, the program first, with its samples; the list is used again."""
+        path: List[int] = []
         for depth, name, own in zip(self.depth, self.name, self.own):
-            path[depth:] = [self.names[name]]
+            path[depth:] = [name]
             if own:
-                yield f"{';'.join(path)} {own}"
+                yield path, own
 
-    def totals(self) -> List[int]:
-        """For each place the samples in it and in all that it calls."""
-        totals = list(self.own)
-        above: List[int] = []
-        for place, depth in enumerate(self.depth):
-            del above[depth:]
-            for caller in above:
-                totals[caller] += self.own[place]
-            above.append(place)
-        return totals
+    def lines(self) -> Iterator[str]:
+        """One line for each stack, `program;caller;function 12`."""
+        return (f"{';'.join(map(self.names.__getitem__, path))} {own}" for path, own in self.stacks())
 
-    def shares(self) -> Dict[str, float]:
-        """Function → the share of all samples in which it is anywhere in the stack, once however often it recurs."""
-        whole = sum(self.own) or 1
-        shares: Dict[str, float] = {}
-        above: List[int] = []
-        for place, (depth, total) in enumerate(zip(self.depth, self.totals())):
-            del above[depth:]
-            name = self.name[place]
-            if name not in above:
-                shares[self.names[name]] = shares.get(self.names[name], 0.0) + total / whole
-            above.append(name)
-        return shares
+    def shares(self, own: bool = False) -> Dict[str, float]:
+        """Function → the share of all samples in which it is anywhere in the stack, or of those that ended in it."""
+        counts: Dict[int, int] = {}
+        for path, samples in self.stacks():
+            for name in path[-1:] if own else set(path):
+                counts[name] = counts.get(name, 0) + samples
+        whole = sum(self.own)
+        return {self.names[name]: count / whole for name, count in counts.items()}
 
     def share_of(self, functions: Collection[str]) -> float:
         """The share of all samples in which any of these functions is."""
         wanted = {number for number, name in enumerate(self.names) if name in functions}
-        found, inside = 0, _MOST_FRAMES + 1  # the depth of the outermost of them
-        for depth, name, own in zip(self.depth, self.name, self.own):
-            if depth <= inside:
-                inside = depth if name in wanted else _MOST_FRAMES + 1
-            found += own if depth >= inside else 0
-        return found / (sum(self.own) or 1)
-
-    def own_shares(self) -> Dict[str, float]:
-        """Function → the share of all samples that ended in it."""
-        whole = sum(self.own) or 1
-        counts: Dict[str, int] = {}
-        for name, own in zip(self.name, self.own):
-            if own:
-                counts[self.names[name]] = counts.get(self.names[name], 0) + own
-        return {name: count / whole for name, count in counts.items()}
+        return sum(own for path, own in self.stacks() if not wanted.isdisjoint(path)) / (sum(self.own) or 1)
 
 
 class Folder:

@@ -105,7 +105,7 @@ def profile(
 
     recording = record(seconds, frequency, looks, waits)
     folder, tree = recording.folder, recording.folder.tree()
-    own = sorted(tree.own_shares().items(), key=lambda entry: (-entry[1], entry[0]))[:TOP]
+    own = sorted(tree.shares(own=True).items(), key=lambda entry: (-entry[1], entry[0]))[:TOP]
     shares = tree.shares()
     busy = folder.samples / ((folder.samples + folder.idle) or 1)
     known = platform.observe(host)

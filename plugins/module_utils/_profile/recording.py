@@ -48,12 +48,6 @@ class Recording(NamedTuple):
     refused: List[str]  # what of it perf didn't do, in sentences
 
 
-def require(host: Host, seconds: float, frequency: int) -> None:
-    """Raises NearmetalError for what keeps perf from running here."""
-    require_perf(host)
-    require_room(seconds, frequency)
-
-
 def require_perf(host: Host) -> None:
     """Raises NearmetalError where perf isn't installed, with the package that has it."""
     if program_path(_PERF.program) is None:

@@ -75,7 +75,7 @@ def test_names_are_as_a_reader_expects_them() -> None:
     assert (folder.samples, folder.idle) == (5, 2)
     shares = folder.tree().shares()
     assert (shares["recurse"], shares["java"], shares["[jit]"]) == (0.2, 0.4, 0.4), "a function counts once per sample"
-    assert folder.tree().own_shares()["[jit]"] == 0.2
+    assert folder.tree().shares(own=True)["[jit]"] == 0.2
 
 
 def test_the_worst_stream_takes_no_more_than_64_mib() -> None:

@@ -88,7 +88,8 @@ def _do(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     if step == "begin" and options["profile"]:
         from ..._profile import profiling, recording
 
-        recording.require(host, options["seconds"], profiling.FREQUENCY)
+        recording.require_perf(host)
+        recording.require_room(options["seconds"], profiling.FREQUENCY)
     return proposal.STEPS[step](host, options)
 
 
