@@ -23,7 +23,7 @@ class Rule(NamedTuple):
     """A kind of work of the kernel, by the functions that do it."""
 
     name: str
-    functions: str  # separated by spaces; any of them is enough
+    functions: str  # separated by spaces; any of them is enough, `caller>function` where this caller called it
     least: float  # share of the samples
     says: str
     knob: str  # concern.option; empty: nearmetal has none
@@ -54,7 +54,8 @@ RULES = (
     ),
     Rule(
         "small_pages",
-        "do_anonymous_page",
+        # The compiler may make it a part of its caller, as in Debian's Linux 6.1.
+        "do_anonymous_page __handle_mm_fault>vma_alloc_folio __handle_mm_fault>alloc_pages_vma",
         0.05,
         "programs touch fresh memory page by page: huge pages are fewer",
         "hugepages.thp",
@@ -88,7 +89,7 @@ def advice(tree: Tree, counters: Mapping[str, Any]) -> List[Dict[str, Optional[s
     """What is worth a sentence, as `name`, `says` and `knob`; the largest share first, then the counters."""
     found = []
     for rule in RULES:
-        share = tree.share_of({name + KERNEL_MARK for name in rule.functions.split()})
+        share = tree.share_of([_marked(name) for name in rule.functions.split()])
         if share >= rule.least:
             found.append((share, rule.name, f"{rule.says} ({share:.1%} of the samples)", rule.knob))
     found.sort(key=lambda row: -row[0])
@@ -108,6 +109,10 @@ def grown(moved: Iterable[Tuple[str, float, float]]) -> List[Dict[str, Optional[
             says = f"the tuning made this more: {rule.says} ({name} from {before:.1%} to {after:.1%} of the samples)"
             rows.append(_row(rule.name, says, rule.knob))
     return rows
+
+
+def _marked(name: str) -> str:
+    return ">".join(part + KERNEL_MARK for part in name.split(">"))
 
 
 def _row(name: str, says: str, knob: str) -> Dict[str, Optional[str]]:

@@ -60,9 +60,16 @@ class Tree(NamedTuple):
         return {self.names[name]: count / whole for name, count in counts.items()}
 
     def share_of(self, functions: Collection[str]) -> float:
-        """The share of all samples in which any of these functions is."""
-        wanted = {number for number, name in enumerate(self.names) if name in functions}
-        return sum(own for path, own in self.stacks() if not wanted.isdisjoint(path)) / (sum(self.own) or 1)
+        """The share of all samples in which any of these functions is; of `caller>function` only below this caller."""
+        numbers = {name: number for number, name in enumerate(self.names)}
+        wanted = {numbers[name] for name in functions if name in numbers}
+        pairs = {tuple(map(numbers.get, name.split(">"))) for name in functions if ">" in name}
+        found = sum(
+            own
+            for path, own in self.stacks()
+            if not wanted.isdisjoint(path) or (pairs and not pairs.isdisjoint(zip(path, path[1:])))
+        )
+        return found / (sum(self.own) or 1)
 
 
 class Folder:

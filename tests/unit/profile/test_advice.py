@@ -37,9 +37,17 @@ def tree(**shares: int) -> Tree:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.functions.split()[0])
 def test_each_kind_of_work_is_seen_by_any_of_its_functions(rule: Any) -> None:
     for function in rule.functions.split():
-        (found,) = advice(tree(**{function: 20}), QUIET)
+        path = ["db", *(f"{name}_[k]" for name in function.split(">"))]
+        own = [80, *[0] * (len(path) - 2), 20]
+        (found,) = advice(Tree(path, range(len(path)), range(len(path)), own), QUIET)
         assert found == {"name": rule.name, "says": f"{rule.says} (20.0% of the samples)", "knob": rule.knob or None}
     assert advice(tree(do_user_addr_fault=20), QUIET) == []
+
+
+def test_an_allocation_is_one_of_small_pages_by_its_caller() -> None:
+    for caller, seen in (("__handle_mm_fault", ["small_pages"]), ("wp_page_copy", [])):
+        path = ["db", f"{caller}_[k]", "vma_alloc_folio_[k]", "get_page_from_freelist_[k]"]
+        assert [row["name"] for row in advice(Tree(path, range(4), range(4), [80, 0, 0, 20]), QUIET)] == seen
 
 
 def test_a_function_within_another_counts_once() -> None:
