@@ -289,6 +289,7 @@ LONG_TESTS = (
     "hosts/test_new_shape.py",
     "hosts/test_shapes.py",
     "measuring/test_benchmarks.py",
+    "measuring/test_profile.py",
     "measuring/test_prove.py",
     "measuring/test_prove_reboot.py",
     "runs/test_dead_man.py",
