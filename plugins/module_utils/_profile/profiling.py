@@ -94,16 +94,21 @@ def _counted(host: WritableHost, counters: Counters, why: str) -> Dict[str, Any]
 
 
 def profile(
-    host: WritableHost, counters: Counters, frequency: int, goes_on: Callable[[], bool], waits: bool = False
+    host: WritableHost,
+    counters: Counters,
+    frequency: int,
+    goes_on: Callable[[], bool],
+    waits: bool = False,
+    begin: Callable[[], None] = lambda: None,
 ) -> Dict[str, Any]:
-    """Record while the counters count; `stacks` of the result is the tree, packed. Raises NearmetalError."""
+    """Record while the counters count, after `begin`; `stacks` is the tree, packed. Raises NearmetalError."""
     seconds = counters.seconds
 
     def looks() -> bool:
         counters.look()
         return goes_on()
 
-    recording = record(seconds, frequency, looks, waits)
+    recording = record(seconds, frequency, begin, looks, waits)
     folder, tree = recording.folder, recording.folder.tree()
     own = sorted(tree.shares(own=True).items(), key=lambda entry: (-entry[1], entry[0]))[:TOP]
     shares = tree.shares()

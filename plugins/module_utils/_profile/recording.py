@@ -69,13 +69,16 @@ def require_room(seconds: float, frequency: int) -> None:
         )
 
 
-def record(seconds: float, frequency: int, goes_on: Callable[[], bool], waits: bool = False) -> Recording:
-    """Record all CPUs for so many seconds, and fold what was recorded. Raises NearmetalError."""
+def record(
+    seconds: float, frequency: int, begin: Callable[[], None], goes_on: Callable[[], bool], waits: bool = False
+) -> Recording:
+    """Record all CPUs for so many seconds after `begin`, and fold what was recorded. Raises NearmetalError."""
     with Session(FOLDER, _MEMORY_MIB, "profile") as session:
         until = time.monotonic() + _ENDS
         version = clipped(session.answer(["perf", "--version"], until).strip(), 80)
         said = session.answer(["perf", "stat", "-x,", "-a", "-e", CYCLES, "--", "sleep", "0.1"], until, as_root=True)
         event = CYCLES if re.search(r"^[1-9][0-9]*,", said, re.MULTILINE) else CLOCK
+        begin()
         began = time.monotonic()
         said = session.complete(
             [*_RECORD, "-F", str(frequency), "-e", event, "--", "sleep", f"{seconds:g}"],

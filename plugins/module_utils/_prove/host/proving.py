@@ -193,16 +193,15 @@ def _profile(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     if "unhealthy" in answer:
         return {"unhealthy": answer["unhealthy"] or answer["ended"]}
     ran = Thread(target=_run, args=(host, options), daemon=True)
-    ran.start()
     try:
-        seconds = min(max(options["seconds"], 1.0), 600.0)
-        return {
-            "profile": profiling.profile(host, Counters(host, seconds), profiling.FREQUENCY, lambda: compares(host))
-        }
+        counters = Counters(host, min(max(options["seconds"], 1.0), 600.0))
+        begin, goes_on = ran.start, lambda: compares(host)
+        return {"profile": profiling.profile(host, counters, profiling.FREQUENCY, goes_on, begin=begin)}
     except NearmetalError as error:
         return {"profile": {"failed": sentence(str(error))}}
     finally:
-        ran.join()
+        if ran.ident is not None:
+            ran.join()
 
 
 def _look(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:

@@ -47,6 +47,12 @@ def test_what_moved_is_named_and_drawn(host: FakeKernel, play: Play, perf: Perf,
     assert list(perf.runs.iterdir()) == []
 
 
+def test_the_load_begins_when_perf_is_about_to_record(host: FakeKernel, play: Play, perf: Perf) -> None:
+    play(command=f"echo loads >>{perf.log}; {load(host, 120)}", soak=0, profile=True)
+    _measured, *profiles = perf.log.read_text().split("stat ")
+    assert [profile.count("loads\n") for profile in profiles] == [1] * 32
+
+
 def test_a_perf_that_fails_leaves_the_verdict(host: FakeKernel, play: Play, perf: Perf) -> None:
     perf.answers(record="echo 'no permission' >&2; exit 1")
     result = play(command=load(host, 120), soak=0, profile=True)
