@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Optional
+from typing import List
 
 from .._words import counted
 from .folding import JIT, Folder
@@ -13,21 +13,14 @@ from .recording import CLOCK
 _MANY = 0.1  # of the samples: what is worth a sentence
 
 
-class Surroundings(NamedTuple):
-    """What of a host hides functions from perf."""
-
-    kptr_restrict: Optional[int]
-    is_container: bool
-
-
-def notes(folder: Folder, event: str, lost: int, around: Surroundings) -> List[str]:
+def notes(folder: Folder, event: str, lost: int, hides_names: bool, is_container: bool) -> List[str]:
     """The sentences, of which a complete profile has none."""
     said = []
     whole = folder.samples or 1
     nameless = dict(folder.nameless)
     kernel = sum(nameless.pop(name) for name in list(nameless) if name.startswith("[kernel]"))
     compiled = nameless.pop(JIT, 0)
-    if around.is_container:
+    if is_container:
         said.append("this is a container: perf may see its own processes alone, and symbols of the host are missing")
     if event == CLOCK:
         said.append(
@@ -35,7 +28,7 @@ def notes(folder: Folder, event: str, lost: int, around: Surroundings) -> List[s
             " interrupts off is counted where it allows them again"
         )
     if kernel:
-        why = ": kernel.kptr_restrict is 2, which kernel_names changes meanwhile" if around.kptr_restrict == 2 else ""
+        why = ": kernel.kptr_restrict is 2, which kernel_names changes meanwhile" if hides_names else ""
         said.append(f"{kernel / whole:.0%} of the samples are in functions of the kernel that have no name{why}")
     if compiled > _MANY * whole:
         said.append(

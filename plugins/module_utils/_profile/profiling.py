@@ -21,7 +21,7 @@ from .._words import sentence
 from .advice import advice
 from .counters import Counters
 from .folding import Tree
-from .notes import Surroundings, notes
+from .notes import notes
 from .recording import record, require_perf, require_room
 
 FREQUENCY = 99  # per second; with 100, what happens as often would always or never be seen
@@ -114,7 +114,8 @@ def profile(
     shares = tree.shares()
     busy = folder.samples / ((folder.samples + folder.idle) or 1)
     known = platform.observe(host)
-    around = Surroundings(host.number("/proc/sys/kernel/kptr_restrict"), known.host_class == "container")
+    hides_names = host.number("/proc/sys/kernel/kptr_restrict") == 2
+    said = notes(folder, recording.event, recording.lost, hides_names, known.host_class == "container")
     top = ", ".join(f"{name} {share:.1%}" for name, share in own[:3])
     return {
         "changed": False,
@@ -129,7 +130,7 @@ def profile(
         "top": [{"name": name, "own": round(share, 4), "share": round(shares[name], 4)} for name, share in own],
         "counters": counters.end(),
         "advice": advice(tree, counters.end()),
-        "notes": [*notes(folder, recording.event, recording.lost, around), *recording.refused],
+        "notes": [*said, *recording.refused],
         **recording.waits,
         "kernel": known.kernel,
         "stacks": packed(tree),
