@@ -35,7 +35,7 @@ FILLS_EVERY_CORE = ("mutations", "mutants")
 WITHOUT = {
     "browser": "Chromium absent: the report's page was not judged",
     "monitoring": "Prometheus absent: docs/monitoring was not tried",
-    "programs": "not root, or a server absent: no program judged a tuned host itself",
+    "programs": "not root, or a server absent: not every program judged a tuned host itself",
     "examples": "cloud-init, Packer or npm absent: no other program read some of docs/examples, or a profile",
 }
 NOT_EVERYWHERE = (*WITHOUT, "newest", "cores", "between")
@@ -226,8 +226,8 @@ def main(arguments: "list[str]") -> int:
     jobs = {group: known[group]() for group in arguments or suites.GROUPS}
     if quick:
         jobs = {group: chosen for group, made in jobs.items() if (chosen := _quick(made, day)) or not made}
-    jobs = {group: [job for job in made if job.present()] for group, made in jobs.items()}
-    without = [group for group, made in jobs.items() if not made]
+    wanted, jobs = jobs, {group: [job for job in made if job.present()] for group, made in jobs.items()}
+    without = [group for group, made in jobs.items() if len(made) < len(wanted[group])]
     groups = [group for group in jobs if jobs[group] or group not in NOT_EVERYWHERE]
     commit = lab_runs.commit(ROOT)
     results = run_all([job for group in groups for job in jobs[group]])
