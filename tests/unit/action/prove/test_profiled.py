@@ -5,14 +5,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.fake_kernel import FakeKernel
 from tests.support.prove.perf import Perf
 from tests.support.prove.plays import CURRENT, Play, current, load
 
+PAGE = Path(__file__).parents[4] / "docs/profile.md"
 CLOCK = "db  7 [000] cpu-clock: \\n\\tffffffff81000001 read_hpet ([kernel.kallsyms])\\n\\t    12 main (/db)\\n\\n"
 WORK = "db  7 [000] cpu-clock: \\n\\t    11 look_up (/db)\\n\\t    12 main (/db)\\n\\n"
 
@@ -95,3 +98,12 @@ def test_a_secret_run_is_not_profiled(host: FakeKernel, play: Play, perf: Perf) 
     play.no_log = True
     assert "profile" not in play(command=load(host, 120), soak=0, profile=True)
     assert "profile" not in play.steps
+
+
+def test_the_example_of_the_page_compares_what_it_names(play: Play, perf: Perf) -> None:
+    (text,) = re.findall(r"^```yaml\n(# proof.yml\n.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
+    shown = yaml.safe_load(text)
+    concerns = shown.pop("tune_concerns")
+    options = {name[len("prove_") :]: value for name, value in shown.items()}
+    result = play(check=True, tune={"concerns": concerns}, **options)
+    assert result["tested"] == ["hugepages.thp"]
