@@ -64,9 +64,10 @@ def tmpfiles_lines(host: Host) -> Iterator[BootLine]:
     for _name, path in files(host, "tmpfiles.d", ".conf"):
         for line in _lines(host, path):
             kind, *fields = line.split(None, 6)
-            if kind.rstrip("!+-=~^$") == "w" and len(fields) == 6:
+            bare = kind.rstrip("!+-=~^$")
+            if (bare in ("w", "F") or (bare == "f" and "+" in kind)) and len(fields) == 6:
                 value = fields[5].strip("\"'").replace("\\n", "")
-                yield BootLine(path, fields[0].strip("\"'"), value, "+" in kind)
+                yield BootLine(path, fields[0].strip("\"'"), value, bare == "w" and "+" in kind)
 
 
 def _lines(host: Host, path: str) -> Iterator[str]:

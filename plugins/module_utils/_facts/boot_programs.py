@@ -7,7 +7,9 @@ What a program is told in its unit, or does in a script, is read; no list of pro
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from fnmatch import fnmatchcase
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
@@ -42,10 +44,11 @@ _SCRIPTS = (
     ),
 )
 _CRON = ("/etc/crontab", "/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs", "/var/spool/cron/tabs")
-_JOB = re.compile(r"\s*(?:@\w+|(?:[\d*][\w*/,-]*\s+){4}[\w*/,-]+)\s+(?:root\s+)?(?=\S)(.*)")
+_JOB = re.compile(r"\s*-?(?:@\w+|(?:[\w*][\w*/,~-]*\s+){4}[\w*/,~-]+)\s+(?:root\s+)?(?=\S)(.*)")
 _ANACRON = re.compile(r"\s*(?:\d+|@\w+)\s+\d+\s+\S+\s+(.*)")
 _INIT = tuple(f"/etc/{folder}rc{level}.d" for folder in ("", "rc.d/", "init.d/") for level in "S2345")
 _CLOUD = ("/etc/cloud/cloud.cfg", "/etc/cloud/cloud.cfg.d")
+_WORDS_OF_LIST = re.compile(r""""[^"]*"|'[^']*'|[^,\s\[\]]+""")
 _SYSCTL = tuple(f"{root}/sysctl.d/" for root in ROOTS)
 _SYSFS = ("/etc/sysfs.conf", "/etc/sysfs.d")
 _PROGRAM = 4 << 20  # bytes that are read of a program
@@ -60,6 +63,7 @@ _RUNS = re.compile(r"\b(?:subprocess|Popen|check_call|check_output|system|exec\w
 _WORD = re.compile(r"\w+")
 _TEXTS = re.compile(r"""["']([^"']*)["']""")
 _OWN_PROGRAMS = ("/usr/local/sbin", "/usr/local/bin")  # those of a site, which scripts call without a folder
+_MANAGERS, _VERBS = ("systemctl", "service"), ("start", "restart", "reload-or-restart", "try-restart")
 _MOST_SCRIPTS = 16  # that start or read each other
 # The words of SAP's sapconf and of notes of saptune for what others call differently.
 _OF_SAP: Mapping[str, str] = {
@@ -164,12 +168,21 @@ def _files(host: Host, places: Tuple[str, ...]) -> List[str]:
 
 
 def _boot_commands_of_cloud(text: str) -> str:
-    """The commands below `bootcmd`, which cloud-init runs at each boot, a line each."""
+    """The commands below `bootcmd`, which cloud-init runs at each boot, a line each.
+
+    A command may be a list of words, of which each may have a line of its own.
+    """
     block = re.search(r"^bootcmd:[ \t]*(\[.*|)(?:#.*)?\n?((?:[ -].*\n?|\n)*)", text, re.MULTILINE)
     listed = re.findall(r"""\[[^\[\]]*\]|"[^"]*"|'[^']*'|[^\[\],"']+""", block[1][1:] if block else "")
-    lines = (re.sub(r"^[ \t]*(?:- *)?", "", line) for line in (block[2] if block else "").splitlines())
+    text = re.sub(r"^( *)-[ \t]*(?:\n *)?- +", r"\1- \n\1  - ", block[2] if block else "", flags=re.MULTILINE)
+    first = re.match(r" *", text)
+    inner = "\n" + " " * (len(first[0]) + 2 if first is not None else 2) + "- "
+    lines = (re.sub(r"^[ \t]*(?:- *)?", "", line) for line in text.replace(inner, " ").splitlines())
     return "\n".join(
-        item.strip("[] ").replace(",", " ") if item.startswith("[") else item.strip("'\"") for item in (*listed, *lines)
+        " ".join(shlex.quote(word.strip("\"'")) for word in _WORDS_OF_LIST.findall(item))
+        if item.startswith("[")
+        else item.strip("'\"")
+        for item in (*listed, *lines)
     )
 
 
@@ -187,17 +200,22 @@ def _unit(host: Host, unit: boot_units.Unit) -> Found:
 def script(host: Host, owner: str, path: str, variables: Mapping[str, str], read: Optional[Set[str]] = None) -> Found:
     """What a script sets, with those that it reads or starts; of one for another program, the files that it writes."""
     read = set() if read is None else read
-    if path in read or len(read) >= _MOST_SCRIPTS or (host.text(path, limit=2) or _ELF) == _ELF:
+    if path in read or len(read) >= _MOST_SCRIPTS or (_text(host, path, limit=2) or _ELF) == _ELF:
         return
     read.add(path)
-    text = host.text(path, LIMIT) or ""
+    text = _text(host, path)
     if _NOT_SHELL.match(text) or path.endswith((".py", ".pl", ".rb")):
-        for name, command in _of_language(text):
-            if name:
-                yield owner, (name, None)
-            yield from commands(host, owner, command, {"0": path}, read)
+        for name, command in dict.fromkeys(_of_language(text)):
+            yield from [(owner, (name, None))] if name else commands(host, owner, command, {"0": path}, read)
         return
     yield from commands(host, owner, text, {**variables, "0": path}, read)
+
+
+def _text(host: Host, path: str, limit: int = LIMIT) -> str:
+    """Of a script; nothing of the kernel's files, of which any user may name one: /proc/kmsg loses what is read."""
+    kernel = tuple(f"{os.path.realpath(host.real(top))}/" for top in ("/proc", "/sys"))
+    of_kernel = "\0" in path or os.path.realpath(host.real(path)).startswith(kernel)
+    return "" if of_kernel else host.text(path, limit) or ""
 
 
 def _of_language(text: str) -> Iterator[Tuple[str, str]]:
@@ -235,9 +253,14 @@ def _programs_of(host: Host, path: str) -> List[str]:
 def commands(host: Host, owner: str, text: str, variables: Mapping[str, str], read: Optional[Set[str]] = None) -> Found:
     """What commands set, and the scripts that they start."""
     read = set() if read is None else read
-    for name, value in boot_commands.settings(text, variables, lambda path: host.text(path, LIMIT) or ""):
+    for name, value in boot_commands.settings(text, variables, lambda path: _text(host, path)):
         if name == boot_commands.SCRIPT:
             path, *given = boot_commands.words_of(str(value))
+            if path.rpartition("/")[2] in _MANAGERS and len(read) < _MOST_SCRIPTS and {*given} & {*_VERBS}:
+                read.add(" ".join(given))
+                for unit in boot_units.named(host, (word for word in given if word not in _VERBS)):
+                    for command in unit.commands:
+                        yield from commands(host, unit.path, command.replace("$$", "$"), unit.variables, read)
             numbered = {str(number): word for number, word in enumerate(given, 1)}
             for program in _programs_of(host, path):
                 yield from script(host, owner, program, {**variables, **numbered}, read)
@@ -245,7 +268,7 @@ def commands(host: Host, owner: str, text: str, variables: Mapping[str, str], re
             paths = boot_units.matching(host, str(value)) if "*" in str(value) else [str(value)]
             if paths != [value] and str(value).startswith(_SYSCTL):  # all of them end as the boot does
                 paths = []
-            of_others = (path for path in paths if not is_nearmetal_file(path))
+            of_others = (path for path in paths if not is_nearmetal_file(path) and _text(host, path, limit=2))
             for line in (line for path in of_others for line in sysctl_lines_of(host, path)):
                 yield owner, (sysctl.path(line.name), line.value)
         else:

@@ -27,7 +27,7 @@ _NOT_UP = re.compile(
 )
 # What starts a service, and the key that names one of another name.
 _STARTS = {"timer": "Unit", "path": "Unit", "socket": "Service"}
-_PULLS = ("Wants", "Requires", "Requisite", "BindsTo", "Upholds")
+_PULLS = ("Wants", "Requires", "Requisite", "BindsTo", "Upholds", "OnSuccess")
 _EXEC = re.compile(r"Exec(?:Condition|StartPre|Start|StartPost)")
 _CONDITION = re.compile(r"(?:Condition|Assert)(\w+)")
 _SPECIFIER = re.compile(r"%([iIjJnNpPf%])")
@@ -128,6 +128,16 @@ def started(host: Host, more: Iterable[str] = ()) -> Iterator[Unit]:
         fresh = [unit for unit in dict.fromkeys(pulled) if unit not in seen][: max(0, _MANY - len(todo))]
         seen.update(fresh)
         todo += fresh
+
+
+def named(host: Host, names: Iterable[str]) -> Iterator[Unit]:
+    """The services of these names that somebody starts, such as `systemctl start` in a script."""
+    tree = _Tree(host)
+    for name in dict.fromkeys(name if _UNIT_NAME.fullmatch(name) else f"{name}.service" for name in names):
+        path = tree.file(name) if _UNIT_NAME.fullmatch(name) and not name.startswith("nearmetal") else ""
+        lines = tree.lines(name, path) if path else ()
+        if name.endswith(".service") and path and host.link(path) != _MASK and conditions_hold(host, lines, "Unit"):
+            yield Unit(name, path, _commands(lines), _variables(host, lines))
 
 
 def _unescaped(word: str) -> str:

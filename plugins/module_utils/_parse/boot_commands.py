@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import ChainMap
 from typing import Callable, Container, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .._number import is_number
@@ -24,14 +25,14 @@ GOVERNOR = "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor"
 _BIAS = "/sys/devices/system/cpu/cpu*/power/energy_perf_bias"
 # Programs that choose a value by themselves, whatever their options: of Ubuntu up to 20.04, and of cpufrequtils.
 _CHOOSING = {"set-cpufreq": GOVERNOR, "loadcpufreq": GOVERNOR}
-_BEFORE_COMMAND = ("do", "then", "else", "exec", "command", "time", "{", "(", "if", "!")
+_BEFORE_COMMAND = ("do", "then", "else", "exec", "command", "time", "{", "(", "if", "elif", "while", "until", "!")
 _SHELLS = ("sh", "bash", "dash", "ksh", "zsh")
 _LANGUAGES = re.compile(r"(?:python|perl|ruby|node)[\d.]*")
 # They start the command that comes after their options.
 _STARTERS = (
     *("sudo", "env", "nohup", "nice", "ionice", "chrt", "taskset", "timeout", "setsid", "stdbuf", "numactl", "flock"),
     *("systemd-run", "systemd-cat", "run-parts", "runuser", "chronic", "unshare", "xargs", "cloud-init-per"),
-    "busybox",
+    *("busybox", "nsenter"),
 )
 _PRINTERS = ("echo", "printf", "cat")
 _KNOWN = (
@@ -49,7 +50,12 @@ _BEFORE_DEVICE = ("-4", "-6", "link", "l", "set", "s")
 _WRITERS = ("tee", "dd", "cp", "install")
 _CASE = re.compile(r"^\s*(?:case\s.{0,200}?\sin\s+)?[\w|*\"'-]+\)\s*")
 _FUNCTION = re.compile(r"^[ \t]*(?:function[ \t]+)?([\w.-]+)[ \t]*\(\)\s*\{?", re.MULTILINE)
-_SHELL = re.compile(r"""(?<!\S)\S{0,32}?(?:ba|da|k|z)?sh\s+-\w{0,8}c\s+(["'])(.*)\1""")
+_SHELL = re.compile(
+    r"""(?<!\S)(?:\S{0,32}?(?:(?:ba|da|k|z)?sh|su)(?:\s{1,8}[\w-]{1,16}){0,4}?\s+-\w{0,8}c|eval)\s+(["'])(.*)\1"""
+)
+_ARRAY = re.compile(r"\b(\w+\+?=)\(([^()]*)\)")
+_OF_ARRAY = re.compile(r"\$\{(\w+)\[[@*]\]\}")
+_EITHER = re.compile(r"(.*?)\{([^{}]*,[^{}]*)\}(.*)")  # as the shell expands it
 _ASSIGNED = re.compile(r"""(?:export\s+|readonly\s+|local\s+)?(\w+)=("[^"]*"|'[^']*'|\S*)\s*(?:;|$)""")
 _LOOP = re.compile(r"for\s+(\w+)\s+in\s+([^;]*)")
 _READ_LOOP = re.compile(r"^(.*)\|\s*while\s+(?:IFS=\S*\s+)?read\s+(?:-\w+\s+)*(\w+)")
@@ -59,6 +65,7 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^${}]*))?\}|(\w+))")
 _OWN_PATH = re.compile(r"\$\{?BASH_SOURCE(?:\[0\])?\}?")
 _OWN_FOLDER = re.compile(r"\$\(dirname (?:-- )?\"?([^\"()]*)\"?\)|`dirname \"?([^`\"]*)\"?`|\$\{0%/\*\}")
 _SAME_FOLDER = re.compile(r"\$\(cd (?:-P )?\"?([^\"()&;]*?)\"?\s*(?:&&|;)\s*pwd(?: -P)?\)")
+_KERNEL_FILE = re.compile(r"/(?:sys|proc/sys)/[\w./*-]+")
 _LISTED = re.compile(r"\$\(((?:ls|find|echo)\s[^()]*)\)|`((?:ls|find|echo)\s[^`]*)`")
 _CHANGES = re.compile(r"\b(?:sed|awk|cut|tr|xargs|basename)\b")
 # By its last part, a file of the kernel whose folder a script computes.
@@ -77,7 +84,9 @@ _TABLES = {
     "network.queues": ("-L", "--set-channels"),
 }
 _SWITCHES = {"on": "1", "off": "0"}
-_LONGEST, _LONGEST_LINE, _LONGEST_WORD, _MOST_VALUES, _MOST_OF_LOOP, _MOST_FILES = 65536, 4096, 512, 4, 16, 16
+_LONGEST, _LONGEST_LINE, _LONGEST_WORD, _MOST_VALUES, _MOST_OF_LOOP, _MOST_FILES = 65536, 4096, 512, 4, 64, 16
+_DEEPEST = 3  # commands in commands: $(dirname $(readlink …))
+_MOST_MEANINGS = 2048  # of the lines of a script whose variables have several values
 
 
 def settings(
@@ -92,7 +101,7 @@ def settings(
     branch = False
     functions = set(_FUNCTION.findall(text[:_LONGEST]))
     todo = _lines(text)
-    files = _MOST_FILES
+    files, meanings_left = _MOST_FILES, _MOST_MEANINGS
     while todo:
         line = todo.pop().strip()
         if not line or line.startswith("#") or len(line) > _LONGEST_LINE:
@@ -111,7 +120,9 @@ def settings(
         changed = re.search(r"(?:^|&&|;)\s*(?:cd|pushd)\s+\"?(/[^\s;&\"]+)", _expanded(bare, known))
         known["PWD"] = changed[1] if changed else known.get("PWD", "")
         several_of = sorted(set(re.findall(r"\w+", bare)).intersection(others))[:_MOST_VALUES]
-        meanings = [known, *({**known, name: value} for name in several_of for value in others[name])]
+        more = [ChainMap({name: value}, known) for name in several_of for value in others[name]][:meanings_left]
+        meanings_left -= len(more)
+        meanings: List[Mapping[str, str]] = [known, *more]
         for values_of in meanings:
             yield from _of_line(_expanded(bare, values_of), known["PWD"], functions)
         for path in _SOURCED.findall(bare):
@@ -123,8 +134,9 @@ def settings(
 
 
 def _lines(text: str) -> List[str]:
-    """The lines, the last one first."""
-    return text[:_LONGEST].replace("\\\n", " ").splitlines()[::-1]
+    """The lines, the last one first; an array is one text of its words."""
+    text = _ARRAY.sub(lambda array: f'{array[1]}"{" ".join(words_of(array[2], True))}"', text[:_LONGEST])
+    return _OF_ARRAY.sub(r"$\1", text).replace("\\\n", " ").replace(">|", ">").splitlines()[::-1]
 
 
 def _placed(line: str, known: Mapping[str, str]) -> str:
@@ -147,7 +159,9 @@ def _given(line: str, known: Mapping[str, str]) -> Iterator[Tuple[str, List[str]
     """The variable of a loop, and its values."""
     loop, reads = _LOOP.search(line), _READ_LOOP.search(line)
     if loop is not None:
-        yield loop[1], _expanded(loop[2], known).replace('"', "").split()
+        whole = _VARIABLE.fullmatch(loop[2].strip('" '))  # a list of any length
+        words = known.get(whole[1] or whole[3], "") if whole is not None else _expanded(loop[2], known)
+        yield loop[1], words.replace('"', "").split()
     if reads is not None:
         yield reads[2], _found(words_of(_expanded(reads[1].partition("|")[0], known)))
 
@@ -184,7 +198,10 @@ def _expanded(text: str, known: Mapping[str, str]) -> str:
             return (known.get(name[1]) or name[2])[:_LONGEST_WORD]
         return known.get(name[1] or name[3], name[0])[:_LONGEST_WORD]
 
-    return _COMPUTED.sub(_UNKNOWN, _VARIABLE.sub(value, text)[:_LONGEST_LINE])[:_LONGEST_LINE]
+    text = _VARIABLE.sub(value, text)[:_LONGEST_LINE]
+    for _depth in range(_DEEPEST if "$" in text or "`" in text else 0):
+        text = _COMPUTED.sub(_UNKNOWN, text)
+    return text
 
 
 def words_of(text: str, comments: bool = False) -> List[str]:
@@ -221,6 +238,10 @@ def _of_line(line: str, folder: str, functions: Container[str]) -> Iterator[Sett
             filled = "".join(piece + word for piece, word in zip(pieces, [*rest, *pieces])) + pieces[-1]
             printed = filled if len(pieces) > 1 else " ".join((form, *rest))
         value = said if program in ("tee", "dd") else printed
+        if (_LANGUAGES.fullmatch(program) and {"-c", "-e"} & set(words)) or program in ("awk", "gawk", "mawk"):
+            inline = " ".join(words[1:])
+            paths += _KERNEL_FILE.findall(inline) if re.search(r"""["'][wa]\+?["']|write|>""", inline) else []
+        paths = [each for path in paths for each in _each(path)]
         for path in (path if path[:1] in ("/", _UNKNOWN) else f"{folder}/{path}" for path in paths):
             if path.startswith(("/sys/", "/proc/sys/")):
                 yield path.replace(_UNKNOWN, "*"), _known(value)
@@ -268,6 +289,12 @@ def _redirected(words: Sequence[str]) -> Tuple[List[str], List[str]]:
         path = path.lstrip(">|") or (rest.pop(0) if rest else "")
         paths.append(path)
     return kept, paths
+
+
+def _each(path: str) -> List[str]:
+    """The paths that a shell makes of one with braces: /sys/x/{a,b}."""
+    parts = _EITHER.fullmatch(path)
+    return [path] if parts is None else [f"{parts[1]}{word}{parts[3]}" for word in parts[2].split(",")]
 
 
 def _known(value: Optional[str]) -> Optional[str]:
