@@ -43,6 +43,7 @@ _SCRIPTS = (
         for state in ("carrier", "configured", "configuring", "degraded", "routable")
     ),
 )
+_OF_USERS = "/var/spool"
 _CRON = ("/etc/crontab", "/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs", "/var/spool/cron/tabs")
 _JOB = re.compile(r"\s*-?(?:@\w+|(?:[\w*][\w*/,~-]*\s+){4}[\w*/,~-]+)\s+(?:root\s+)?(?=\S)(.*)")
 _ANACRON = re.compile(r"\s*(?:\d+|@\w+)\s+\d+\s+\S+\s+(.*)")
@@ -64,7 +65,7 @@ _WORD = re.compile(r"\w+")
 _TEXTS = re.compile(r"""["']([^"']*)["']""")
 _OWN_PROGRAMS = ("/usr/local/sbin", "/usr/local/bin")  # those of a site, which scripts call without a folder
 _MANAGERS, _VERBS = ("systemctl", "service"), ("start", "restart", "reload-or-restart", "try-restart")
-_MOST_SCRIPTS = 16  # that start or read each other
+_MOST_SCRIPTS, _MOST_OF_JOBS = 16, 64  # that start or read each other; that the jobs of a file start
 # The words of SAP's sapconf and of notes of saptune for what others call differently.
 _OF_SAP: Mapping[str, str] = {
     "THP": "/sys/kernel/mm/transparent_hugepage/enabled",
@@ -107,6 +108,21 @@ _NOTES = ("/var/lib/saptune/working/notes", "/etc/saptune/extra", "/etc/saptune/
 Found = Iterator[Tuple[str, boot_commands.Setting]]
 
 
+class _Read:
+    """What was read on the way: each file once, so that those which name each other come to an end."""
+
+    def __init__(self, most: int = _MOST_SCRIPTS) -> None:
+        self._most = most
+        self._seen: Dict[str, Set[str]] = {}
+
+    def first(self, kind: str, path: str) -> bool:
+        """Whether this file is still to be read; afterwards it isn't."""
+        seen = self._seen.setdefault(kind, set())
+        fresh = path not in seen and len(seen) < self._most
+        seen.update([path] if fresh else [])
+        return fresh
+
+
 def settings(host: Host, more: Iterable[str] = ()) -> Found:
     """What is set by scripts, units and the files of programs, in no order that the host promises.
 
@@ -115,9 +131,10 @@ def settings(host: Host, more: Iterable[str] = ()) -> Found:
     for path in _files(host, _SCRIPTS):
         yield from script(host, path, path, {})
     for path in _files(host, _CRON):
+        read = _Read(_MOST_SCRIPTS if path.startswith(_OF_USERS) else _MOST_OF_JOBS)
         for job in map(_JOB.match, (host.text(path, LIMIT) or "").splitlines()):
             if job is not None:
-                yield from commands(host, path, job[1], {})
+                yield from commands(host, path, job[1], {}, read)
     for job in map(_ANACRON.match, (host.text("/etc/anacrontab", LIMIT) or "").splitlines()):
         yield from commands(host, "/etc/anacrontab", job[1], {}) if job is not None else ()
     for path in (path for path in _files(host, _CLOUD) if path.endswith(".cfg")):
@@ -197,12 +214,11 @@ def _unit(host: Host, unit: boot_units.Unit) -> Found:
     yield from _of_sap(host, unit.name)
 
 
-def script(host: Host, owner: str, path: str, variables: Mapping[str, str], read: Optional[Set[str]] = None) -> Found:
+def script(host: Host, owner: str, path: str, variables: Mapping[str, str], read: Optional[_Read] = None) -> Found:
     """What a script sets, with those that it reads or starts; of one for another program, the files that it writes."""
-    read = set() if read is None else read
-    if path in read or len(read) >= _MOST_SCRIPTS or (_text(host, path, limit=2) or _ELF) == _ELF:
+    read = _Read() if read is None else read
+    if (_text(host, path, limit=2) or _ELF) == _ELF or not read.first(boot_commands.SCRIPT, path):
         return
-    read.add(path)
     text = _text(host, path)
     if _NOT_SHELL.match(text) or path.endswith((".py", ".pl", ".rb")):
         for name, command in dict.fromkeys(_of_language(text)):
@@ -250,14 +266,14 @@ def _programs_of(host: Host, path: str) -> List[str]:
     return [path]
 
 
-def commands(host: Host, owner: str, text: str, variables: Mapping[str, str], read: Optional[Set[str]] = None) -> Found:
+def commands(host: Host, owner: str, text: str, variables: Mapping[str, str], read: Optional[_Read] = None) -> Found:
     """What commands set, and the scripts that they start."""
-    read = set() if read is None else read
+    read = _Read() if read is None else read
     for name, value in boot_commands.settings(text, variables, lambda path: _text(host, path)):
         if name == boot_commands.SCRIPT:
             path, *given = boot_commands.words_of(str(value))
-            if path.rpartition("/")[2] in _MANAGERS and len(read) < _MOST_SCRIPTS and {*given} & {*_VERBS}:
-                read.add(" ".join(given))
+            starts = path.rpartition("/")[2] in _MANAGERS and {*given} & {*_VERBS}
+            if starts and read.first("unit", " ".join(given)):
                 for unit in boot_units.named(host, (word for word in given if word not in _VERBS)):
                     for command in unit.commands:
                         yield from commands(host, unit.path, command.replace("$$", "$"), unit.variables, read)
@@ -269,7 +285,8 @@ def commands(host: Host, owner: str, text: str, variables: Mapping[str, str], re
             if paths != [value] and str(value).startswith(_SYSCTL):  # all of them end as the boot does
                 paths = []
             of_others = (path for path in paths if not is_nearmetal_file(path) and _text(host, path, limit=2))
-            for line in (line for path in of_others for line in sysctl_lines_of(host, path)):
+            fresh = (path for path in of_others if read.first(name, path))
+            for line in (line for path in fresh for line in sysctl_lines_of(host, path)):
                 yield owner, (sysctl.path(line.name), line.value)
         else:
             yield owner, (name, value)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Dict
 
@@ -74,3 +75,13 @@ def test_lines_of_tmpfiles_that_write_to_a_file_of_the_kernel(kind: str, tmp_pat
     assert [(found.name, found.value) for found in at_boot.observe(Host(str(tmp_path)), False)] == [
         (f"sysfs.{THP}", "never")
     ]
+
+
+@pytest.mark.parametrize("job", ["sysctl -p /home/u/x", "/home/u/y"])
+def test_a_user_s_jobs_that_name_one_file_again_and_again_are_read_in_time(job: str, tmp_path: Path) -> None:
+    jobs = "".join(f"@reboot {job} {number}\n" for number in range(2000))
+    parameters, script = "vm.a=1\n" * 9000, "#!/bin/sh\n" + "echo 1 > /x\n" * 5000
+    lay_out(tmp_path, {"/var/spool/cron/u": jobs, "/home/u/x": parameters, "/home/u/y": script})
+    before = time.process_time()
+    assert len(list(boot_programs.settings(Host(str(tmp_path))))) <= 16 * 9000
+    assert time.process_time() - before < 5.0
