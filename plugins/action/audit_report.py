@@ -15,6 +15,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._error import NearmetalError
 from ..module_utils._requests.combined import require_known
+from ..module_utils._words import span
 from ..plugin_utils._ansible import plays
 from ..plugin_utils._ansible.results import follows_contract
 from ..plugin_utils._ansible.variables import require_limits, warn
@@ -25,7 +26,7 @@ from ..plugin_utils._forms.write import write_all
 from ..plugin_utils._report import allowances, document, history, proven, summary, worth
 from ..plugin_utils._report.collect import Collector
 from ..plugin_utils._report.headings import FAILABLE
-from ..plugin_utils._report.model import Report, plural, span
+from ..plugin_utils._report.model import Report, plural
 from ..plugin_utils._report.run import NOTHING_PLANNED, Clock, ineffective, only_mistakes
 
 BLIND = (

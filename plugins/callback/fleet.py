@@ -358,17 +358,16 @@ class CallbackModule(DefaultCallback):
 
     def _print_rankings(self) -> None:
         """How the hosts that were measured compare with others of their type, by every run that was written down."""
-        if self._benchmarked:
-            runs = store.runs(str(self.get_option("report_directory")))
-            for line in sentences.lines(rankings(runs, self._benchmarked), _paint, plays.columns()):
-                self._print(line)
+        runs = store.runs(str(self.get_option("report_directory"))) if self._benchmarked else {}
+        for line in sentences.lines(rankings(runs, self._benchmarked), _paint, plays.columns()):
+            self._print(line)
 
     def _print_proofs(self, hosts: List[host_map.Host]) -> None:
         for line in host_map.lines(hosts, _paint, plays.columns()):
             self._print(line)
         try:
-            path = heat_map.write(str(self.get_option("report_directory")), hosts, time.time())
-            self._print(f"  as a page: {short_path(path)}")
+            directory = str(self.get_option("report_directory"))
+            self._print(f"  as a page: {short_path(heat_map.write(directory, hosts, time.time()))}")
         except NearmetalError as error:
             self._unwritten = True
             self._print(f"✗ {error}", C.COLOR_ERROR)

@@ -48,6 +48,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def span(names: Sequence[str], most: int = 3) -> str:
+    """The names, of many the first ones and how many more."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
 def clipped(text: str, limit: int) -> str:
     """The text, or its beginning and an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

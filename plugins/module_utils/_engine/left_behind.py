@@ -14,7 +14,7 @@ from .._memory.elements import Judged
 from .._memory.entry import Entry
 from .._memory.set_by_files import why_unsure
 from .._plan import Action, Finding, Value
-from .._words import LONGEST_VALUE, in_words
+from .._words import LONGEST_VALUE, in_words, span
 
 _MOST_NAMES, _MOST_SENTENCES = 12, 16
 
@@ -60,7 +60,7 @@ def kept_back(names: Iterable[str], originals: Mapping[str, Value], outcome: str
     """Why these elements don't get their originals."""
     texts = {name: str(originals[name]) for name in names}
     values = ", ".join(sorted({*texts.values()}))
-    it = "it was" if list(texts) == [""] else f"{_listed(list(texts))} had"
+    it = "it was" if list(texts) == [""] else f"{span(list(texts), _MOST_NAMES)} had"
     return (
         f"before nearmetal {it} {values}, which the host can't take as it is now: {outcome}; the journal keeps {values}"
     )
@@ -83,7 +83,7 @@ def set_by_others(place: Lever, entry: Entry, judged: Judged) -> Iterator[Findin
         changes[_MOST_SENTENCES:] = [("to other values after nearmetal did: left alone", summarized)]
     for change, names in changes:
         present, originals = ({name: judged.foreign[name][side] for name in names} for side in (0, 1))
-        reason = " ".join(filter(None, ("somebody set", _listed(names) or "it", change)))
+        reason = " ".join(filter(None, ("somebody set", span(names, _MOST_NAMES) or "it", change)))
         if names == [""]:
             yield advice(entry, reason, now=str(present[""]), wanted=originals[""])
         else:
@@ -115,19 +115,13 @@ def out_of_reach(entry: Entry, judged: Judged, cpus: AbstractSet[int]) -> Iterat
     absent = [name for name in judged.absent if lever.cpu_of(name) not in cpus]
     if absent:
         initial = entry.lever.elements(entry.original, absent)
-        places = _listed(absent) or f"{entry.what} {entry.where}".strip()
+        places = span(absent, _MOST_NAMES) or f"{entry.what} {entry.where}".strip()
         yield advice(
             entry,
             f"{places} can't be read now, for example because CPUs are offline or a device is absent;"
             " the journal keeps the original: run restore again later",
             wanted={name: part for name, part in initial.items() if name in absent},
         )
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The names of elements, of many only the first; empty for a place that is no table."""
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
 
 
 def followers(place: Lever, entry: Entry, now: Value, after: Value, entries: Sequence[Entry]) -> Iterator[Finding]:

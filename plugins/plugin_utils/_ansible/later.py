@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping
 
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -13,9 +13,8 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ...module_utils._engine.requests import tune_requests
 from ...module_utils._error import Mistakes
 from ...module_utils._requests.combined import require_known
+from ...module_utils._words import span
 from . import variables
-
-_MOST_NAMES = 3
 
 Check = Callable[[Mapping[str, Any]], None]  # of a role's options; raises NearmetalError
 
@@ -31,9 +30,7 @@ def mistakes(checks: Mapping[str, Check], hosts: Mapping[str, Mapping[str, Any]]
             said[key] = [sentence for role in checks for sentence in _of_role(role, checks[role], given[role])]
         for sentence in said[key]:
             found.setdefault(sentence, []).append(host)
-    return [
-        sentence if len(names) == len(hosts) else f"{_listed(names)}: {sentence}" for sentence, names in found.items()
-    ]
+    return [sentence if len(names) == len(hosts) else f"{span(names)}: {sentence}" for sentence, names in found.items()]
 
 
 def of_tune(options: Mapping[str, Any]) -> None:
@@ -44,11 +41,6 @@ def of_tune(options: Mapping[str, Any]) -> None:
     more = {name: options[name] for name in ("exclude", "waivers", "workload_concerns", "only") if options.get(name)}
     found.of(partial(tune_requests, ["base"] if found.found else names, options.get("concerns") or {}, {}, **more))
     found.require_none()
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _given(role: str, own: Mapping[str, Any]) -> Dict[str, Any]:

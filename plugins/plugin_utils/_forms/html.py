@@ -24,13 +24,14 @@ from ...module_utils._agent.picture.drawing import text
 from ...module_utils._agent.picture.host import panels
 from ...module_utils._agent.picture.scene import Row, Scene, place_words, scene_of, work
 from ...module_utils._agent.picture.scene import summary as summary_of_scene
+from ...module_utils._words import span
 from .._benchmark import sentences
 from .._page import data as data_of_page
 from .._page import fill
 from .._prove import figures
 from .._report import commands, model, summary, worth
 from .._report.headings import BY_NAME, LOOKS, ORDER, OTHER, under_headings, worst
-from .._report.model import HostReport, Report, ReportedFinding, plural, span
+from .._report.model import HostReport, Report, ReportedFinding, plural
 from .sources import links
 
 DRIFT = 200

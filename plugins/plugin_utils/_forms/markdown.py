@@ -7,10 +7,11 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterable, List, Sequence
 
+from ...module_utils._words import span
 from .._benchmark import sentences
 from .._report import commands, summary, worth
 from .._report.headings import BY_NAME, heading_of
-from .._report.model import HostReport, Report, ReportedFinding, plural, span
+from .._report.model import HostReport, Report, ReportedFinding, plural
 from .sources import SEPARATOR, links
 
 TOPS = 20

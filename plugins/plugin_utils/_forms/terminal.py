@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, List, Sequence, Tuple
 
-from ...module_utils._words import lines_of
+from ...module_utils._words import lines_of, span
 from .._benchmark import sentences
 from .._columns import Paint, clip, led, pad, plain, width, wrap
 from .._report import commands, model, summary, worth
 from .._report.headings import BY_NAME, FAILED, OPEN, ORDER, heading_of, in_order
-from .._report.model import HostReport, Report, ReportedFinding, plural, span
+from .._report.model import HostReport, Report, ReportedFinding, plural
 
 TROUBLED = 8
 NARROWEST = 40

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ...module_utils._plan import Finding
 from ...module_utils._planning import unit
@@ -18,12 +18,6 @@ REPORTED, FAILED, UNREACHABLE, SKIPPED, SILENT = "reported", "failed", "unreacha
 PERSIST = "persist"  # the knob of every concern that makes its values permanent
 _ABOUT = ("instance_type", "host_class", "architecture", "distribution", "distribution_version", "kernel")
 STATES = (REPORTED, FAILED, UNREACHABLE, SKIPPED, SILENT)
-
-
-def span(hosts: Sequence[str], shown: int = 3) -> str:
-    """A few names and how many more."""
-    rest = len(hosts) - shown
-    return ", ".join(hosts[:shown]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def plural(number: int, noun: str, nouns: str = "") -> str:

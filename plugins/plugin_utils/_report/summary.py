@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 from ...module_utils._planning import unit
-from ...module_utils._words import in_words
+from ...module_utils._words import in_words, span
 from .._ansible.plays import TUNE
 from . import commands, model, worth
 from .headings import BY_API, FAILED, OPEN, ORDER, heading_of, headings, in_order, worst
-from .model import HostReport, Report, clause, plural, span
+from .model import HostReport, Report, clause, plural
 
 TOPS = 5  # findings that a terminal and the page's list show; the others are beside their hosts
 ROWS = 40  # a longer table is folded: hosts with equal marks share a row

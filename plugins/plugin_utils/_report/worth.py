@@ -13,10 +13,11 @@ from ...module_utils._concerns.registry import HEADINGS
 from ...module_utils._planning import gate
 from ...module_utils._planning.waivers import EXPIRED, UNWANTED
 from ...module_utils._prove.statistics.rules import BETTER, WORSE
+from ...module_utils._words import span
 from .._ansible.plays import AUDIT, TUNE
 from . import commands, model
 from .headings import OPEN
-from .model import HostReport, Report, ReportedFinding, clause, plural, span
+from .model import HostReport, Report, ReportedFinding, clause, plural
 
 # What is known of a gain, the best first.
 PROVEN, PUBLISHED, UNMEASURED, NO_GAIN, LOSS = "proven", "published", "unmeasured", "no_gain", "loss"

@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from typing import Any, List, Mapping, Sequence
+from typing import Any, List, Mapping
 
-from ...module_utils._words import counted, plain, sentence
+from ...module_utils._words import counted, plain, sentence, span
 from .._files import short_path
 from .decision import BACK, GO_ON, HOLD, so_far
 from .metrics import Values
@@ -46,7 +46,7 @@ def preview(
     """
     ends, options, settings = start["ends"], start["options"], start["settings"]
     hosts = [start["hosts"][begin:end] for begin, end in zip([0, *ends], ends)][first:]
-    batches = [f"batch {first + number}: {plain(_listed(names))}" for number, names in enumerate(hosts, 1)]
+    batches = [f"batch {first + number}: {plain(span(names, _MOST_NAMES))}" for number, names in enumerate(hosts, 1)]
     before, most = (options["before"], options["watch_at_most"]) if settings["metrics"] else (0, options["watch"])
     times = f"watched for {_duration(before)} before its tuning and for {_duration(options['watch'])}"
     lines = [f"each batch is {times}, at most {_duration(max(most, options['watch']))}, after it"]
@@ -57,11 +57,6 @@ def preview(
     lines.append(f"what each host would get: ansible-playbook nearmetal.ec2.tune --check{wanted}")
     seed = [f"these hosts in these batches: add -e rollout_seed={settings['seed']}, or they are drawn anew"]
     return [*plan(start, first), *(f"  {line}" for line in (*few(batches), *(seed if drawn else ()), *lines))]
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _duration(seconds: float) -> str:
