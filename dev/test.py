@@ -36,7 +36,7 @@ WITHOUT = {
     "browser": "Chromium absent: the report's page was not judged",
     "monitoring": "Prometheus absent: docs/monitoring was not tried",
     "programs": "not root, or a server absent: not every program judged a tuned host itself",
-    "examples": "cloud-init, Packer or npm absent: no other program read some of docs/examples, or a profile",
+    "examples": "cloud-init, HAProxy, Packer or npm absent: no other program read some of docs/examples, or a profile",
 }
 NOT_EVERYWHERE = (*WITHOUT, "newest", "cores", "between")
 
