@@ -116,11 +116,15 @@ class _Read:
         self._seen: Dict[str, Set[str]] = {}
 
     def first(self, kind: str, path: str) -> bool:
-        """Whether this file is still to be read; afterwards it isn't."""
-        seen = self._seen.setdefault(kind, set())
-        fresh = path not in seen and len(seen) < self._most
-        seen.update([path] if fresh else [])
+        """Whether a file, or a pattern of files, is still to be read; afterwards it isn't."""
+        fresh = self.wanted(kind, path)
+        self._seen[kind].update([path] if fresh else [])
         return fresh
+
+    def wanted(self, kind: str, path: str) -> bool:
+        """Whether it is still to be read."""
+        seen = self._seen.setdefault(kind, set())
+        return path not in seen and len(seen) < self._most
 
 
 def settings(host: Host, more: Iterable[str] = ()) -> Found:
@@ -217,8 +221,9 @@ def _unit(host: Host, unit: boot_units.Unit) -> Found:
 def script(host: Host, owner: str, path: str, variables: Mapping[str, str], read: Optional[_Read] = None) -> Found:
     """What a script sets, with those that it reads or starts; of one for another program, the files that it writes."""
     read = _Read() if read is None else read
-    if (_text(host, path, limit=2) or _ELF) == _ELF or not read.first(boot_commands.SCRIPT, path):
+    if not read.wanted(boot_commands.SCRIPT, path) or (_text(host, path, limit=2) or _ELF) == _ELF:
         return
+    read.first(boot_commands.SCRIPT, path)
     text = _text(host, path)
     if _NOT_SHELL.match(text) or path.endswith((".py", ".pl", ".rb")):
         for name, command in dict.fromkeys(_of_language(text)):
@@ -278,17 +283,17 @@ def commands(host: Host, owner: str, text: str, variables: Mapping[str, str], re
                     for command in unit.commands:
                         yield from commands(host, unit.path, command.replace("$$", "$"), unit.variables, read)
             numbered = {str(number): word for number, word in enumerate(given, 1)}
-            for program in _programs_of(host, path):
+            patterns = "/" in path and re.search(r"[*?\[]", path)
+            for program in _programs_of(host, path) if not patterns or read.first("pattern", path) else ():
                 yield from script(host, owner, program, {**variables, **numbered}, read)
-        elif name == boot_commands.FILE:
+        elif name == boot_commands.FILE and read.first(name, str(value)):
             paths = boot_units.matching(host, str(value)) if "*" in str(value) else [str(value)]
             if paths != [value] and str(value).startswith(_SYSCTL):  # all of them end as the boot does
                 paths = []
             of_others = (path for path in paths if not is_nearmetal_file(path) and _text(host, path, limit=2))
-            fresh = (path for path in of_others if read.first(name, path))
-            for line in (line for path in fresh for line in sysctl_lines_of(host, path)):
+            for line in (line for path in of_others for line in sysctl_lines_of(host, path)):
                 yield owner, (sysctl.path(line.name), line.value)
-        else:
+        elif name != boot_commands.FILE:
             yield owner, (name, value)
 
 

@@ -77,11 +77,12 @@ def test_lines_of_tmpfiles_that_write_to_a_file_of_the_kernel(kind: str, tmp_pat
     ]
 
 
-@pytest.mark.parametrize("job", ["sysctl -p /home/u/x", "/home/u/y"])
+@pytest.mark.parametrize("job", ["sysctl -p /home/u/x", "/home/u/y", "/home/u/*"])
 def test_a_user_s_jobs_that_name_one_file_again_and_again_are_read_in_time(job: str, tmp_path: Path) -> None:
     jobs = "".join(f"@reboot {job} {number}\n" for number in range(2000))
     parameters, script = "vm.a=1\n" * 9000, "#!/bin/sh\n" + "echo 1 > /x\n" * 5000
     lay_out(tmp_path, {"/var/spool/cron/u": jobs, "/home/u/x": parameters, "/home/u/y": script})
+    lay_out(tmp_path, {f"/home/u/z{number}": "#!/bin/sh\n" for number in range(300)})
     before = time.process_time()
     assert len(list(boot_programs.settings(Host(str(tmp_path))))) <= 16 * 9000
     assert time.process_time() - before < 5.0
