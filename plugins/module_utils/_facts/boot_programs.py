@@ -113,18 +113,23 @@ class _Read:
 
     def __init__(self, most: int = _MOST_SCRIPTS) -> None:
         self._most = most
-        self._seen: Dict[str, Set[str]] = {}
+        self._asked: Set[Tuple[str, str]] = set()
+        self._counts: Dict[str, int] = {}
 
     def first(self, kind: str, path: str) -> bool:
-        """Whether a file, or a pattern of files, is still to be read; afterwards it isn't."""
-        fresh = self.wanted(kind, path)
-        self._seen[kind].update([path] if fresh else [])
+        """Whether a file, or a pattern of files, is asked for the first time, and not too many were taken."""
+        fresh = (kind, path) not in self._asked and self._counts.get(kind, 0) < self._most
+        self._asked.add((kind, path))
         return fresh
 
-    def wanted(self, kind: str, path: str) -> bool:
-        """Whether it is still to be read."""
-        seen = self._seen.setdefault(kind, set())
-        return path not in seen and len(seen) < self._most
+    def take(self, kind: str, path: str) -> bool:
+        """As `first`, and count one that is read."""
+        return self.first(kind, path) and self.count(kind)
+
+    def count(self, kind: str) -> bool:
+        """Count one that is read."""
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        return True
 
 
 def settings(host: Host, more: Iterable[str] = ()) -> Found:
@@ -221,9 +226,9 @@ def _unit(host: Host, unit: boot_units.Unit) -> Found:
 def script(host: Host, owner: str, path: str, variables: Mapping[str, str], read: Optional[_Read] = None) -> Found:
     """What a script sets, with those that it reads or starts; of one for another program, the files that it writes."""
     read = _Read() if read is None else read
-    if not read.wanted(boot_commands.SCRIPT, path) or (_text(host, path, limit=2) or _ELF) == _ELF:
+    if not read.first(boot_commands.SCRIPT, path) or (_text(host, path, limit=2) or _ELF) == _ELF:
         return
-    read.first(boot_commands.SCRIPT, path)
+    read.count(boot_commands.SCRIPT)
     text = _text(host, path)
     if _NOT_SHELL.match(text) or path.endswith((".py", ".pl", ".rb")):
         for name, command in dict.fromkeys(_of_language(text)):
@@ -278,15 +283,15 @@ def commands(host: Host, owner: str, text: str, variables: Mapping[str, str], re
         if name == boot_commands.SCRIPT:
             path, *given = boot_commands.words_of(str(value))
             starts = path.rpartition("/")[2] in _MANAGERS and {*given} & {*_VERBS}
-            if starts and read.first("unit", " ".join(given)):
+            if starts and read.take("unit", " ".join(given)):
                 for unit in boot_units.named(host, (word for word in given if word not in _VERBS)):
                     for command in unit.commands:
                         yield from commands(host, unit.path, command.replace("$$", "$"), unit.variables, read)
             numbered = {str(number): word for number, word in enumerate(given, 1)}
             patterns = "/" in path and re.search(r"[*?\[]", path)
-            for program in _programs_of(host, path) if not patterns or read.first("pattern", path) else ():
+            for program in _programs_of(host, path) if not patterns or read.take("pattern", path) else ():
                 yield from script(host, owner, program, {**variables, **numbered}, read)
-        elif name == boot_commands.FILE and read.first(name, str(value)):
+        elif name == boot_commands.FILE and read.take(name, str(value)):
             paths = boot_units.matching(host, str(value)) if "*" in str(value) else [str(value)]
             if paths != [value] and str(value).startswith(_SYSCTL):  # all of them end as the boot does
                 paths = []
