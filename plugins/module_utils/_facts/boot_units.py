@@ -153,7 +153,8 @@ def _commands(lines: link_settings.Lines) -> Tuple[str, ...]:
             bare = value.lstrip("@-+!:|")
             if "@" in value[: len(value) - len(bare)]:  # the second word is the name that the program sees
                 bare = re.sub(r"^(\S+)\s+\S+", r"\1", bare)
-            commands = [*commands, (key, bare)] if bare else [each for each in commands if each[0] != key]
+            commands = commands if bare else [each for each in commands if each[0] != key]
+            commands += [(key, bare)] if bare else []
     return tuple(command for _key, command in commands)
 
 

@@ -53,7 +53,7 @@ _SECTION = re.compile(r"\[([^\]]*)\]")
 _LISTED = re.compile(r"[^,;\s]+")
 _KINDS = {"interface-name": "Name", "mac": "MACAddress", "driver": "Driver", "type": "Type"}
 _IFACE = re.compile(r"(auto|allow-\S+|iface|mapping|source|source-directory|no-\S+|rename)\s+(\S+)")
-_OF_INTERFACE = re.compile(r'\binterface\s+"([^"]*)"\s*\{([^{}]*)\}')
+_OF_INTERFACE = re.compile(r'\binterface\s+"([^"]*)"\s*\{((?:[^{}]|\{[^{}]*\})*)\}')
 # Limits on the cost of a condition in a hostile file.
 _MOST_GLOBS, _LONGEST_GLOB, _MOST_STARS = 256, 64, 4
 

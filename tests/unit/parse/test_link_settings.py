@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import List
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.link_settings import has_device, listed
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.link_settings import dhclient, has_device, listed
 
 ENS5 = {"Name": "ens5 enp0s5", "MACAddress": "02:ab:00:00:00:01", "Driver": "ena", "Type": "ether"}
 HAVE = (
@@ -44,3 +44,8 @@ def test_a_list_has_not(text: str) -> None:
 )
 def test_six_numbers_are_a_hardware_address(text: str, words: List[str]) -> None:
     assert listed(text) == words
+
+
+def test_what_dhclient_takes_for_another_interface_is_in_its_block_whatever_that_has_inside() -> None:
+    text = 'interface "ens9" {\n  if exists x { append y "z"; }\n  supersede interface-mtu 1400;\n}\n'
+    assert [(name, options) for name, options in dhclient(text) if options] == [("ens9", (("", "mtu", "1400"),))]
