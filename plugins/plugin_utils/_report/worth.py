@@ -164,6 +164,7 @@ def verdict(report: Report) -> Verdict:
     within = f" in the {len(looked)} of {plural(len(HEADINGS), 'concern')} that were looked at" if unseen else ""
     nameless = [host.name for host in reporting if looked and _names_none(host)]
     suited = {host.name: _unplanned(host) for host in reporting if _unplanned(host)}
+    choosable = suited or 0 < len(nameless) == len(reported)
     return Verdict(
         _planned(reported, [concern for concern in HEADINGS if concern in looked]) if looked else "",
         _lead(report, reported, changes, within),
@@ -179,12 +180,7 @@ def verdict(report: Report) -> Verdict:
             *([(NEXT, _say_nameless(nameless, len(reported)))] if nameless else ()),
             *([(NEXT, _PLAN_SUITED.format(span(tuple(suited), 4)))] if suited else ()),
         ),
-        commands.finishing(report)
-        or (
-            _next_command(report, _APPLY if suited else _SUGGEST)
-            if suited or 0 < len(nameless) == len(reported)
-            else ""
-        ),
+        commands.finishing(report) or (_next_command(report, _APPLY if suited else _SUGGEST) if choosable else ""),
     )
 
 
