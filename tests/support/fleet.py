@@ -139,7 +139,10 @@ class Fleet:
         """Write the inventory; a host's variables are `module_result` or `fate`."""
         plain: Dict[str, Any] = {
             "all": {
-                "hosts": {name: {"ansible_connection": "local", **hosts[name]} for name in hosts},
+                "hosts": {
+                    name: {"ansible_connection": "ssh" if "ansible_host" in own else "local", **own}
+                    for name, own in hosts.items()
+                },
                 "children": {},
             }
         }
