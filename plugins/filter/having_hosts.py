@@ -16,7 +16,9 @@ from jinja2 import pass_context
 
 # difflib's ratio: `traget` and `Target` have 0.83; and what begins with a role's name.
 _NEAR = 0.8
-_TARGET = re.compile(r"(?:audit|benchmark|profile|prove|restore|rollout|tune)_targets?")
+_ROLE = r"(?:audit|benchmark|profile|prove|restore|rollout|tune)_"
+_TARGET = re.compile(rf"{_ROLE}(?:hosts?|targets?)|(?!benchmark){_ROLE}limit|hosts?|limit")
+_CHECK = re.compile(rf"(?:{_ROLE})?(?:check|check_mode|dry_?run)")
 _OF_ANSIBLE = 4  # the exit status of a play that Ansible can't begin
 _LISTING = ("syntax", "listhosts", "listtasks", "listtags")
 
@@ -30,6 +32,8 @@ def require_hosts(variables: Any, pattern: Any) -> Any:
     nearly = [
         name for name in given if _TARGET.fullmatch(name) or difflib.get_close_matches(name, ["target"], 1, _NEAR)
     ]
+    for name in filter(_CHECK.fullmatch, given):
+        _refuse(f"the variable {name} has no effect: is --check meant? Without it hosts are changed")
     if "target" not in given and nearly:
         _refuse(f"the variable {nearly[0]} chooses no hosts: is target meant? Without it all are taken")
     groups = variables.get("groups") or {}

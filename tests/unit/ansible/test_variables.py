@@ -123,6 +123,10 @@ def test_an_option_of_a_single_role_has_its_name_for_tune(name: str, role: str, 
         ("tune", "tune_exlude", "tune_exclude"),
         ("audit_report", "audit_failon", "audit_fail_on"),
         ("tune", "tune_bak", "tune_bake"),
+        ("tune", "tune_onyl", "tune_only"),
+        ("tune", "tune_olny", "tune_only"),
+        ("prove", "tune_skip", "tune_exclude"),
+        ("tune", "tune_exclusions", "tune_exclude"),
     ],
 )
 def test_a_misspelt_limit_is_no_mere_warning(module: str, name: str, meant: str) -> None:
