@@ -89,7 +89,7 @@ class CallbackModule(DefaultCallback):
         self._benchmarked: List[str] = []
         self._said: Set[str] = set()  # messages of hosts that failed
         self._any_task_started = False  # whether any task started that plans a host
-        self._unwritten = False  # whether a file of the report couldn't be written
+        self._unwritten = False  # whether there is no report, or a file of it couldn't be written
         self._ended = False  # whether Ansible came to the end of the run
         atexit.register(self._say_interrupted, os.getpid())
         self._others_played = False  # whether a play of somebody else is in the run, whose end is Ansible's recap
@@ -311,9 +311,9 @@ class CallbackModule(DefaultCallback):
         no_task = "" if planned else plays.no_task()
         if self._others_played or (no_task and stats.processed):
             super().v2_playbook_on_stats(stats)
-        refused = self._gate.refuses(self._collector)
-        no_report = no_task or (run.NOTHING_PLANNED if refused else "")
+        no_report = no_task or (run.NOTHING_PLANNED if self._gate.refuses(self._collector) else "")
         if no_report or not self._collector.total():
+            self._unwritten = not self._others_played
             self._print(no_report or "No report written: the run had no hosts", C.COLOR_ERROR)
             return
         failures = [name for name, count in stats.failures.items() if count]

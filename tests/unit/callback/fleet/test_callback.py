@@ -77,7 +77,9 @@ def test_tags_that_leave_no_task_leave_the_reports_alone(fleet: Fleet, option: s
     fleet.inventory({"h1": {"module_result": result_with(GOOD_CLOCK)}})
     fleet.reports.mkdir()
     (fleet.reports / "report.json").write_text("an earlier one")
-    assert f"No report written: {why}\n" in well(fleet.run(option, tag))
+    run = fleet.run(option, tag)
+    assert f"No report written: {why}\n" in run.stdout
+    assert run.returncode == 2, "a pipeline would take it for an audit"
     assert [path.read_text() for path in fleet.reports.iterdir()] == ["an earlier one"]
 
 
