@@ -21,7 +21,7 @@ from ..plugin_utils._ansible.results import follows_contract
 from ..plugin_utils._ansible.variables import require_limits, warn
 from ..plugin_utils._benchmark import store
 from ..plugin_utils._benchmark.ranking import rankings
-from ..plugin_utils._files import ELSEWHERE, brief, short_path, try_folder
+from ..plugin_utils._files import brief, short_path, try_folder
 from ..plugin_utils._forms.write import write_all
 from ..plugin_utils._report import allowances, document, history, proven, summary, worth
 from ..plugin_utils._report.collect import Collector
@@ -67,7 +67,8 @@ class ActionModule(ActionBase):
             if options["only_check"]:
                 require_limits(variables, self._task.action)
                 _require_known_workload(variables)
-                _try_folders(options["history"], len(variables.get("ansible_play_hosts_all", ())))
+                plays.require_report_directory(_ROOM_OF_A_HOST * len(variables.get("ansible_play_hosts_all", ())))
+                _try_history(options["history"])
                 return warn({**result, "changed": False}, self._task.action, variables)
             # The callback knows more: hosts that could not be reached, and the time.
             seen_by_callback = plays.CALLBACK == C.DEFAULT_STDOUT_CALLBACK
@@ -116,16 +117,15 @@ class ActionModule(ActionBase):
         return result
 
 
-def _try_folders(history_folder: str | None, hosts: int) -> None:
-    """Raises NearmetalError where the reports couldn't be written once all hosts have been asked."""
-    named = {"report_directory": plays.report_directory(), "audit_history": history_folder}
-    for what, folder in named.items():
-        try:
-            if folder:
-                try_folder(folder, _ROOM_OF_A_HOST * hosts if what == "report_directory" else 0)
-        except OSError as error:
-            elsewhere = "name another directory" if what == "audit_history" else ELSEWHERE
-            raise NearmetalError(f"{what}: can't write in {folder}: {error.strerror}; {elsewhere}") from None
+def _try_history(folder: str | None) -> None:
+    """Raises NearmetalError where an audit couldn't be kept there once all hosts have been asked."""
+    try:
+        if folder:
+            try_folder(folder)
+    except OSError as error:
+        raise NearmetalError(
+            f"audit_history: can't write in {folder}: {error.strerror}; name another directory"
+        ) from None
 
 
 def _summary(report: Report) -> dict[str, Any]:

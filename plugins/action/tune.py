@@ -18,7 +18,7 @@ from ..module_utils._requests.combined import require_known
 from ..module_utils._words import shown
 from ..plugin_utils._ansible import by_agent
 from ..plugin_utils._ansible.by_agent import HostAction
-from ..plugin_utils._ansible.plays import CALLBACK
+from ..plugin_utils._ansible.plays import CALLBACK, require_report_directory
 
 # What only a report reads: 60 KiB of each host, which Ansible would keep until the last one is tuned.
 _FOR_A_REPORT = ("actions", "findings", "platform", "queue_map", "topology")
@@ -81,8 +81,11 @@ class ActionModule(HostAction):
         return self.do_task(task_vars, drawn=True)
 
     def _done(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        reported = C.DEFAULT_STDOUT_CALLBACK == CALLBACK
+        if reported:
+            require_report_directory()
         # The agent observes disks for a picture of the host only if there may be a report.
-        result = self.do_task(task_vars, drawn=C.DEFAULT_STDOUT_CALLBACK == CALLBACK)
+        result = self.do_task(task_vars, drawn=reported)
         if "confirm_within" in result:
             result.update(self._confirmed(task_vars))
         return result

@@ -94,7 +94,7 @@ def try_folder(folder: str, needed: int = 0) -> None:
     Raises OSError. A file system that doesn't say its size counts as large enough.
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    os.unlink(write(os.path.join(folder, "try"), " " * 65536))
+    os.unlink(write(os.path.join(folder, f"try.{os.getpid()}"), " " * 65536))  # workers of Ansible may do so at once
     found = os.statvfs(folder)
     if found.f_blocks and found.f_bavail * found.f_frsize < needed:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

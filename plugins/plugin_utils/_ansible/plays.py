@@ -12,7 +12,9 @@ from ansible import constants as C
 from ansible import context
 from ansible.plugins.loader import callback_loader
 
+from ...module_utils._error import NearmetalError
 from .._clean import text
+from .._files import ELSEWHERE, try_folder
 
 COLLECTION = "nearmetal.ec2."
 TUNE = "nearmetal.ec2.tune"
@@ -132,3 +134,12 @@ def report_directory() -> str:
     callback = callback_loader.get(CALLBACK)
     callback.set_options()
     return str(callback.get_option("report_directory"))
+
+
+def require_report_directory(needed: int = 0) -> None:
+    """Raise NearmetalError where reports of so many bytes couldn't be written once the hosts have been asked."""
+    folder = report_directory()
+    try:
+        try_folder(folder, needed)
+    except OSError as error:
+        raise NearmetalError(f"report_directory: can't write in {folder}: {error.strerror}; {ELSEWHERE}") from None

@@ -20,6 +20,7 @@ from ansible_collections.nearmetal.ec2.plugins.plugin_utils._ansible import play
 def test_the_agent_observes_for_a_picture_only_if_a_report_may_have_one(
     monkeypatch: pytest.MonkeyPatch, callback: str, check: bool, drawn: bool
 ) -> None:
+    monkeypatch.setattr(tune, "require_report_directory", lambda: None)
     requests: List[Dict[str, Any]] = []
 
     def execute(module_args: Dict[str, Any], **_more: Any) -> Dict[str, Any]:

@@ -5,6 +5,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any, Dict, List
 
 import pytest
@@ -12,6 +16,7 @@ import yaml
 
 from tests.support.fleet import GOOD_CLOCK, ROOT, Fleet, result_with
 from tests.support.report.judged import states, well
+from tests.support.simulated import simulate
 
 GOOD = {"module_result": result_with(GOOD_CLOCK)}
 
@@ -69,3 +74,26 @@ def test_every_playbook_that_stops_at_a_failure_has_these_batches() -> None:
     }
     assert len(plays) > 10
     assert set(plays.values()) == {"{{ tune_serial | default([1, '10%']) | nearmetal.ec2.batches }}"}
+
+
+def test_a_host_whose_report_could_not_be_written_is_left_as_it_is(tmp_path: Path) -> None:
+    hosts = {"all": {"hosts": {"web-01": simulate(tmp_path / "web-01", "xen_hvm")}}}
+    (tmp_path / "hosts.json").write_text(json.dumps(hosts))
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "hosts.json", "nearmetal.ec2.tune"],
+        cwd=tmp_path,
+        env={
+            **{name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")},
+            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".ansible/collections"),
+            "ANSIBLE_STDOUT_CALLBACK": "nearmetal.ec2.fleet",
+            "NEARMETAL_REPORT_DIRECTORY": "hosts.json",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "report_directory: can't write in " in done.stdout
+    assert "hosts.json: File exists; name another directory" in done.stdout
+    assert not (tmp_path / "web-01/root/var/lib/nearmetal").exists()
