@@ -19,7 +19,7 @@ from ...module_utils._prove.statistics import record_lines
 from ...module_utils._prove.statistics.guards import CLIENT, GUARDS, PASSING, Firing, find_disturbances
 from ...module_utils._prove.statistics.order import TUNED, UNTUNED
 from ...module_utils._prove.statistics.record import Measurement
-from ...module_utils._prove.statistics.rules import UNSAFE
+from ...module_utils._prove.statistics.rules import UNCLEAR, UNSAFE
 from ...module_utils._prove.statistics.settings import longest_load
 from ...module_utils._tasks.tuning import WANTED
 from ...module_utils._words import sentence
@@ -165,7 +165,8 @@ class Run(loop.HostControl):
                 reports = [] if self._action.secret else document.write(self._base, log.record, result, ending)
             except NearmetalError as error:
                 raise NearmetalError(f"{sentences.summary(result, ending)}; but {error}") from None
-        failed = {"failed": True} if result.verdict in self._options["fail_on"] else {}
+        unmeasured = result.verdict == UNCLEAR and not result.pairs
+        failed = {"failed": True} if unmeasured or result.verdict in self._options["fail_on"] else {}
         return {**results.ended(log.record, result, ending, log.path, reports), **self._profile, **failed}
 
     def _offer_share_of_knee(self) -> None:

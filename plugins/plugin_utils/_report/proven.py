@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, Mapping, Optional, Tuple
 
 from ...module_utils._concerns.registry import CONCERNS
 from ...module_utils._planning.knob import BOOT, RESTART
-from ...module_utils._prove.statistics.rules import BETTER, VERDICTS
+from ...module_utils._prove.statistics.rules import BETTER, UNCLEAR, VERDICTS
 from ...module_utils._words import counted
 from .._clean import NAME, Budget, text
 from .._files import latest, made_of
@@ -88,7 +88,9 @@ def with_proof(findings: Iterable[ReportedFinding], proof: Optional[Proof]) -> T
 
 def _of_host(host: str, plain: Mapping[str, Any]) -> Optional[Proof]:
     known = (plain["schema"], plain["host"]) == (document.SCHEMA, host) and plain["version"] in document.READABLE
-    return proof_of(plain) if known else None
+    # A run whose load failed before any pair says nothing of its settings.
+    measured = known and (plain["verdict"].get("pairs", 1) or plain["verdict"]["verdict"] != UNCLEAR)
+    return proof_of(plain) if measured else None
 
 
 def proof_of(plain: Mapping[str, Any]) -> Proof:

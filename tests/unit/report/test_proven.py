@@ -173,6 +173,9 @@ def test_a_run_without_pairs_has_no_figure(record: Record, tmp_path: Path) -> No
     assert proof.says() == "prove found not quiet on 21 Sep 2026"
     text = prometheus.render(report_of(tmp_path))
     assert not [name for name in ("change_percent", "prove_evidence") if name in text]
+    content["verdict"]["verdict"] = "unclear"  # as where the load fails from the beginning
+    (tmp_path / "prove/db-1-20260921T100000Z-1.json").write_text(json.dumps(content))
+    assert proven.last(str(tmp_path), ["db-1"]) == {}
 
 
 def test_an_audit_reports_it(fleet: Fleet) -> None:

@@ -121,6 +121,7 @@ def test_a_server_that_is_down_behind_a_pipe_is_not_timed(host: FakeKernel, play
     result = play(command="echo connection refused >&2 | true")
     assert (result["verdict"]["verdict"], play.steps.count("measure"), current(host)) == ("unclear", 1, "xen")
     assert "the command printed no figure: set prove_timed" in result["msg"]
+    assert result["failed"], "a run that compared nothing is no success"
 
 
 def test_ctrl_c_takes_the_host_back_and_the_run_can_go_on(host: FakeKernel, play: Play) -> None:
