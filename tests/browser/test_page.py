@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Any, Callable
 
@@ -139,6 +140,14 @@ def test_every_text_has_contrast(open_page: Open, dark: bool) -> None:
     page.run("document.querySelector('.host').click()")
     assert page.run("document.documentElement.dataset.theme") == ("dark" if dark else "light")
     assert page.run(CONTRAST) == []
+
+
+@pytest.mark.parametrize(("mode", "title"), [("audit", "Now"), ("tune", "Before")])
+def test_what_a_host_had_before_a_tuning_is_not_called_now(open_page: Open, mode: str, title: str) -> None:
+    report = reports.report(result_with(SLOW_CLOCK))
+    page = open_page(dataclasses.replace(report, run=dataclasses.replace(report.run, mode=mode)))
+    # The row of a single host is open.
+    assert page.run("document.querySelector('.sheet thead th:nth-child(3)').textContent") == title
 
 
 @pytest.mark.parametrize("width", [360, 390, 768, 1024, 1400, "paper"])

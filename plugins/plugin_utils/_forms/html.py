@@ -149,6 +149,7 @@ def _data(report: Report, concerns: List[str]) -> Markup:
         "statuses": [[look.name, look.mark, look.words] for look in LOOKS],
         "many": worth.MANY,
         "changes": {"tune": "changed", "restore": "given back"}.get(report.run.mode, "to change"),
+        "now": "Before" if report.run.mode == "tune" or (report.restores and not report.run.checked) else "Now",
         "kept": "Taken away:" if report.restores else "Kept over reboots by",
         "worth": list(worth.WORTH.values()),
         "risk": list(worth.RISK.values()),

@@ -219,7 +219,7 @@
     const widths = element("colgroup");
     for (const name of ["c-status", "c-knob", "c-value", "c-value", ""]) widths.append(element("col", { class: name }));
     const titles = element("tr");
-    for (const name of ["Status", "Knob", "Now", "Wanted", "Why"]) titles.append(element("th", { scope: "col", "data-host": host.name }, name));
+    for (const name of ["Status", "Knob", data.now, "Wanted", "Why"]) titles.append(element("th", { scope: "col", "data-host": host.name }, name));
     const made = element("table", { class: "plain" }, element("caption", { class: "sr" }, `Findings of ${host.name}`), widths, element("thead", {}, titles));
     const worst = (rows) => Math.min(...rows.map(([, , , status, , , , , , , upkeep]) => status + (upkeep ? 100 : 0)));
     const groups = concerns.map((_name, concern) => host.rows.filter(([of]) => of === concern)).filter((rows) => rows.length);
@@ -264,7 +264,7 @@
     return element("tr", { class: SETTLED.has(statuses[status][0]) ? "settled" : "" },
       state,
       element("th", { scope: "row" }, element("code", {}, knob ? element("span", { class: "of" }, `${concerns[concern]}.`) : "", ...breakable(name)), where ? element("div", { class: "from" }, ...breakable(texts[where])) : ""),
-      value("Now", now), value("Wanted", wanted), why);
+      value(data.now, now), value("Wanted", wanted), why);
   }
 
   function expanded(line) {
