@@ -7,7 +7,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -35,6 +34,5 @@ def _fetched() -> bool:
         (path,) = Path(folder).glob("*.tgz")
         if hashlib.sha256(path.read_bytes()).hexdigest() != SHA256:
             raise ValueError(f"npm's {PACKAGE} isn't the one of {SHA256}")
-        with tarfile.open(path) as packed:
-            packed.extractall(HOME, filter="data")
+        shutil.unpack_archive(path, HOME)
     return True
