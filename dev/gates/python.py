@@ -41,7 +41,7 @@ LEFT_OUT = {
 LEFT_OUT |= {"deselect", "collect_ignore", "collect_ignore_glob"}
 # The folders of module_utils that each folder may import: parsers know no facts, facts no concerns, concerns no engine,
 # and only the edges know Ansible.
-_PLAIN = {"_error", "_loaded", "_measured", "_number", "_parameters", "_plan", "_version", "_words"}
+_PLAIN = {"_error", "_loaded", "_measured", "_mistakes", "_number", "_parameters", "_plan", "_version", "_words"}
 _PURE = {*_PLAIN, "_parse", "_facts", "_planning", "_concerns", "_programs", "_workloads"}
 _WRITING = {*_PURE, "_host", "_levers", "_memory", "_requests", "_engine"}
 _HOST = {*_WRITING, "_tasks"}

@@ -12,7 +12,8 @@ from typing import Any, Mapping
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._error import Mistakes, NearmetalError
+from ..module_utils._error import NearmetalError
+from ..module_utils._mistakes import Mistakes
 from ..module_utils._words import plain, sentence
 from ..plugin_utils._ansible import by_agent, later, variables
 from ..plugin_utils._ansible.plays import report_directory

@@ -4,10 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
-
-from ._words import LINE, several
+from collections.abc import Iterable
 
 
 class NearmetalError(Exception):
@@ -15,32 +12,6 @@ class NearmetalError(Exception):
 
     Every layer raises only this class; a module's main() turns it into fail_json once.
     """
-
-
-class Mistakes:
-    """Gathers what checks refuse, each in a `with` of its own, so that an operator reads of all of it at once."""
-
-    def __init__(self, found: Iterable[str] = ()) -> None:
-        self.found = list(found)
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: object, _trace: object) -> bool:
-        if kind is NearmetalError:
-            self.found += str(error).split(LINE)[1:] or [str(error)]
-        return kind is NearmetalError
-
-    def of(self, work: Callable[..., Any], *given: Any) -> Any:
-        """What this answers; nothing if it refuses what it was given."""
-        with self:
-            return work(*given)
-        return {}
-
-    def require_none(self) -> None:
-        """Raise NearmetalError if a check refused something."""
-        if self.found:
-            raise NearmetalError(several(self.found))
 
 
 class OfHost(NearmetalError):

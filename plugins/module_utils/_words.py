@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Iterable, List, Mapping, Sequence
+from typing import Any, List, Mapping, Sequence
+
+from ._mistakes import LINE, parts_of
 
 LONGEST_VALUE = 300  # characters that a message shows of a value
 LONGEST_SENTENCE = 1500  # characters of one sentence, whatever values are in it
-LINE = "\n• "  # begins each line of a message that has several
 _STATUSES = {"needs_reboot": "needs a reboot", "needs_restart": "needs a restart"}
 
 _LONG_WORD = re.compile(r"\S{%d,}" % (LONGEST_VALUE + 1))
@@ -111,26 +112,21 @@ def plain(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """A whole message as it is shown: printable, no word longer than LONGEST_VALUE, nothing endless.
+    """A whole message as it is shown: one printable line, no word longer than LONGEST_VALUE, nothing endless.
 
-    It is one line, unless it is of `several` mistakes; of twelve and more ten have a line.
+    Of `several` mistakes it names as many as there is room for, and of twelve and more at most ten.
     """
-    first, *rest = (
-        _LONG_WORD.sub(lambda word: clipped(word[0], LONGEST_VALUE), printable(line)) for line in text.split(LINE)
-    )
-    rest = [*rest[:10], f"and {len(rest) - 10} more"] if rest[11:] else rest
-    return LINE.join(clipped(line, LONGEST_SENTENCE) for line in (first, *rest))
-
-
-def several(sentences: Iterable[str]) -> str:
-    """The mistakes that these sentences name, in one message: each once, and each in a line if there are several."""
-    first, *rest = dict.fromkeys(sentences) or ("",)
-    return LINE.join((f"{1 + len(rest)} mistakes:", first, *rest)) if rest else first
+    first, *rest = parts_of(_LONG_WORD.sub(lambda word: clipped(word[0], LONGEST_VALUE), printable(text)))
+    most = len(rest) if len(rest) < 12 else 10
+    while most > 1 and len(LINE.join((first, *rest[:most]))) > LONGEST_SENTENCE - 30:
+        most -= 1
+    more = [f"and {len(rest) - most} more"] if rest[most:] else []
+    return clipped(LINE.join((first, *rest[:most], *more)), LONGEST_SENTENCE)
 
 
 def lines_of(text: str) -> List[str]:
-    """The lines of a message of `several` mistakes, also where it was made one line."""
-    first, *rest = text.replace("\n", " ").split(f" {LINE[1:]}")
+    """The lines of a message of `several` mistakes, for a terminal."""
+    first, *rest = parts_of(text)
     return [first, *(f"{LINE[1:]}{line}" for line in rest)]
 
 

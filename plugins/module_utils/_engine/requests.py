@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, AbstractSet, Any, Container, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from .._concerns.registry import CONCERNS
-from .._error import Mistakes, NearmetalError
+from .._error import NearmetalError
 from .._memory.stored import CHOICE, Stored
+from .._mistakes import Mistakes
 from .._plan import PROGRAM, Finding, Wanted
 from .._planning.concern import Concern
 from .._planning.knob import limited, merged, without

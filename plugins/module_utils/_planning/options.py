@@ -14,7 +14,8 @@ import re
 from contextlib import suppress
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from .._error import Mistakes, NearmetalError
+from .._error import NearmetalError
+from .._mistakes import Mistakes
 from .._words import choices, shown
 
 Spec = Mapping[str, Mapping[str, Any]]

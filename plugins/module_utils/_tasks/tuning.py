@@ -10,9 +10,10 @@ from typing import Any, Dict, Mapping, NamedTuple
 from .._engine.requests import tune_requests
 from .._engine.run import Ask, Conditions, Run, plan_run, run
 from .._engine.session import BakeSession, Origin, Session
-from .._error import Mistakes, NearmetalError, OfHost
+from .._error import NearmetalError, OfHost
 from .._facts.facts import UNOBSERVED, observe
 from .._host.host import WritableHost
+from .._mistakes import Mistakes
 from .._planning.options import COMMON, Spec
 from .._planning.waivers import OPTIONS as WAIVERS
 from .._requests.choice import Chosen, choose

@@ -11,7 +11,7 @@ from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ...module_utils._engine.requests import tune_requests
-from ...module_utils._error import Mistakes
+from ...module_utils._mistakes import Mistakes
 from ...module_utils._requests.combined import require_known
 from ...module_utils._words import span
 from . import variables

@@ -17,7 +17,7 @@ from ansible.module_utils.common.yaml import yaml_load
 
 from ...module_utils._concerns.registry import HEADINGS
 from ...module_utils._error import NearmetalError
-from ...module_utils._words import several
+from ...module_utils._mistakes import several
 from .plays import COLLECTION
 
 _ROLES = Path(__file__).parents[3] / "roles"

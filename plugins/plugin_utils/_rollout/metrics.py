@@ -16,7 +16,8 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import IO, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from ...module_utils._error import Mistakes, NearmetalError
+from ...module_utils._error import NearmetalError
+from ...module_utils._mistakes import Mistakes
 from ...module_utils._planning.options import Spec, validate
 from ...module_utils._prove.statistics.metrics import LARGER, NAME, NAME_WORDS, SMALLER
 from ...module_utils._words import plain, printable, shown

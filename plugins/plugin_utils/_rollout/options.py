@@ -8,7 +8,8 @@ import os
 import time
 from typing import Any, Dict, Mapping
 
-from ...module_utils._error import Mistakes, NearmetalError
+from ...module_utils._error import NearmetalError
+from ...module_utils._mistakes import Mistakes
 from ...module_utils._planning.options import Spec, validate
 from . import cloudwatch, draw, guards, metrics, permission, prometheus
 from .decision import GO_ON, HOLD

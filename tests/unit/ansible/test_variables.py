@@ -171,8 +171,7 @@ def test_what_is_no_misspelt_limit_stops_nothing(name: str) -> None:
         ),
         (
             SEVERAL,
-            "3 mistakes:\n• prove_seconds must be a number\n• prove_guard must be a mapping\n• prove_gurad isn't"
-            + MEANT,
+            "3 mistakes: • prove_seconds must be a number • prove_guard must be a mapping • prove_gurad isn't" + MEANT,
         ),
         ("value of smt_threads must be one of: on, off", "value of smt_threads must be one of: on, off"),
     ],

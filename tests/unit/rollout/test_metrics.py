@@ -98,7 +98,7 @@ def test_a_metric_is_called_as_it_was_written_and_all_mistakes_are_said() -> Non
     given = [{"name": "r", "better": "bigger", "command": "true"}, {"better": "larger", "command": "true", "margn": 1}]
     with pytest.raises(NearmetalError) as raised:
         metrics.validated(given, 5.0)
-    assert [line.partition(";")[0] for line in str(raised.value).split("\n• ")] == [
+    assert [line.partition(";")[0] for line in str(raised.value).split(" • ")] == [
         "3 mistakes:",
         "rollout.metrics, entry 1 (r): better can't be 'bigger'",
         "rollout.metrics, entry 2: margn isn't an option",

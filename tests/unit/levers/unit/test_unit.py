@@ -233,7 +233,7 @@ def test_a_tampered_file_plans_nothing_of_that_concern(
     content["concerns"]["clocksource"]["options"] = {"source": ["tsc"], "path": "/etc/shadow"}
     stored.write_text(json.dumps(content))
     assert command(["reapply"], host) == 1
-    assert "/var/lib/nearmetal/wanted.json: clocksource.path isn't an option" in capsys.readouterr().out
+    assert "/var/lib/nearmetal/wanted.json: 2 mistakes: • clocksource.path isn't an option" in capsys.readouterr().out
     assert host.written == []
 
 

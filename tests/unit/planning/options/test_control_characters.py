@@ -35,9 +35,8 @@ def test_each_option_of_text(concern: str) -> None:
     spec = {**COMMON, **CONCERNS[concern].options}
     for text in ("a\nb", "a\r", "\x1b[2J", "a\x00", "\x7f", "\x9b", "\u2028", "\x85"):
         for options in with_text(spec, text):
-            sentence = (
-                r"(?m)^(?:• )?[a-z_]+(\.[a-z_]+(\[0\])?)+ must be one line without control characters, not '[ -~]+'$"
-            )
+            name = r"(?:^| • )[a-z_]+(\.[a-z_]+(\[0\])?)+"
+            sentence = rf"{name} must be one line without control characters, not '[ -~]+'(?:$| • )"
             with pytest.raises(NearmetalError, match=sentence):
                 validate(concern, spec, options)
 

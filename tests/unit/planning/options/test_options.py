@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
+from ansible_collections.nearmetal.ec2.plugins.module_utils._words import lines_of
 from ansible_collections.nearmetal.ec2.plugins.modules import (
     block_storage,
     clocksource,
@@ -147,17 +148,18 @@ def test_all_mistakes_are_named_at_once_each_in_a_line(
 ) -> None:
     result = call(tune.main, fresh_host.fresh(tmp_path, "metal"), check=True, **arguments)
     assert result["failed"]
-    first, *lines = result["msg"].split("\n")
+    first, *lines = lines_of(result["msg"])
     assert first == f"{len(lines)} mistakes:"
     missing = [sentence for sentence in sentences if not any(line.startswith(f"• {sentence}") for line in lines)]
     assert not missing, result["msg"]
 
 
-def test_of_many_mistakes_ten_are_named(tmp_path: Path, call: Call) -> None:
+def test_of_many_mistakes_the_first_are_named(tmp_path: Path, call: Call) -> None:
     given = {f"x{number}": {} for number in range(13)}
-    first, *lines = call(tune.main, fresh_host.fresh(tmp_path, "metal"), check=True, concerns=given)["msg"].split("\n")
+    first, *lines = lines_of(call(tune.main, fresh_host.fresh(tmp_path, "metal"), check=True, concerns=given)["msg"])
     assert first == "13 mistakes:"
-    assert lines[10:] == ["• and 3 more"]
+    assert lines[-1] == f"• and {14 - len(lines)} more"
+    assert len(lines) > 4
 
 
 @pytest.mark.parametrize("given", [8192, "8192", " 8192\n", 8192.0])
