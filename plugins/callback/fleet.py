@@ -296,7 +296,7 @@ class CallbackModule(DefaultCallback):
         with suppress(BrokenPipeError):  # the reader of the output has ended (`| head`), and the reports are written
             self._end(stats)
         if self._unwritten and not any((*stats.failures.values(), *stats.dark.values())):
-            sys.exit(2)  # whoever reads the files would read old ones, and nothing else tells Ansible
+            raise SystemExit(2)  # whoever reads the files would read old ones, and nothing else tells Ansible
 
     def _end(self, stats: Any) -> None:
         self._ended = True

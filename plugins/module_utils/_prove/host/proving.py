@@ -193,10 +193,13 @@ def _profile(host: WritableHost, options: Mapping[str, Any]) -> Dict[str, Any]:
     if "unhealthy" in answer:
         return {"unhealthy": answer["unhealthy"] or answer["ended"]}
     ran = Thread(target=_run, args=(host, options), daemon=True)
+
+    def goes_on() -> bool:
+        return compares(host)
+
     try:
         counters = Counters(host, min(max(options["seconds"], 1.0), 600.0))
-        begin, goes_on = ran.start, lambda: compares(host)
-        return {"profile": profiling.profile(host, counters, profiling.FREQUENCY, goes_on, begin=begin)}
+        return {"profile": profiling.profile(host, counters, profiling.FREQUENCY, goes_on, begin=ran.start)}
     except NearmetalError as error:
         return {"profile": {"failed": sentence(str(error))}}
     finally:
