@@ -21,7 +21,7 @@ from ..plugin_utils._ansible.results import follows_contract
 from ..plugin_utils._ansible.variables import require_limits, warn
 from ..plugin_utils._benchmark import store
 from ..plugin_utils._benchmark.ranking import rankings
-from ..plugin_utils._files import brief, short_path, try_folder
+from ..plugin_utils._files import brief, require_folder, short_path
 from ..plugin_utils._forms.write import write_all
 from ..plugin_utils._report import allowances, document, history, proven, summary, worth
 from ..plugin_utils._report.collect import Collector
@@ -68,7 +68,8 @@ class ActionModule(ActionBase):
                 require_limits(variables, self._task.action)
                 _require_known_workload(variables)
                 plays.require_report_directory(_ROOM_OF_A_HOST * len(variables.get("ansible_play_hosts_all", ())))
-                _try_history(options["history"])
+                if options["history"]:
+                    require_folder("audit_history", options["history"], elsewhere="name another directory")
                 return warn({**result, "changed": False}, self._task.action, variables)
             # The callback knows more: hosts that could not be reached, and the time.
             seen_by_callback = plays.CALLBACK == C.DEFAULT_STDOUT_CALLBACK
@@ -115,17 +116,6 @@ class ActionModule(ActionBase):
             for sentence in (f"Not seen: {BLIND}.", *ineffective()):
                 self._display.warning(sentence)
         return result
-
-
-def _try_history(folder: str | None) -> None:
-    """Raises NearmetalError where an audit couldn't be kept there once all hosts have been asked."""
-    try:
-        if folder:
-            try_folder(folder)
-    except OSError as error:
-        raise NearmetalError(
-            f"audit_history: can't write in {folder}: {error.strerror}; name another directory"
-        ) from None
 
 
 def _summary(report: Report) -> dict[str, Any]:

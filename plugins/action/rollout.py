@@ -53,19 +53,19 @@ class ActionModule(ActionBase):
             return {**result, **self._on_host({**given, "step": step, "run": run}, known)}
         try:
             if step == "begin":
-                result["warnings"] = [*(result.get("warnings") or ()), *self._checked(given, known)]
+                result["warnings"] = [*(result.get("warnings") or ()), *self._warnings(given, known)]
             steps = Steps(self._display.display, report_directory(), os.getppid())
             return {**result, "changed": False, **self._step(steps, str(step), given, known)}
         except NearmetalError as error:
             return {**result, "failed": True, "msg": variables.as_typed(sentence(str(error)), self._task)}
 
-    def _checked(self, given: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
+    def _warnings(self, given: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
         """What to warn of. Raises NearmetalError, which names all mistakes of the options that the rollout will use."""
         mistakes = Mistakes()
         mistakes.of(variables.require_limits, known, _MODULE)
         checked = mistakes.of(validated, given)
-        of_play = {name: value for name, value in self._task.get_play().get_vars().items() if name in known}
-        of_play = {name: self._templar.template(known[name]) for name in of_play if name.startswith(_LATER)}
+        names_of_play = [name for name in self._task.get_play().get_vars() if name in known and name.startswith(_LATER)]
+        of_play = {name: self._templar.template(known[name]) for name in names_of_play}
         checks = {"tune": later.of_tune, **({"prove": inputs.require_right} if checked.get("prove_first") else {})}
         names = known.get("ansible_play_hosts_all", ())
         mistakes.found += later.mistakes(checks, {name: ChainMap(of_play, known["hostvars"][name]) for name in names})

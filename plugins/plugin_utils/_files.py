@@ -100,6 +100,14 @@ def try_folder(folder: str, needed: int = 0) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def require_folder(what: str, folder: str, needed: int = 0, elsewhere: str = ELSEWHERE) -> None:
+    """Raise NearmetalError, which names the setting, where files of so many bytes couldn't be written."""
+    try:
+        try_folder(folder, needed)
+    except OSError as error:
+        raise NearmetalError(f"{what}: can't write in {folder}: {error.strerror}; {elsewhere}") from None
+
+
 def append(path: str, line: bytes, flags: int = 0) -> None:
     """Add a line, on disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)

@@ -12,9 +12,8 @@ from ansible import constants as C
 from ansible import context
 from ansible.plugins.loader import callback_loader
 
-from ...module_utils._error import NearmetalError
 from .._clean import text
-from .._files import ELSEWHERE, try_folder
+from .._files import require_folder
 
 COLLECTION = "nearmetal.ec2."
 TUNE = "nearmetal.ec2.tune"
@@ -138,8 +137,4 @@ def report_directory() -> str:
 
 def require_report_directory(needed: int = 0) -> None:
     """Raise NearmetalError where reports of so many bytes couldn't be written once the hosts have been asked."""
-    folder = report_directory()
-    try:
-        try_folder(folder, needed)
-    except OSError as error:
-        raise NearmetalError(f"report_directory: can't write in {folder}: {error.strerror}; {ELSEWHERE}") from None
+    require_folder("report_directory", report_directory(), needed)

@@ -57,8 +57,8 @@ _LIMITS = {
         *("serial", "strict", "waivers"),
     ),
 }
-# What such options of tune are called elsewhere.
-_ELSEWHERE = {"exclusions": "exclude", "ignore": "exclude", "skip": "exclude"}
+# What other tools call such an option of tune.
+_SYNONYMS = {"exclusions": "exclude", "ignore": "exclude", "skip": "exclude"}
 # Module → the roles whose limits hold for it. A way back isn't kept from anything but by its own.
 _LIMITED_BY = {
     "audit_report": ("audit", "tune"),
@@ -129,7 +129,7 @@ def require_limits(task_vars: Mapping[str, Any], module: str) -> None:
         for name in (name for name in map(str, task_vars) if name.startswith(begin) and name not in _OTHERS):
             given = name[len(begin) :]
             swapped = [limit for limit in _LIMITS[role] if sorted(limit) == sorted(given)]  # `onyl` has 0.75 only
-            called = [_ELSEWHERE[given]] if role == "tune" and given in _ELSEWHERE else []
+            called = [_SYNONYMS[given]] if role == "tune" and given in _SYNONYMS else []
             near = swapped or called or difflib.get_close_matches(given, _LIMITS[role], 1, _NEAR_LIMIT)
             if near and given not in _options(role):
                 why = "It keeps something from happening, so nothing was done without it"

@@ -1,6 +1,6 @@
 # Copyright (c) 2026 The nearmetal.ec2 authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The batches of the playbooks that change hosts: a single host first, then a tenth of the fleet at a time."""
+"""Playbooks that change hosts: a single host first, then a tenth of the fleet at a time, and none without a report."""
 
 from __future__ import annotations
 
