@@ -21,27 +21,29 @@ from .sources import PAGES, links
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {FAILED: "error", "would_change": "warning", "needs_reboot": "warning", "needs_restart": "warning"}
 PASSED = ("ok", "changed")
-FAILING = ("would_change", "needs_reboot", "needs_restart")  # in JUnit, unless audit_fail_on names others
+FAILING = ("would_change", "needs_reboot", "needs_restart")  # in JUnit without audit_fail_on, but for mere upkeep
 
 
 def sarif(report: Report) -> str:
-    found = [(host, finding) for host in report.hosts for finding in host.rows if BY_NAME[finding.status].open]
-    rules = {finding.name: _rule(finding) for _host, finding in found}
-    troubles = [(host, summary.trouble(host)) for host in report.hosts if host.state != model.SKIPPED]
+    found = [(host, row, message_of(row)) for host in report.hosts for row in host.rows if BY_NAME[row.status].open]
+    said = [(host, summary.trouble(host)) for host in report.hosts if host.state != model.SKIPPED]
+    troubles = [(host, ReportedFinding("host", "report", FAILED, why), why) for host, why in said if why]
+    found = troubles + found
+    rules = {finding.name: _rule(finding) for _host, finding, _words in found}
     driver = {"name": "nearmetal.ec2", "informationUri": f"{PAGES}README.md", "rules": list(rules.values())}
     invocation = {
-        "executionSuccessful": not any(trouble for _host, trouble in troubles),
+        "executionSuccessful": not troubles,
         "startTimeUtc": report.run.started,
         "endTimeUtc": report.run.finished,
         "toolExecutionNotifications": [
-            {"level": "error", "message": {"text": f"{host.name}: {trouble}"}} for host, trouble in troubles if trouble
+            {"level": "error", "message": {"text": f"{host.name}: {trouble}"}} for host, _finding, trouble in troubles
         ],
     }
     run = {
         "tool": {"driver": {**driver, "version": report.run.collection or "unknown"}},
         "automationDetails": {"id": f"nearmetal.ec2/{report.run.mode}/"},
         "invocations": [invocation],
-        "results": [_result(host, finding) for host, finding in found],
+        "results": [_result(*entry) for entry in found],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=1) + "\n"
 
@@ -54,19 +56,19 @@ def message_of(finding: ReportedFinding) -> str:
 
 
 def _rule(finding: ReportedFinding) -> Dict[str, Any]:
-    page = f"{PAGES}docs/{finding.concern}.md"
+    page = f"{PAGES}docs/{'audit' if finding.concern == 'host' else finding.concern}.md"
     source = next((address for _name, address in links(finding.reference) if address), page)
     return {"id": finding.name, "shortDescription": {"text": finding.name}, "helpUri": source}
 
 
-def _result(host: HostReport, finding: ReportedFinding) -> Dict[str, Any]:
+def _result(host: HostReport, finding: ReportedFinding, said: str) -> Dict[str, Any]:
     """A finding. Its place is a path of no file, because GitHub shows no result without one."""
     place = {"artifactLocation": {"uri": f"hosts/{quote(host.name, safe='')}"}, "region": {"startLine": 1}}
     logical = {"name": host.name, "fullyQualifiedName": f"{host.name}/{finding.key}", "kind": "resource"}
     return {
         "ruleId": finding.name,
         "level": _LEVELS.get(finding.status, "note"),
-        "message": {"text": f"{host.name}: {message_of(finding)}"},
+        "message": {"text": f"{host.name}: {said}"},
         "locations": [{"physicalLocation": place, "logicalLocations": [logical]}],
         "partialFingerprints": {"nearmetal/v1": hashlib.sha256(f"{host.name}\n{finding.key}".encode()).hexdigest()},
         "properties": {"status": finding.status, "host": host.name, "key": finding.key},
@@ -74,8 +76,8 @@ def _result(host: HostReport, finding: ReportedFinding) -> Dict[str, Any]:
 
 
 def junit(report: Report) -> str:
-    failing = report.gate.statuses if report.gate and report.gate.statuses else FAILING
-    suites = [_suite(host, failing, report.run.started) for host in report.hosts]
+    named = report.gate.statuses if report.gate else ()
+    suites = [_suite(host, named, report.run.started) for host in report.hosts]
     top = ElementTree.Element("testsuites", name=f"nearmetal.ec2 {report.run.mode}", time=f"{report.run.seconds:.3f}")
     for count in ("tests", "failures", "errors"):
         top.set(count, str(sum(int(suite.get(count, "0")) for suite in suites)))
@@ -83,7 +85,7 @@ def junit(report: Report) -> str:
     return ElementTree.tostring(top, encoding="unicode", xml_declaration=True).replace("><testsuite ", ">\n<testsuite ")
 
 
-def _suite(host: HostReport, failing: "tuple[str, ...]", started: str) -> ElementTree.Element:
+def _suite(host: HostReport, named: "tuple[str, ...]", started: str) -> ElementTree.Element:
     """The findings of a host; a host without a complete report has a case that says so."""
     suite = ElementTree.Element(
         "testsuite", name=host.name, hostname=host.name, timestamp=started.rstrip("Z"), time="0"
@@ -92,7 +94,8 @@ def _suite(host: HostReport, failing: "tuple[str, ...]", started: str) -> Elemen
     if trouble:
         _case(suite, "host", "report", "skipped" if host.state == model.SKIPPED else "error", host.state, trouble)
     for finding in host.rows:
-        kind = "failure" if finding.status in failing else "" if finding.status in PASSED else "skipped"
+        fails = finding.status in named if named else finding.status in FAILING and not finding.upkeep
+        kind = "failure" if fails else "" if finding.status in PASSED else "skipped"
         kind = "error" if finding.status == FAILED else kind
         _case(suite, finding.concern, finding.key, kind, finding.status, message_of(finding))
     for count, kind in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):

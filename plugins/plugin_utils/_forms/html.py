@@ -43,6 +43,7 @@ def render(report: Report) -> str:
     """The text of report.html, the hosts with most to do first."""
     report = replace(report, hosts=tuple(sorted(report.hosts, key=lambda host: -_changes(host))))
     concerns, tops = summary.concerns_of(report), summary.top_findings(report)
+    everything, without = summary.everything(report)
     return fill(
         Path(__file__).with_name("report.html.j2"),
         ["report.css", "picture.css", "paper.css"],
@@ -56,7 +57,8 @@ def render(report: Report) -> str:
         verdict=worth.verdict(report),
         worth=worth.WORTH,
         risk=worth.RISK,
-        everything=_everything(report),
+        everything=everything if commands.preview(everything) else "",
+        without=without,
         preview=commands.preview,
         links=links,
         looks=BY_NAME,
@@ -119,13 +121,6 @@ def _bar(counts: List[Tuple[str, int]]) -> List[Tuple[str, float, float]]:
         parts.append((status, round(edge, 3), round(100 * count / whole, 3)))
         edge += 100 * count / whole
     return parts
-
-
-def _everything(report: Report) -> str:
-    """The command that does all that this run showed; empty when there is nothing to do, or no command does it."""
-    hosts = commands.changing(report)
-    fix = commands.fix_command(report, hosts) if hosts else ""
-    return fix if commands.preview(fix) else ""
 
 
 class _Pool:

@@ -215,10 +215,12 @@ def _sizing(host: HostReport, columns: int, paint: Paint) -> List[str]:
 
 def _next_step(report: Report, columns: int, paint: Paint) -> List[str]:
     host = report.hosts[0]
-    if not any(finding.status == "would_change" and finding.concern not in host.errors for finding in host.findings):
+    fix, without = summary.everything(report)
+    if not fix or not any(row.status == "would_change" and row.concern not in host.errors for row in host.findings):
         return []
-    lead, *more = _fix(commands.fix_command(report, (host.name,)), columns - len("To apply the changes: "))
-    return [f"To apply the changes: {paint(lead, 'bold')}", *(f"  {paint(line, 'bold')}" for line in more)]
+    title = f"To apply the changes{f' {without}' if without else ''}: "
+    lead, *more = _fix(fix, columns - len(title))
+    return [f"{title}{paint(lead, 'bold')}", *(f"  {paint(line, 'bold')}" for line in more)]
 
 
 def _fix(fix: str, columns: int) -> List[str]:

@@ -9,7 +9,7 @@ import itertools
 import os
 import re
 import shlex
-from typing import Dict, Iterable, Tuple
+from typing import Dict, Iterable, Sequence, Tuple
 
 from .._ansible.plays import COLLECTION
 from . import model
@@ -19,6 +19,7 @@ from .model import Report
 LIMIT = 3  # hosts that a command names; more are in a file beside the reports
 HOSTS_FILE = re.compile(r"hosts-[0-9a-f]{12}\.txt")
 PROGRAM = "ansible-playbook"
+_EXCLUDE = "tune_exclude="
 _PATH = re.compile(r"[^\s,:;\[\]]+")  # a path that --limit doesn't split
 _ASKED = re.compile(r"(\w+)=(\$\{\w+:\?\})", re.ASCII)
 
@@ -35,10 +36,11 @@ def join(words: Iterable[str]) -> str:
     return " ".join(f'{match[1]}="{match[2]}"' if match else shlex.quote(word) for word, match in found)
 
 
-def fix_command(report: Report, hosts: Tuple[str, ...], only: str = "") -> str:
+def fix_command(report: Report, hosts: Tuple[str, ...], only: str = "", without: Sequence[str] = ()) -> str:
     """The command that applies what the run showed, on these hosts only; a sentence where no command does.
 
-    With `only`, a concern or `concern.knob`, it applies nothing else, if its playbooks are the collection's.
+    With `only`, a concern or `concern.knob`, it applies nothing else, and it leaves out the knobs of `without`, if its
+    playbooks are the collection's.
     """
     run = report.run
     if not run.command:
@@ -46,9 +48,11 @@ def fix_command(report: Report, hosts: Tuple[str, ...], only: str = "") -> str:
     in_file = len(hosts) > LIMIT and _PATH.fullmatch(report.directory)
     limit = f"@{os.path.join(report.directory, hosts_file(hosts))}" if in_file else ",".join(hosts)
     playbooks = itertools.takewhile(lambda word: not word.startswith("-"), run.command[1:])
-    limited = only and run.mode != "restore" and not any(word.startswith("tune_only=") for word in run.command)
+    limited = run.mode != "restore" and not any(word.startswith("tune_only=") for word in run.command)
     limited = limited and all(playbook.startswith(COLLECTION) for playbook in playbooks)
-    words = join([*run.command, "--limit", limit, *(["-e", f"tune_only={only}"] if limited else [])])
+    excluded = [word[len(_EXCLUDE) :] for word in run.command if word.startswith(_EXCLUDE)] if without else []
+    more = f"tune_only={only}" if only else _EXCLUDE + ",".join((*excluded, *without)) if without else ""
+    words = join([*run.command, "--limit", limit, *(["-e", more] if limited and more else [])])
     # No shell accepts the brackets, so nobody runs the command without what they ask for.
     return f"{words} ({run.beside})" if run.beside else words
 

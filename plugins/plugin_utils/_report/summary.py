@@ -33,7 +33,7 @@ class Top:
     status: str
     hosts: Tuple[str, ...]
     change: str  # "xen → tsc"; empty when the hosts differ or nothing changes
-    reason: str  # the most frequent reason
+    reason: str  # of the host whose gain is shown, else the most frequent reason
     other_reasons: int  # how many further wordings there are
     gain: str
     reference: str
@@ -131,6 +131,15 @@ def change_of(finding: Mapping[str, Any]) -> str:
     return "" if good else f"{show(now)} → {show(wanted)}"
 
 
+def everything(report: Report) -> Tuple[str, str]:
+    """The command that does what this run showed, and what it leaves out; empty without such a command."""
+    hosts, slower = commands.changing(report), worth.slower(report)
+    changes = {finding.name for host in report.hosts for finding in host.findings if finding.status == "would_change"}
+    fix = commands.fix_command(report, hosts, without=slower) if hosts and changes - {*slower} else ""
+    left_out = f"without {span(slower)}, {worth.WORTH[worth.LOSS]}" if "-e tune_exclude=" in fix and slower else ""
+    return fix, left_out
+
+
 def counts_line(report: Report) -> str:
     """`12 hosts: 10 reported, 2 unreachable`"""
     states = [f"{count} {state}" for state, count in report.states().items() if count]
@@ -147,8 +156,10 @@ def _top(report: Report, is_upkeep: bool, concern: str, knob: str, status: str, 
     reasons = Counter(str(entry.finding["reason"]) for entry in entries)
     changes = {change_of(entry.finding) for entry in entries}
     best = min(entries, key=lambda entry: list(worth.WORTH).index(entry.worth) if entry.worth else 9)
-    example = next(entry.finding for entry in entries if entry.finding["reason"] == reasons.most_common(1)[0][0])
     gaining = [entry for entry in (best, *entries) if entry.finding.get("gain")]
+    # The reason of the host whose gain is shown, else the most frequent.
+    usual = reasons.most_common(1)[0][0]
+    example = gaining[0].finding if gaining else next(one.finding for one in entries if one.finding["reason"] == usual)
     with_gain = {entry.host for entry in gaining}
     gain = str(gaining[0].finding["gain"]) if gaining else ""
     changeable = status in ("would_change", "needs_reboot", "needs_restart") and not report.restores
@@ -162,19 +173,24 @@ def _top(report: Report, is_upkeep: bool, concern: str, knob: str, status: str, 
         other_reasons=len(reasons) - 1,
         gain=gain if len(with_gain) in (0, len(hosts)) else f"{len(with_gain)} of {plural(len(hosts), 'host')}: {gain}",
         reference=str(example.get("reference") or ""),
-        fix=_fix(report, concern, "" if is_upkeep else knob, status, hosts),
+        fix=worth.LEAVE_OUT if best.worth == worth.LOSS else _fix(report, concern, knob, status, hosts, is_upkeep),
         worth=best.worth if changeable else "",
         risk=max((entry.risk for entry in entries), key=list(worth.RISK).index) if changeable else "",
     )
 
 
-def _fix(report: Report, concern: str, knob: str, status: str, hosts: Tuple[str, ...]) -> str:
+def _fix(report: Report, concern: str, knob: str, status: str, hosts: Tuple[str, ...], is_upkeep: bool) -> str:
     if status == "would_change" and concern in BY_API and TUNE in report.run.command:
         return f"run the role nearmetal.ec2.{concern}: see docs/cloud.md"
     if status == "would_change":
+        if not is_upkeep:
+            return commands.fix_command(report, hosts, f"{concern}.{knob}" if knob else concern)
         # What keeps a concern's values has no option of its own, and the unit keeps those of all concerns.
-        only = f"{concern}.{knob}" if knob else concern
-        return commands.fix_command(report, hosts, "" if concern in (unit.NAME, unit.METRICS) else only)
+        kept = "" if concern in (unit.NAME, unit.METRICS) else concern
+        changes = (finding for host in report.hosts if host.name in hosts for finding in worth.to_tune(host))
+        if any(change.status == status and kept in ("", change.concern) for change in changes):
+            return f"comes with the settings{f' of {kept}' if kept else ''} that it keeps"
+        return commands.fix_command(report, hosts, kept)
     return {
         "needs_reboot": f"reboot when it suits: {span(hosts)}",
         "needs_restart": f"restart the service when it suits: {span(hosts)}",

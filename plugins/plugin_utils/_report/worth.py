@@ -50,6 +50,7 @@ _OUTSIDE = {
     "not_ec2": (f"isn't on EC2{_LEFT}", f"aren't on EC2{_LEFT}"),
     "container": (f"is a container{_LEFT}", f"are containers{_LEFT}"),
 }
+LEAVE_OUT = "leave it out with tune_exclude or tune_waivers"
 _COUNTED = {**WORTH, PUBLISHED: "with a published figure", NO_GAIN: "without a gain when measured"}
 # What a change costs, the least first.
 FREE, RESTART, REBOOT, INTERRUPTS = "free", "restart", "reboot", "interrupts"
@@ -146,6 +147,12 @@ def changes_of(host: HostReport) -> List[ReportedFinding]:
     """The settings that a run changes on a host, without what only keeps them, nor those of a concern that failed."""
     findings = (finding for finding in host.findings if finding.concern not in host.errors)
     return [finding for finding in findings if finding.status in CHANGES and not finding.upkeep]
+
+
+def slower(report: Report) -> Tuple[str, ...]:
+    """The settings to change that were measured as a loss."""
+    changes = ((host, finding) for host in report.hosts for finding in to_tune(host))
+    return tuple(dict.fromkeys(finding.name for host, finding in changes if worth_of(host, finding) == LOSS))
 
 
 def to_tune(host: HostReport) -> List[ReportedFinding]:
@@ -364,9 +371,8 @@ def _facts(
     if changes and not report.restores:
         worth = Counter(worth_of(host, finding) for host, finding in changes)
         yield "Worth", ", ".join(f"{worth[kind]:,} {words}" for kind, words in _COUNTED.items() if worth[kind])
-        slower = {finding.name: None for host, finding in changes if worth_of(host, finding) == LOSS}
-        if slower:
-            yield "Slower when measured", f"{span(tuple(slower))}: leave it out with tune_exclude or tune_waivers"
+        if slower(report):
+            yield "Slower when measured", f"{span(slower(report))}: {LEAVE_OUT}"
     restarts = _say_restarts(reported, "more " if changes else "")
     if (changes or restarts) and not report.restores:
         yield "Risk", "; ".join(filter(None, (_risk(changes) if changes else "", restarts)))

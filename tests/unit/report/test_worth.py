@@ -71,10 +71,45 @@ def test_a_change_that_we_measured_as_a_loss_is_called_slower_and_comes_after_th
     assert dict(found.facts)["Slower when measured"].endswith(": leave it out with tune_exclude or tune_waivers")
     tops = summary.top_findings(reports.report(result_with(slower, same, RINGS)))
     assert [top.name for top in tops] == ["network_stack.rx", "hugepages.thp", "network_irq.rps"]
+    assert tops[-1].fix == "leave it out with tune_exclude or tune_waivers"
     assert worth.verdict(reports.report(result_with(slower))).lead.endswith("without proof that any of it helps.")
     (host,) = reports.report(result_with(RINGS)).hosts
     worse = dataclasses.replace(host, proven={"tested": ["network_stack.rx"], "verdict": "worse"})
     assert worth.worth_of(worse, worse.findings[0]) == worth.LOSS
+
+
+def test_what_was_measured_as_slower_is_left_out_of_the_command_for_the_rest() -> None:
+    (loss,) = (figure.gain for figure in _measured.FIGURES if figure.loses)
+    slower = finding("network_irq", "would_change", "rps", gain=loss)
+    report = reports.report(result_with(slower, RINGS))
+    start = "ansible-playbook nearmetal.ec2.tune -i hosts.yml"
+    without = "without network_irq.rps, slower when measured"
+    assert summary.everything(report) == (f"{start} --limit h0 -e tune_exclude=network_irq.rps", without)
+    given = dataclasses.replace(report.run, command=(*reports.COMMAND, "-e", "tune_exclude=smt.threads"))
+    fix, said = summary.everything(dataclasses.replace(report, run=given))
+    assert (fix.split(" -e ")[-1], said) == ("tune_exclude=smt.threads,network_irq.rps", without)
+    assert summary.everything(reports.report(result_with(RINGS))) == (f"{start} --limit h0", "")
+    assert summary.everything(reports.report(result_with(slower))) == ("", ""), "nothing else is left to do"
+    own = dataclasses.replace(report.run, command=("ansible-playbook", "site.yml"))
+    assert summary.everything(dataclasses.replace(report, run=own)) == ("ansible-playbook site.yml --limit h0", "")
+
+
+def test_the_reason_and_the_gain_of_a_finding_are_of_one_host() -> None:
+    often = result_with({**PAGES, "reason": "for web: often"})
+    measured = result_with({**PAGES, "reason": "for hpc: measured", "gain": "AWS, 2017: twice as fast"})
+    (top,) = summary.top_findings(reports.report(often, often, measured))
+    assert (top.reason, top.gain) == ("for hpc: measured", "1 of 3 hosts: AWS, 2017: twice as fast")
+    assert summary.top_findings(reports.report(often, measured, often))[0].other_reasons == 1
+
+
+def test_what_keeps_values_comes_with_them_where_they_are_to_be_set() -> None:
+    agent = finding("unit", "would_change", "agent")
+    fixes = {top.name: top.fix for top in summary.top_findings(reports.report(result_with(SLOW_CLOCK, KEPT, agent)))}
+    assert fixes["clocksource.persist"] == "comes with the settings of clocksource that it keeps"
+    assert fixes["unit.agent"] == "comes with the settings that it keeps"
+    fixes = {top.name: top.fix for top in summary.top_findings(reports.report(result_with(GOOD_CLOCK, KEPT, agent)))}
+    assert fixes["clocksource.persist"].endswith("--limit h0 -e tune_only=clocksource")
+    assert fixes["unit.agent"].endswith("--limit h0")
 
 
 def test_a_gain_that_holds_for_some_of_the_hosts_says_for_how_many() -> None:

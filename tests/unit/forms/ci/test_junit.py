@@ -50,6 +50,15 @@ def test_what_audit_fail_on_names_fails() -> None:
     assert (found["numa.source"], found["clocksource.source"]) == ("failure", "skipped")
 
 
+def test_what_only_keeps_values_fails_where_audit_fail_on_says_so_and_nowhere_else() -> None:
+    kept = result_with(finding("clocksource", "would_change", "persist"), finding("unit", "would_change", "agent"))
+    assert set(outcomes(reports.report(kept)).values()) == {"skipped"}
+    gated = reports.report(kept, fail_on=["would_change"])
+    assert gated.gate is not None
+    assert gated.gate.findings == 2
+    assert set(outcomes(gated).values()) == {"failure"}
+
+
 def test_the_counts_of_suites_and_of_the_whole_are_those_of_the_cases(tmp_path: Path) -> None:
     report = reports.fleet(40)
     top = parsed(report)

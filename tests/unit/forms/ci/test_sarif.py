@@ -31,6 +31,12 @@ def test_a_fleet_with_unreachable_hosts_follows_the_schema() -> None:
     assert not invocation["executionSuccessful"], "a host that could not be asked is no success"
     (notice,) = invocation["toolExecutionNotifications"]
     assert notice["message"]["text"] == "web-0030.example.com: unreachable: Connection timed out"
+    (dead,) = (result for result in run["results"] if result["ruleId"] == "host.report")
+    assert (dead["level"], dead["message"], dead["properties"]["host"]) == (
+        "error",
+        notice["message"],
+        "web-0030.example.com",
+    ), "a reader that shows results alone shows the host too"
 
 
 def test_only_what_is_open_is_a_result() -> None:
