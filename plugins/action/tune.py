@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +24,8 @@ from ..plugin_utils._ansible.plays import CALLBACK, require_report_directory
 
 # What only a report reads: 60 KiB of each host, which Ansible would keep until the last one is tuned.
 _FOR_A_REPORT = ("actions", "findings", "platform", "queue_map", "topology")
+# The folders of root, too: become may have given the health command its path.
+_LOOK = 'PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; command -v "$0"'
 _AT_ONCE = re.compile(r"\s*(\d+|(100|\d?\d)%)\s*", re.ASCII)
 
 
@@ -80,7 +84,25 @@ class ActionModule(HostAction):
     def _planned(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         return self.do_task(task_vars, drawn=True)
 
+    def _require_health_program(self, task_vars: dict[str, Any]) -> None:
+        """Raise NearmetalError where the role's health command can't pass, before anything is changed."""
+        try:
+            words = shlex.split(str(self._given(task_vars, "tune_health_command") or ""))
+        except ValueError as error:
+            raise NearmetalError(f"tune_health_command is no command: {error}") from None
+        if not words or boolean(self._task.args.get("bake") or False, strict=False):
+            return
+        where = "controller" if self._given(task_vars, "tune_health_on") == "controller" else "host"
+        asked = f"{self._compute_environment_string()} {shlex.join(['sh', '-c', _LOOK, words[0]])}"
+        if where == "controller":
+            missing = not shutil.which(words[0])
+        else:
+            missing = self._low_level_execute_command(asked, sudoable=False)["rc"] != 0
+        if missing:
+            raise NearmetalError(f"tune_health_command: the {where} has no program {words[0]}; nothing was changed")
+
     def _done(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        self._require_health_program(task_vars or {})
         reported = C.DEFAULT_STDOUT_CALLBACK == CALLBACK
         if reported:
             require_report_directory()

@@ -77,6 +77,7 @@ def test_an_unhealthy_host_stops_the_fleet_until_it_is_healthy(fleet: Path) -> N
     assert done.returncode == 2, done.stdout
     assert tuned(fleet) == "ab"
     assert "Ask whether the host is healthy" in done.stdout
+    assert "ansible-playbook nearmetal.ec2.restore --limit b" in " ".join(done.stdout.split())
     again = run(fleet, **health)
     assert again.returncode == 2, "a run that changes nothing asks too"
     assert tuned(fleet) == "ab"
@@ -84,6 +85,16 @@ def test_an_unhealthy_host_stops_the_fleet_until_it_is_healthy(fleet: Path) -> N
     done = run(fleet, **health, tune_health_on="controller")
     assert done.returncode == 0, done.stdout
     assert tuned(fleet) == "abc"
+
+
+@pytest.mark.parametrize("where", ["host", "controller"])
+def test_a_health_command_that_is_not_there_changes_nothing(fleet: Path, where: str) -> None:
+    done = run(fleet, tune_health_command="redsi-cli ping", tune_health_on=where)
+    assert done.returncode == 2, done.stdout
+    assert f"tune_health_command: the {where} has no program redsi-cli; nothing was changed" in done.stdout
+    done = run(fleet, tune_health_command="redis-cli 'ping", tune_health_on=where)
+    assert "tune_health_command: no closing quotation in redis-cli 'ping; nothing was changed" in done.stdout
+    assert tuned(fleet) == ""
 
 
 def test_another_strategy_in_ansible_cfg_stops_the_fleet_too(fleet: Path) -> None:
