@@ -9,7 +9,7 @@ import os
 from typing import Any, Mapping
 
 from ansible import constants as C
-from ansible.errors import AnsibleError
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._error import NearmetalError
@@ -31,6 +31,7 @@ class ActionModule(ActionBase):
     """Runs the loop; each step on the host is one call of the module."""
 
     _supports_check_mode = True
+    _unreachable = False  # whether the last step didn't reach the host
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """The module's result, with verdict, record and reports."""
@@ -43,7 +44,8 @@ class ActionModule(ActionBase):
             result = {**result, **(run.preview if self._task.check_mode else run.result)()}
             return with_artifact(result, self._task, str((task_vars or {}).get("inventory_hostname", "")))
         except NearmetalError as error:
-            return {**result, "failed": True, "msg": variables.as_typed(sentence(str(error)), self._task)}
+            how = "unreachable" if self._unreachable else "failed"
+            return {**result, how: True, "msg": variables.as_typed(sentence(str(error)), self._task)}
         finally:
             self.clean_up()
 
@@ -52,7 +54,9 @@ class ActionModule(ActionBase):
         try:
             answered = by_agent.measure(self, "prove", arguments, task_vars, _AGENT)
         except AnsibleError as error:
+            self._unreachable = isinstance(error, AnsibleConnectionFailure)
             raise NearmetalError(sentence(str(error))) from None
+        self._unreachable = answered.get("unreachable") is True
         answered = explained(self, answered, task_vars)
         answer = answered.get("answer")
         if answered.get("failed") or answered.get("unreachable") or not isinstance(answer, dict):

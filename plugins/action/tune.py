@@ -86,20 +86,19 @@ class ActionModule(HostAction):
 
     def _require_health_program(self, task_vars: dict[str, Any]) -> None:
         """Raise NearmetalError where the role's health command can't pass, before anything is changed."""
+        command = str(self._given(task_vars, "tune_health_command") or "")
         try:
-            words = shlex.split(str(self._given(task_vars, "tune_health_command") or ""))
+            program, *_arguments = shlex.split(command) or [""]
         except ValueError as error:
-            raise NearmetalError(f"tune_health_command is no command: {error}") from None
-        if not words or boolean(self._task.args.get("bake") or False, strict=False):
+            why = str(error).lower()
+            raise NearmetalError(f"tune_health_command: {why} in {command}; nothing was changed") from None
+        if not program or boolean(self._task.args.get("bake") or False, strict=False):
             return
         where = "controller" if self._given(task_vars, "tune_health_on") == "controller" else "host"
-        asked = f"{self._compute_environment_string()} {shlex.join(['sh', '-c', _LOOK, words[0]])}"
-        if where == "controller":
-            missing = not shutil.which(words[0])
-        else:
-            missing = self._low_level_execute_command(asked, sudoable=False)["rc"] != 0
-        if missing:
-            raise NearmetalError(f"tune_health_command: the {where} has no program {words[0]}; nothing was changed")
+        look = f"{self._compute_environment_string()} {shlex.join(['sh', '-c', _LOOK, program])}"
+        on_host = where == "host" and not self._low_level_execute_command(look, sudoable=False)["rc"]
+        if not (on_host or (where == "controller" and shutil.which(program))):
+            raise NearmetalError(f"tune_health_command: the {where} has no program {program}; nothing was changed")
 
     def _done(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         self._require_health_program(task_vars or {})

@@ -239,11 +239,9 @@ def _roles_outside(report: Report) -> List[str]:
 
 
 def _planned(reported: List[HostReport], looked: List[str]) -> str:
-    count = Counter((_planned_for(host), _names_none(host)) for host in reported if host.workload)
-    named = [
-        f"{name} on {plural(number, 'host')}{' (no tune_workload)' if none else ''}"
-        for (name, none), number in count.most_common(6)
-    ]
+    notes = {True: " (no tune_workload)", False: ""}
+    count = Counter((_planned_for(host), notes[_names_none(host)]) for host in reported if host.workload)
+    named = [f"{name} on {plural(number, 'host')}{note}" for (name, note), number in count.most_common(6)]
     more = [f"{len(count) - 6} more"] if len(count) > 6 else []
     whom = ", ".join(named + more or looked[:3])
     return f"{whom}; {len(looked)} of {plural(len(HEADINGS), 'concern')}"
@@ -300,14 +298,13 @@ def _lead(
 ) -> str:
     if not report.hosts:
         return "The play had no hosts."
-    errors = sum(len(host.errors) for host in reported)
     states = report.states()
     away = Counter(outside(host) for host in report.hosts)
     parts = [
         *(_say_changes(report, changes) if changes else _say_nothing_left(report, reported, within)),
         _say_restarts(reported) if not changes or report.run.mode in ("tune", "restore") else "",
         *([] if report.restores else _say_unplanned(reported)),
-        clause(errors, "concern", "failed", "failed"),
+        clause(sum(len(host.errors) for host in reported), "concern", "failed", "failed"),
         *(clause(away[kind], "host", *words) for kind, words in _OUTSIDE.items()),
         *(clause(states[state], "host", *words) for state, words in _WITHOUT_REPORT.items()),
     ]
@@ -380,9 +377,9 @@ def _facts(
     if upkeep:
         files = plural(upkeep, "file or unit", "files and units")
         yield ("Taken away", files) if report.restores else ("Kept over reboots", f"by {files}")
-    waiting = sum(host.reboot_required for host in report.hosts)
-    if waiting:
-        yield "Reboot", clause(waiting, "host", "waits for a reboot", "wait for a reboot")
+    reboots = clause(sum(host.reboot_required for host in report.hosts), "host", "waits", "wait")
+    if reboots:
+        yield "Reboot", f"{reboots} for a reboot"
     failed = [f"{host.name} ({host.state})" for host in report.hosts if host.state != model.REPORTED]
     if failed:
         yield "Without a full report", span(failed, 4)

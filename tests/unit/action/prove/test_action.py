@@ -193,8 +193,9 @@ def test_a_lost_host_is_reported_as_taking_itself_back(host: FakeKernel, play: P
 
 def test_a_host_that_was_never_reached_is_not_said_to_be_switched(host: FakeKernel, play: Play) -> None:
     play.before_step = lambda _number: play.lose()
-    message = play(command=load(host, 120))["msg"]
-    assert message == ("no route to host; if the run had begun on the host, its timer restores it within 900 s")
+    result = play(command=load(host, 120))
+    assert result["msg"] == "no route to host; if the run had begun on the host, its timer restores it within 900 s"
+    assert (result["unreachable"], "failed" in result) == (True, False), "the run ends with 4, as docs/audit.md has it"
     assert host.written == []
 
 
