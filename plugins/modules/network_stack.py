@@ -45,6 +45,20 @@ options:
     description:
       - Microseconds that a transmit interrupt waits.
     type: int
+  defer_hard_irqs:
+    description:
+      - How often the kernel polls a queue in vain before its interrupt may come again (C(napi_defer_hard_irqs), since
+        Linux 5.8). It waits O(gro_flush_timeout) before each poll; with V(0) there, this option changes nothing.
+      - "Set it when: interrupts take much CPU time although the driver moderates them, or a program of yours polls its
+        sockets (C(SO_PREFER_BUSY_POLL)). The kernel's own example is 10, with 20000."
+      - "What it costs: a packet that comes between two polls waits for the next one. An idle queue is polled that often
+        for nothing."
+    type: int
+  gro_flush_timeout:
+    description:
+      - Nanoseconds before each poll that O(defer_hard_irqs) asks for, up to 1000000. Without O(defer_hard_irqs), how
+        long GRO holds a packet back for later ones.
+    type: int
   offloads:
     description:
       - Whether kernel and NIC handle several packets at once.
@@ -88,6 +102,8 @@ options:
       adaptive_rx: {description: "Like O(adaptive_rx).", type: str, choices: [enabled, disabled]}
       rx_usecs: {description: "Like O(rx_usecs), for this interface.", type: int}
       tx_usecs: {description: "Like O(tx_usecs), for this interface.", type: int}
+      defer_hard_irqs: {description: "Like O(defer_hard_irqs), for this interface.", type: int}
+      gro_flush_timeout: {description: "Like O(gro_flush_timeout), for this interface.", type: int}
       offloads:
         description: Like O(offloads), for this interface.
         type: dict

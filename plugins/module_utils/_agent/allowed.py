@@ -177,7 +177,8 @@ RULES: Tuple[Tuple[Pattern[str], Filter], ...] = (
     _rule(rf"/sys/devices/system/(?:cpu|node|clocksource)(?:/{_NAME})*"),
     _rule(rf"/sys/kernel/mm(?:/(?:transparent_hugepage|hugepages|ksm)(?:/{_NAME})*)?"),
     _rule(
-        rf"/sys/class/net(?:/{_NAME}(?:/(?:flags|ifindex|mtu|tx_queue_len|type|lower_{_NAME}|queues(?:/[a-z0-9_-]+)*"
+        rf"/sys/class/net(?:/{_NAME}(?:/(?:flags|ifindex|mtu|tx_queue_len|napi_defer_hard_irqs|gro_flush_timeout|type"
+        rf"|lower_{_NAME}|queues(?:/[a-z0-9_-]+)*"
         r"|device(?:/\.\.)?(?:/(?:driver|numa_node|msi_irqs(?:/[0-9]+)?))?))?)?"
     ),
     _rule(

@@ -23,8 +23,7 @@ _RULES = f"90-{_NEARMETAL}"
 _EARLIEST_RULES = "90"  # before these, rules of distributions create names and don't tune
 _QUEUE = re.compile(r"/sys/(?:class/block|block|devices/.*/block)/([^/]+)/(?:bdi|queue)/(\w+)")
 _BDI = re.compile(r"/sys/(?:class|devices/virtual)/bdi/([\d:]+)/read_ahead_kb")
-_LINK = re.compile(r"/sys/(?:class/net|devices/.*/net)/([^/]+)/(mtu|tx_queue_len)")
-_LINK_FILES = {"mtu": "network.mtu", "tx_queue_len": "network.txqueuelen"}
+_LINK = re.compile(r"/sys/(?:class/net|devices/.*/net)/([^/]+)/(?:napi_)?(\w+)")
 _OF_CPU = re.compile(r"/sys/devices/system/cpu/(?:cpu[^/]*/cpufreq|cpufreq/policy[^/]*|cpu[^/]*/power)/")
 # The patterns that lines of nearmetal have; all its other lines name a file.
 _PATTERNS = (
@@ -256,7 +255,8 @@ def _names(devices: _Devices, setting: str) -> Iterator[str]:
     if queue is not None:
         yield from (f"block.{queue[2]} {place}" for name, place in devices.disks.items() if _is_disk(name, queue[1]))
     elif link is not None:
-        yield from (f"{_LINK_FILES[link[2]]} {place}" for name, place in devices.nics.items() if fits(name, link[1]))
+        lever = f"network.{link[2].replace('tx_queue_len', 'txqueuelen')}"
+        yield from (f"{lever} {place}" for name, place in devices.nics.items() if fits(name, link[1]))
     elif path.startswith("/proc/sys/"):
         yield f"sysctl.{path[len('/proc/sys/') :].replace('/', '.')}"
     elif path.startswith("/sys/"):

@@ -52,6 +52,8 @@ class NetworkFacts(NamedTuple):
     fixed: Mapping[str, Tuple[str, ...]]  # offloads that can't be switched
     mtu: Mapping[str, int]
     txqueuelen: Mapping[str, int]
+    defer_hard_irqs: Mapping[str, int]  # polls that find nothing before an interrupt comes back
+    gro_flush_timeout: Mapping[str, int]  # ns before each such poll
     bql: Mapping[str, Mapping[str, int]]  # transmit queue → bytes in flight that are always allowed (limit_min)
     bql_max: Mapping[str, int]  # the most that a transmit queue is ever allowed (limit_max of the first)
     compute_cpus: Optional[str]  # CPUs that dedicated interrupts leave free, from the file that this collection writes
@@ -90,7 +92,7 @@ class NetworkFacts(NamedTuple):
         }
 
     def _interface(self, nic: Nic) -> Dict[str, Any]:
-        numbers = ("queues", "queues_max", "mtu", "txqueuelen", "bql_max")
+        numbers = ("queues", "queues_max", "mtu", "txqueuelen", "defer_hard_irqs", "gro_flush_timeout", "bql_max")
         tables = ("affinity", "effective", "rps", "rfs", "xps", "bql")
         rings_max = self.rings_max.get(nic.place)
         return {
@@ -151,6 +153,8 @@ def observe(host: Host) -> NetworkFacts:
         },
         mtu=_numbers(host, nics, "mtu"),
         txqueuelen=_numbers(host, nics, "tx_queue_len"),
+        defer_hard_irqs=_numbers(host, nics, "napi_defer_hard_irqs"),
+        gro_flush_timeout=_numbers(host, nics, "gro_flush_timeout"),
         bql={nic.place: bql(host, nic) for nic in nics},
         bql_max=_known({nic.place: host.number(bql_file(nic, nic.tx[0], "limit_max")) for nic in nics if nic.tx}),
         compute_cpus=environment_file.assignment(host.text(COMPUTE_CPUS, 4096) or "", "COMPUTE_CPUS"),

@@ -179,7 +179,7 @@ class Offloads(DriverField):
 
 
 class Sysfs(_Number):
-    """A number in the interface's directory of /sys: mtu, tx_queue_len."""
+    """A number in the interface's directory of /sys: mtu, gro_flush_timeout."""
 
     declining = True
 
@@ -212,4 +212,6 @@ LEVERS = (
     Offloads("network.offloads", facts.OFFLOADS),
     Sysfs("network.mtu", "mtu", disruptive=True),
     Sysfs("network.txqueuelen", "tx_queue_len"),
+    Sysfs("network.defer_hard_irqs", "napi_defer_hard_irqs"),
+    Sysfs("network.gro_flush_timeout", "gro_flush_timeout"),
 )

@@ -72,7 +72,7 @@ _CHANGES = re.compile(r"\b(?:sed|awk|cut|tr|xargs|basename)\b")
 _ENDS = (
     (re.compile(r".*/((?:queue|bdi)/\w+)"), r"/sys/block/*/\1"),
     (re.compile(r".*/(transparent_hugepage/\w+)"), r"/sys/kernel/mm/\1"),
-    (re.compile(r".*/(mtu|tx_queue_len)"), r"/sys/class/net/*/\1"),
+    (re.compile(r".*/(mtu|tx_queue_len|napi_defer_hard_irqs|gro_flush_timeout)"), r"/sys/class/net/*/\1"),
     (re.compile(r".*/scaling_governor"), GOVERNOR),
 )
 _COMPUTED = re.compile(r"\$\([^()]*\)|`[^`]*`|\$\{[^}]*\}|\$[\w@*#?]+")

@@ -84,6 +84,7 @@ def _of(cpus: int, index: int, nic: Dict[str, Any]) -> Iterator[Tuple[str, str]]
     if nic["driver"] in ("ena", "virtio_net"):
         yield f"{device}/msi_irqs/{first}", "msix\n"
     plain = {"type": 1, "ifindex": index + 2, "mtu": 9001, "tx_queue_len": 1000, "flags": nic.get("flags", "0x1003")}
+    plain.update(dict.fromkeys(("napi_defer_hard_irqs", "gro_flush_timeout"), 0))
     for name, value in plain.items():
         yield f"{folder}/{name}", f"{value}\n"
     for queue in range(nic["queues"]):

@@ -30,6 +30,8 @@ _WRITABLE = (
     "sys/block/*/queue/*",
     "sys/class/net/*/mtu",
     "sys/class/net/*/tx_queue_len",
+    "sys/class/net/*/napi_defer_hard_irqs",
+    "sys/class/net/*/gro_flush_timeout",
 )
 # The programs of a host, as shell functions: a shell finds these before programs.
 _TOOLS = """

@@ -37,7 +37,7 @@ _NAMED: Mapping[str, Sequence[str]] = {
     r"/proc/irq/(\d+)/smp_affinity_list": (r"network_irq", r"\b{label}\b"),
     r"/sys/class/net/(.*)/queues/(.*)/(?:rps_cpus|rps_flow_cnt|xps_cpus)": (r"network_irq", r"\b{1}\b", "{place}"),
     r"/sys/class/net/(.*)/queues/(.*)/byte_queue_limits/.*": (r"network_stack", r"\b{1}\b", "{place}"),
-    r"/sys/class/net/(.*)/(mtu|tx_queue_len)": (r"network_stack", "{place}"),
+    r"/sys/class/net/(.*)/(mtu|tx_queue_len|napi_defer_hard_irqs|gro_flush_timeout)": (r"network_stack", "{place}"),
     r"/sys/devices/system/cpu/cpufreq/(policy\d+)/.*": (r"cpu_power", r"\b{0}\b"),
     r"/sys/devices/system/cpu/cpu(\d+)/cpuidle/(state\d+)/disable": (r"cpu_power", r"\b{1}/{0}\b"),
     r"/sys/devices/system/cpu/cpu(\d+)/power/energy_perf_bias": (r"cpu_power", r"\bcpu{0}\b"),

@@ -36,6 +36,8 @@ VALUES: Mapping[str, List[Any]] = {
     "tx_ring": ["max", "kernel", "256", "512"],
     "rx_usecs": [0, 20, 64],
     "tx_usecs": [0, 64, 128],
+    "defer_hard_irqs": [0, 2, 100],
+    "gro_flush_timeout": [0, 20000, 200000],
     "mtu": [1500, 9001],
     "length": [500, 1000, 5000],
     "somaxconn": [1024, 4096, 65535],

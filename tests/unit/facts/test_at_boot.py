@@ -95,6 +95,11 @@ RULES: Dict[str, Given] = {
     "a property": (AHEAD, rule(f'{BLOCK}, ENV{{A}}="64", ATTR{{queue/read_ahead_kb}}="$env{{A}}"'), "64"),
     "computed": (AHEAD, rule(f'{BLOCK}, PROGRAM="/a", ATTR{{queue/read_ahead_kb}}="%c"'), None),
     "the kernel's name": (MTU, rule(f'{NET}, KERNEL=="eth*", ATTR{{mtu}}="1400"'), "1400"),
+    "a prefix": (
+        f"network.defer_hard_irqs {NIC}",
+        rule(f'{NET}, KERNEL=="ens5", ATTR{{napi_defer_hard_irqs}}="2"'),
+        "2",
+    ),
     "another driver": (MTU, rule(f'{NET}, DRIVERS=="ixgbevf", ATTR{{mtu}}="1400"'), ""),
     "$env": (RING, rule(f'{NET}, RUN+="/usr/sbin/ethtool -G $env{{INTERFACE}} rx 512"'), "512"),
     "a script": (

@@ -31,41 +31,31 @@ from . import ena, sysctl
 NAME = "network_stack"
 
 
-def _nic_knob(name: str, fact: str, tuned: str, reference: str, spec: Spec, **more: Any) -> Knob:
+# What tuned's plugin net calls it.
+_TUNED = {"rings": "ring", "offloads": "features", **{name: name for name in ("coalesce", "mtu", "txqueuelen")}}
+
+
+def _nic_knob(name: str, fact: str, reference: str, spec: Spec, **more: Any) -> Knob:
     """A setting of each NIC that tuned may set too."""
-    return Knob(
-        NAME, name, f"network.{fact}", reference, spec, within="interfaces", tuned=(tuned,), comparable=True, **more
-    )
+    tuned = (f"net.{_TUNED[fact]}",) if fact in _TUNED else ()
+    more = {"takes_effect": "at_once", "comparable": True, "tuned": tuned, **more}
+    return Knob(NAME, name, f"network.{fact}", reference, spec, within="interfaces", **more)
 
 
 def _offload(name: str, reason: str) -> Knob:
-    more = {"option": f"offloads.{name}", "reason": reason, "takes_effect": "at_once"}
-    return _nic_knob(name, "offloads", "net.features", "AWS, 2017; what it gains is unmeasured", SWITCH, **more)
+    reference = "AWS, 2017; what it gains is unmeasured"
+    return _nic_knob(name, "offloads", reference, SWITCH, option=f"offloads.{name}", reason=reason)
 
 
 _RINGS = {
     field: _nic_knob(
-        f"{field}_ring",
-        "rings",
-        "net.ring",
-        "Netflix, 2016; ENA driver guide",
-        {"type": "str"},
-        bound=LEAST,
-        disruptive=True,
-        takes_effect="at_once",
+        f"{field}_ring", "rings", "Netflix, 2016; ENA driver guide", {"type": "str"}, bound=LEAST, disruptive=True
     )
     for field in ("rx", "tx")
 }
 _MICROSECONDS: Spec = {"type": "int", "range": (0, 100000)}
 _COALESCE = tuple(
-    _nic_knob(
-        name,
-        "coalesce",
-        "net.coalesce",
-        "Aerospike, 2014; Netflix, 2016; ENA driver guide",
-        spec,
-        takes_effect="at_once",
-    )
+    _nic_knob(name, "coalesce", "Aerospike, 2014; Netflix, 2016; ENA driver guide", spec)
     for name, spec in (("adaptive_rx", SWITCH), ("rx_usecs", _MICROSECONDS), ("tx_usecs", _MICROSECONDS))
 )
 _OFFLOADS = (
@@ -78,30 +68,26 @@ _OFFLOADS = (
     _offload("lro", "the NIC joins packets; don't enable it on a host that forwards them"),
 )
 _BYTES: Spec = {"type": "int", "range": (1280, 9001)}
-_PACKETS: Spec = {"type": "int", "range": (1, 100000)}
+_NAPI = "Linux kernel, networking/napi; unmeasured"
 _MTU = _nic_knob(
-    "mtu",
-    "mtu",
-    "net.mtu",
-    "Netflix, 2016; EC2 User Guide, network MTU",
-    _BYTES,
-    disruptive=True,
-    takes_effect="new_connections",
+    "mtu", "mtu", "Netflix, 2016; EC2 User Guide, network MTU", _BYTES, disruptive=True, takes_effect="new_connections"
 )
-_LENGTH = _nic_knob(
-    "txqueuelen",
-    "txqueuelen",
-    "net.txqueuelen",
-    "unmeasured",
-    _PACKETS,
-    option="tx_queue.length",
-    takes_effect="limit",
+_LENGTH = {"option": "tx_queue.length", "takes_effect": "limit", "reason": "how many packets may wait for the driver"}
+_NUMBERS = (
+    _nic_knob("txqueuelen", "txqueuelen", "unmeasured", {"type": "int", "range": (1, 100000)}, **_LENGTH),
+    *(
+        _nic_knob(name, name, _NAPI, {"type": "int", "range": (0, most)}, reason=reason)
+        for name, most, reason in (
+            ("defer_hard_irqs", 100000, "how many polls in vain until a queue interrupts again"),
+            ("gro_flush_timeout", 1000000, "how many nanoseconds before each of these polls"),
+        )
+    ),
 )
 _BQL = Knob(
     NAME, "bql", "network.bql", "amzn-ec2-ena-utilities", SWITCH, "tx_queue.bql", "interfaces", takes_effect="at_once"
 )
 
-_PER_NIC = (*_RINGS.values(), *_COALESCE, *_OFFLOADS, _MTU, _LENGTH, _BQL)
+_PER_NIC = (*_RINGS.values(), *_COALESCE, *_OFFLOADS, _MTU, *_NUMBERS, _BQL)
 KNOBS = (*_PER_NIC, *sysctl.KNOBS, *ena.KNOBS)
 PER_NIC = tuple(options_of(_PER_NIC))
 
@@ -124,7 +110,7 @@ def _interfaces(facts: Facts, wanted: Wanted) -> Plan:
     plans: List[Plan] = [named_interfaces(NAME, network, wanted)]
     for choice in choices(NAME, network, wanted, PER_NIC):
         plans.append(_rings(facts, network, choice))
-        for knob in (*_COALESCE, *_OFFLOADS, _BQL, _LENGTH, _MTU):
+        for knob in (*_COALESCE, *_OFFLOADS, _BQL, *_NUMBERS, _MTU):
             if knob.value(choice) is not None:
                 plans.append(_PLANS[knob.lever](facts, choice, knob, knob.value(choice)))
     plan = joined(*plans)
@@ -218,11 +204,13 @@ def _byte_limits(facts: Facts, choice: Choice, declared: Knob, value: str) -> Pl
     return knob.change(choice.wanted, now, goal, reason)
 
 
-def _queue_length(facts: Facts, choice: Choice, declared: Knob, length: int) -> Plan:
-    """The length of the queue in front of the driver."""
+def _number(facts: Facts, choice: Choice, declared: Knob, goal: int) -> Plan:
+    """A number that a file of the interface has."""
     knob = for_nic(declared, choice.nic)
-    now = facts.network.txqueuelen.get(knob.place)
-    return knob.change(choice.wanted, now, length, "how many packets may wait for the driver")
+    now = getattr(facts.network, knob.lever.partition(".")[2]).get(knob.place)
+    if now is None:
+        return knob.says("not_applicable", "this kernel lacks it")
+    return knob.change(choice.wanted, now, goal, knob.reason)
 
 
 def _mtu(facts: Facts, choice: Choice, declared: Knob, mtu: int) -> Plan:
@@ -252,7 +240,7 @@ _PLANS: Mapping[str, Callable[[Facts, Choice, Knob, Any], Plan]] = {
     "network.coalesce": _coalesce,
     "network.offloads": _switch,
     _BQL.lever: _byte_limits,
-    _LENGTH.lever: _queue_length,
+    **{knob.lever: _number for knob in _NUMBERS},
     _MTU.lever: _mtu,
 }
 CONCERN = tuning(

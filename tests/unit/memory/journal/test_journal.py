@@ -62,6 +62,8 @@ KINDS: Dict[str, Tuple[str, List[Any]]] = {
     "network.offloads": (f"{NIC}/tx-scatter-gather", [0, 1]),
     "network.mtu": (NIC, [1500, 9001]),
     "network.txqueuelen": (NIC, NUMBERS),
+    "network.defer_hard_irqs": (NIC, NUMBERS),
+    "network.gro_flush_timeout": (NIC, NUMBERS),
     "routes.paths": (f"{NIC}/10.0.0.6", ["default via 10.0.0.1", "main", "10.0.0.0/24"]),
     "block.io_timeout": (DISK, [*TEXT_NUMBERS, "4294967295"]),
     "block.scheduler": (DISK, ["none", "mq-deadline"]),
