@@ -139,43 +139,42 @@ def test_a_project_that_awx_runs(tmp_path: Path, tarball: Path) -> None:
     assert project.clock("redis-1") == "tsc"
 
 
-def test_a_project_in_the_paths_of_an_execution_environment(tmp_path: Path, tarball: Path) -> None:
-    """As ansible-navigator runs it: the collection is part of the image, and the project has only playbooks."""
-    project = Project("navigator", tmp_path, tarball)
+def changed(folder: Path, tarball: Path, settings: Mapping[str, str]) -> Tuple[Project, Dict[str, str]]:
+    """A project whose hosts were looked at and tuned, and the environment of that, with the collection beside it."""
+    project = Project("navigator", folder, tarball)
     project.install("../usr/share/ansible/collections")
     (project.folder / "inventory/hosts.json").write_text(json.dumps({"all": {"hosts": project.hosts()}}))
-    environment = {"ANSIBLE_COLLECTIONS_PATH": f"{tmp_path}/usr/share/ansible/collections"}
+    (project.folder / "look.json").write_text(json.dumps(LOOK))
+    environment = {"ANSIBLE_COLLECTIONS_PATH": f"{folder}/usr/share/ansible/collections", **settings}
+    # What passed the stand-in by would tune the machine that runs the tests.
+    project.run("ansible-playbook", "look.json", "-i", "inventory", environment=environment)
     project.run("ansible-playbook", "site.yml", "-i", "inventory", environment=environment)
-    assert project.clock("redis-1") == "tsc"
-    assert (project.folder / "reports/report.json").exists()
+    return project, environment
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory, tarball: Path) -> Project:
+    """What Ansible does by its own strategy and number of forks."""
+    return changed(tmp_path_factory.mktemp("usual"), tarball, NO_VARIABLES)[0]
+
+
+def test_a_project_in_the_paths_of_an_execution_environment(usual: Project) -> None:
+    """As ansible-navigator runs it: the collection is part of the image, and the project has only playbooks."""
+    assert usual.clock("redis-1") == "tsc"
+    assert (usual.folder / "reports/report.json").exists()
 
 
 @pytest.mark.parametrize("more", [{"ANSIBLE_STRATEGY": "free"}, {"ANSIBLE_FORKS": "1"}, {"ANSIBLE_FORKS": "100"}])
-def test_the_result_depends_on_neither_strategy_nor_forks(more: Dict[str, str], tmp_path: Path, tarball: Path) -> None:
-    states = []
-    for name, settings in (("usual", {}), ("other", more)):
-        project = Project("navigator", tmp_path / name, tarball)
-        project.install("../collections")
-        (project.folder / "inventory/hosts.json").write_text(json.dumps({"all": {"hosts": project.hosts()}}))
-        environment = {"ANSIBLE_COLLECTIONS_PATH": str(tmp_path / name / "collections"), **settings}
-        project.run("ansible-playbook", "site.yml", "-i", "inventory", environment=environment)
-        states.append(project.state())
-    assert states[0] == states[1]
+def test_the_result_depends_on_neither_strategy_nor_forks(
+    more: Dict[str, str], usual: Project, tmp_path: Path, tarball: Path
+) -> None:
+    assert changed(tmp_path, tarball, more)[0].state() == usual.state()
 
 
-def test_mitogen_changes_hosts_as_ansible_does(tmp_path: Path, tarball: Path) -> None:
-    results = []
-    for name, settings in (("usual", {}), ("mitogen", MITOGEN)):
-        project = Project("navigator", tmp_path / name, tarball)
-        project.install("../collections")
-        (project.folder / "inventory/hosts.json").write_text(json.dumps({"all": {"hosts": project.hosts()}}))
-        (project.folder / "look.json").write_text(json.dumps(LOOK))
-        environment = {"ANSIBLE_COLLECTIONS_PATH": str(tmp_path / name / "collections"), **settings}
-        # What passed the stand-in by would tune the machine that runs the tests.
-        project.run("ansible-playbook", "look.json", "-i", "inventory", environment=environment)
-        project.run("ansible-playbook", "site.yml", "-i", "inventory", environment=environment)
-        agents = {host: (project.place / host / AGENT).read_bytes() for host in KINDS}
-        results.append((project.state(), agents))
-    assert results[0] == results[1]
+def test_mitogen_changes_hosts_as_ansible_does(usual: Project, tmp_path: Path, tarball: Path) -> None:
+    project, environment = changed(tmp_path, tarball, MITOGEN)
+    assert project.state() == usual.state()
+    for host in KINDS:
+        assert (project.place / host / AGENT).read_bytes() == (usual.place / host / AGENT).read_bytes()
     again = project.run("ansible-playbook", "site.yml", "-i", "inventory", environment=environment)
     assert f"Nothing is left to change on {len(KINDS)} hosts" in again
