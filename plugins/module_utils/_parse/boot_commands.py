@@ -32,19 +32,14 @@ _LANGUAGES = re.compile(r"(?:python|perl|ruby|node)[\d.]*")
 _STARTERS = (
     *("sudo", "env", "nohup", "nice", "ionice", "chrt", "taskset", "timeout", "setsid", "stdbuf", "numactl", "flock"),
     *("systemd-run", "systemd-cat", "run-parts", "runuser", "chronic", "unshare", "xargs", "cloud-init-per"),
-    *("busybox", "nsenter"),
+    *("busybox", "nsenter", "doas", "setpriv", "pkexec", "systemd-inhibit", "watch", "at", "start-stop-daemon"),
 )
+# Those that have another root, where only the programs of each distribution are known.
+_ROOTS = ("chroot", "docker", "podman", "nerdctl")
+_INPUTS = ("-", "--load=-", "/dev/stdin")
 _PRINTERS = ("echo", "printf", "cat")
 _KNOWN = (
-    "sysctl",
-    "cpupower",
-    "cpufreq-set",
-    "x86_energy_perf_policy",
-    "blockdev",
-    "hdparm",
-    "ethtool",
-    "ip",
-    "ifconfig",
+    *("sysctl", "cpupower", "cpufreq-set", "x86_energy_perf_policy", "blockdev", "hdparm", "ethtool", "ip", "ifconfig"),
 )
 _BEFORE_DEVICE = ("-4", "-6", "link", "l", "set", "s")
 _WRITERS = ("tee", "dd", "cp", "install")
@@ -53,6 +48,7 @@ _FUNCTION = re.compile(r"^[ \t]*(?:function[ \t]+)?([\w.-]+)[ \t]*\(\)\s*\{?", r
 _SHELL = re.compile(
     r"""(?<!\S)(?:\S{0,32}?(?:(?:ba|da|k|z)?sh|su)(?:\s{1,8}[\w-]{1,16}){0,4}?\s+-\w{0,8}c|eval)\s+(["'])(.*)\1"""
 )
+_HERE = re.compile(r"^([^\n<]*)<<-?[ \t]*[\"']?(\w+)[\"']?(.*)\n((?:.*\n){0,99}?)[ \t]*\2[ \t]*$", re.MULTILINE)
 _ARRAY = re.compile(r"\b(\w+\+?=)\(([^()]*)\)")
 _OF_ARRAY = re.compile(r"\$\{(\w+)\[[@*]\]\}")
 _EITHER = re.compile(r"(.*?)\{([^{}]*,[^{}]*)\}(.*)")  # as the shell expands it
@@ -135,8 +131,21 @@ def settings(
 
 def _lines(text: str) -> List[str]:
     """The lines, the last one first; an array is one text of its words."""
-    text = _ARRAY.sub(lambda array: f'{array[1]}"{" ".join(words_of(array[2], True))}"', text[:_LONGEST])
+    text = _HERE.sub(_as_arguments, text[:_LONGEST])
+    text = _ARRAY.sub(lambda array: f'{array[1]}"{" ".join(words_of(array[2], True))}"', text)
     return _OF_ARRAY.sub(r"$\1", text).replace("\\\n", " ").replace(">|", ">").splitlines()[::-1]
+
+
+def _as_arguments(document: "re.Match[str]") -> str:
+    """Lines that sysctl reads from a here-document, as if each were its argument."""
+    if "sysctl" not in document[1] + document[3]:
+        return document[0]
+    return "\n".join(f"sysctl {shlex.quote(line)}" for line in _pairs(document[4]))
+
+
+def _pairs(text: str) -> List[str]:
+    """The lines `name=value`, as in sysctl.d."""
+    return [re.sub(r"\s*=\s*", "=", line.strip()) for line in text.splitlines() if not re.match(r"\s*[#;]", line)]
 
 
 def _placed(line: str, known: Mapping[str, str]) -> str:
@@ -215,8 +224,12 @@ def words_of(text: str, comments: bool = False) -> List[str]:
 def _of_line(line: str, folder: str, functions: Container[str]) -> Iterator[Setting]:
     said: Optional[str] = None  # what the command before a | prints
     found: List[str] = []  # the files that it lists
+    texts: List[str] = []  # the files that it prints
     for command, sign in re.findall(r"((?:[^;|&'\"]|'[^']*'|\"[^\"]*\")+)(\|?)", line.replace("\\;", "")):
         every, paths = _redirected(words_of(command, comments=True))
+        if "<" in every[:-1]:
+            place = every.index("<")
+            texts, every = every[place + 1 : place + 2], every[:place] + every[place + 2 :]
         words = _bare(every)
         listed = _found(words) if words and words[0] in ("find", "ls", "echo") else []
         if words[:1] == ["find"] and "-exec" in words:
@@ -233,7 +246,7 @@ def _of_line(line: str, folder: str, functions: Container[str]) -> Iterator[Sett
             paths += words[1:]
         printed = None
         if program in ("echo", "printf"):
-            form, *rest = [word.replace("\\n", "") for word in words[1:] if not re.fullmatch("-[neE]+", word)] or [""]
+            form, *rest = [word.replace("\\n", "\n") for word in words[1:] if not re.fullmatch("-[neE]+", word)] or [""]
             pieces = re.split("%[sdi]", form) if program == "printf" else [form]
             filled = "".join(piece + word for piece, word in zip(pieces, [*rest, *pieces])) + pieces[-1]
             printed = filled if len(pieces) > 1 else " ".join((form, *rest))
@@ -248,6 +261,13 @@ def _of_line(line: str, folder: str, functions: Container[str]) -> Iterator[Sett
             elif path.startswith(_UNKNOWN):
                 known = (end.sub(whole, path) for end, whole in _ENDS if end.fullmatch(path))
                 yield from ((name, _known(value)) for name in known)
+        if program == "sysctl" and {*_INPUTS}.intersection(words):
+            words = [word for word in words if word not in _INPUTS and word != "-p"] + _pairs(said or "")
+            yield from ((FILE, path) for path in texts)
+        elif every[:1] in (["at"], ["batch"]) or (program in _SHELLS and sum(word[:1] != "-" for word in words) == 1):
+            yield from ((SCRIPT, path) for path in texts)
+            for each in (said or "").splitlines():
+                yield from _of_line(each, folder, functions)
         for name, word in _of_program(program, words[1:]):
             yield name.replace(_UNKNOWN, "*"), _known(word)
         if program in _SHELLS or _LANGUAGES.fullmatch(program):
@@ -259,6 +279,7 @@ def _of_line(line: str, folder: str, functions: Container[str]) -> Iterator[Sett
             if start.startswith("/") or re.fullmatch(r"[\w.-]+", start):
                 yield SCRIPT, " ".join(map(shlex.quote, (start, *words[1:])))
         said, found = printed if sign else None, listed if sign else []
+        texts = words[1:] if sign and program == "cat" else []
 
 
 def _bare(words: List[str]) -> List[str]:
@@ -266,9 +287,11 @@ def _bare(words: List[str]) -> List[str]:
     while words:
         if words[0] in _BEFORE_COMMAND or re.fullmatch(r"\w+=\S*", words[0]):
             words = words[1:]
-        elif words[0].rpartition("/")[2] in _STARTERS:
+        elif words[0].rpartition("/")[2] in (*_STARTERS, *_ROOTS):
             names = (*_KNOWN, *_WRITERS, *_SHELLS, *_PRINTERS)
-            starts = (place for place, word in enumerate(words) if place and (word in names or word.startswith("/")))
+            by_path = words[0].rpartition("/")[2] not in _ROOTS
+            programs = ((place, word, word.rpartition("/")[2]) for place, word in enumerate(words) if place)
+            starts = (place for place, word, name in programs if name in names or (by_path and word[:1] == "/"))
             words = words[next(starts, len(words)) :]
         else:
             break
@@ -314,6 +337,8 @@ def _of_program(program: str, words: List[str]) -> Iterator[Setting]:
         for name, sign, value in (word.partition("=") for word in words if not word.startswith("-")):
             if sign:
                 yield f"/proc/sys/{name.strip() if '/' in name else name.strip().replace('.', '/')}", value
+    elif program in ("service", "invoke-rc.d") and len(words) > 1:
+        yield SCRIPT, " ".join(map(shlex.quote, (f"/etc/init.d/{words[0]}", words[1])))
     elif program in ("cpupower", "cpufreq-set"):
         options = {**pairs, **dict(word.split("=", 1) for word in words if "=" in word)}
         if _UNKNOWN in "".join(words):

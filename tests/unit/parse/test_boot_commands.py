@@ -8,7 +8,7 @@ import time
 from typing import Set
 
 import pytest
-from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_commands import GOVERNOR, settings
+from ansible_collections.nearmetal.ec2.plugins.module_utils._parse.boot_commands import FILE, GOVERNOR, SCRIPT, settings
 
 SWAPPINESS, PAGES = "/proc/sys/vm/swappiness", "/sys/kernel/mm/transparent_hugepage"
 ARRAY = {SWAPPINESS, "/proc/sys/vm/a"}
@@ -44,6 +44,18 @@ ALL = {f"/proc/sys/{setting[:-2].replace('.', '/')}" for setting in MANY}
         ('all=(\n  "vm.a=1"  # why\n  vm.swappiness=60\n)\nfor o in "${all[@]}"; do sysctl -w "$o"; done', ARRAY),
         (f"all='{' '.join(MANY)}'\nfor o in $all; do sysctl -w $o; done", ALL),
         ("find /proc/sys/vm -name swappiness -exec sh -c 'echo 60 > {}' \\;", {SWAPPINESS}),
+        ("sysctl -p - <<EOF\nvm.swappiness = 60\nEOF", {SWAPPINESS}),
+        ("cat <<-'END' | sysctl -q -p /dev/stdin\n\t# why\n\tvm.swappiness=60\n\tEND", {SWAPPINESS}),
+        ("sysctl -p - <<EOF\nvm.swappiness=60\n", set()),  # its end is missing
+        ("echo 'vm.swappiness = 60' | sysctl -p -", {SWAPPINESS}),
+        ("printf 'vm.overcommit=1\\nvm.swappiness=60\\n' | sysctl --load=-", {SWAPPINESS, "/proc/sys/vm/overcommit"}),
+        ("echo 'sysctl -w vm.swappiness=60' | sudo sh", {SWAPPINESS}),
+        ("echo 'sysctl -w vm.swappiness=60' | at now + 1 minute", {SWAPPINESS}),
+        ("echo 'sysctl -w vm.swappiness=60' | grep sh", set()),
+        ("chroot /host sysctl -w vm.swappiness=60", {SWAPPINESS}),
+        ("docker run --privileged -v /proc/sys:/p alpine /sbin/sysctl -w vm.swappiness=60", {SWAPPINESS}),
+        ("podman exec app sysctl vm.swappiness=60", {SWAPPINESS}),
+        ("doas sysctl vm.swappiness=60", {SWAPPINESS}),
     ],
 )
 def test_the_files_that_a_line_writes(line: str, written: Set[str]) -> None:
@@ -55,3 +67,24 @@ def test_a_script_whose_variables_have_many_values_is_read_in_time() -> None:
     found = list(settings("else\n" + "a=1\nb=2\nc=3\nd=4\n" * 5 + "$a$b$c$d\n" * 6000))
     assert time.process_time() - before < 3.0
     assert len(found) < 10000
+
+
+@pytest.mark.parametrize(
+    ("line", "started"),
+    [
+        ("service tune restart", "/etc/init.d/tune restart"),
+        ("invoke-rc.d tune start", "/etc/init.d/tune start"),
+        ("cat /opt/tune | bash", "/opt/tune"),
+        ("sh < /opt/tune", "/opt/tune"),
+        ("at -f /opt/tune now", "/opt/tune now"),
+        ("echo /opt/tune | batch", "/opt/tune"),
+        ("start-stop-daemon --start --exec /opt/tune", "/opt/tune"),
+    ],
+)
+def test_the_scripts_that_a_line_starts(line: str, started: str) -> None:
+    assert (SCRIPT, started) in set(settings(line))
+
+
+def test_the_file_that_sysctl_reads_from_a_pipe() -> None:
+    assert (FILE, "/opt/values") in set(settings("cat /opt/values | sysctl -p -"))
+    assert (FILE, "/opt/values") in set(settings("sysctl -p - < /opt/values"))
