@@ -95,9 +95,12 @@ class ActionModule(HostAction):
         if not program or boolean(self._task.args.get("bake") or False, strict=False):
             return
         where = "controller" if self._given(task_vars, "tune_health_on") == "controller" else "host"
-        look = f"{self._compute_environment_string()} {shlex.join(['sh', '-c', _LOOK, program])}"
-        on_host = where == "host" and not self._low_level_execute_command(look, sudoable=False)["rc"]
-        if not (on_host or (where == "controller" and shutil.which(program))):
+        if where == "controller":
+            missing = shutil.which(program) is None
+        else:
+            look = f"{self._compute_environment_string()} {shlex.join(['sh', '-c', _LOOK, program])}"
+            missing = self._low_level_execute_command(look, sudoable=False)["rc"] != 0
+        if missing:
             raise NearmetalError(f"tune_health_command: the {where} has no program {program}; nothing was changed")
 
     def _done(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:

@@ -36,7 +36,7 @@ _TUNED = {"rings": "ring", "offloads": "features", **{name: name for name in ("c
 
 
 def _nic_knob(name: str, fact: str, reference: str, spec: Spec, **more: Any) -> Knob:
-    """A setting of each NIC that tuned may set too."""
+    """A setting of each NIC; tuned may set those that its plugin has a name for."""
     tuned = (f"net.{_TUNED[fact]}",) if fact in _TUNED else ()
     more = {"takes_effect": "at_once", "comparable": True, "tuned": tuned, **more}
     return Knob(NAME, name, f"network.{fact}", reference, spec, within="interfaces", **more)
